@@ -1,0 +1,84 @@
+// swift-tools-version: 6.2
+// Dependencies point one way (docs/DESIGN.md); `make build` checks the imports against this file.
+import PackageDescription
+
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+
+let package = Package(
+    name: "postern",
+    products: [
+        .executable(name: "postern", targets: ["postern"])
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // MARK: C libraries (Debian -dev packages)
+        .systemLibrary(name: "COpenSSL", path: "Sources/COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CMilter", path: "milter/CMilter", pkgConfig: "milter", providers: [.apt(["libmilter-dev"])]),
+        .systemLibrary(name: "CAres", path: "Sources/CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
+
+        // MARK: Pure modules: no I/O, no clock
+        .target(name: "InternetMessage", swiftSettings: strict),
+        .target(name: "MailCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
+        .target(name: "MailAuth", dependencies: ["InternetMessage", "MailCrypto"], swiftSettings: strict),
+        .target(name: "RelayCore", dependencies: ["InternetMessage", "MailAuth", "MailCrypto"], swiftSettings: strict),
+        .target(
+            name: "RiskPolicy", dependencies: [.product(name: "Yams", package: "Yams")],
+            path: "policy/RiskPolicy", swiftSettings: strict),
+
+        // MARK: The world outside
+        .target(name: "DNSClient", dependencies: ["CAres", "MailAuth"], swiftSettings: strict),
+        .target(name: "Milter", dependencies: ["CMilter"], path: "milter/Milter", swiftSettings: strict),
+        .target(
+            name: "RelayMilter",
+            dependencies: ["Milter", "RelayCore", "MailAuth", "InternetMessage", .product(name: "Logging", package: "swift-log")],
+            path: "milter/RelayMilter", swiftSettings: strict),
+        .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
+        .target(
+            name: "PosternStore", dependencies: ["InternetMessage", "MailCrypto"], swiftSettings: strict),
+        .target(
+            name: "PosternSQLite", dependencies: ["PosternStore", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict),
+        .target(
+            name: "PosternServer",
+            dependencies: [
+                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
+                "PosternSQLite", "DNSClient",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Yams", package: "Yams"),
+            ], swiftSettings: strict),
+        .executableTarget(
+            name: "postern",
+            dependencies: [
+                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "RelayMilter", "PosternStore", "PosternSQLite",
+                "PosternServer", "DNSClient", "RiskPolicy",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
+
+        // MARK: Tests
+        .testTarget(name: "InternetMessageTests", dependencies: ["InternetMessage"], swiftSettings: strict),
+        .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto"], swiftSettings: strict),
+        .testTarget(name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], swiftSettings: strict),
+        .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "MailAuth"], swiftSettings: strict),
+        .testTarget(
+            name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "MilterTests", dependencies: ["Milter", "MilterTesting", "RelayMilter", "RelayCore"], swiftSettings: strict),
+        .testTarget(
+            name: "StoreTests", dependencies: ["PosternStore", "PosternSQLite", "InternetMessage", "MailCrypto"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
+        .testTarget(name: "PosternTests", dependencies: ["PosternServer", "PosternStore", "RelayCore", "InternetMessage"], swiftSettings: strict),
+        .testTarget(name: "PostfixTests", dependencies: ["Milter"], swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,27 @@
+// addr-spec (RFC 5322 section 3.4.1, internationalised by RFC 6532).
+
+/// An address `local-part@domain` as a value: quoting and comments are gone, nothing else is changed.
+///
+/// Two addresses are equal where the local parts are the same octets and the domains differ at most in ASCII letter case.
+package struct AddrSpec: Sendable {
+    /// The local part without quotes or backslashes. May hold any character, also `@` and spaces.
+    package let localPart: String
+    /// The domain as written: a dot-atom, or a domain literal with its brackets.
+    package let domain: String
+
+    package init(localPart: String, domain: String) {
+        self.localPart = localPart
+        self.domain = domain
+    }
+}
+
+extension AddrSpec: Hashable {
+    package static func == (left: AddrSpec, right: AddrSpec) -> Bool {
+        left.localPart == right.localPart && left.domain.lowercased() == right.domain.lowercased()
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(localPart)
+        hasher.combine(domain.lowercased())
+    }
+}

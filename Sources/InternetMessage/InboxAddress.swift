@@ -1,0 +1,18 @@
+// The one address that nothing may show.
+
+/// A user's real address. Deliberately not a `String`: its descriptions are redacted, it cannot be encoded,
+/// and whoever needs the address has to ask for it by a name that a reviewer sees.
+package struct InboxAddress: Sendable, Hashable {
+    private let address: AddrSpec
+
+    package init(_ address: AddrSpec) { self.address = address }
+
+    /// The address itself. Only for an envelope that leaves for the user, for comparison, and for sealed storage.
+    package var revealed: AddrSpec { address }
+}
+
+extension InboxAddress: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    package var description: String { "<inbox>" }
+    package var debugDescription: String { "<inbox>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,107 @@
+// What mail authentication found out about one message. Facts only: what they prove for the relay is decided in RelayCore.
+
+/// Results of SPF (RFC 7208 section 2.6).
+package enum SPFResult: String, Sendable, Hashable, CaseIterable {
+    case none, neutral, pass, fail, softfail, temperror, permerror
+}
+
+/// Results of one DKIM signature (RFC 8601 section 2.7.1).
+package enum DKIMResult: String, Sendable, Hashable, CaseIterable {
+    case none, pass, fail, policy, neutral, temperror, permerror
+}
+
+/// Results of DMARC (RFC 8601 section 2.7, RFC 9989).
+package enum DMARCResult: String, Sendable, Hashable, CaseIterable {
+    case none, pass, fail, temperror, permerror
+}
+
+/// SPF as evaluated for one identity.
+package struct SPFFinding: Sendable, Hashable {
+    package enum Identity: String, Sendable, Hashable { case mailFrom = "mfrom", helo }
+    package let result: SPFResult
+    package let identity: Identity
+    /// The domain that was checked, lower case; empty where there was none to check.
+    package let domain: String
+    /// Why, for the log and the operator; never sent to the other side.
+    package let reason: String
+
+    package init(result: SPFResult, identity: Identity, domain: String, reason: String) {
+        self.result = result
+        self.identity = identity
+        self.domain = domain
+        self.reason = reason
+    }
+}
+
+/// The outcome for one DKIM-Signature field.
+package struct DKIMFinding: Sendable, Hashable {
+    package let result: DKIMResult
+    /// `d=`, lower case.
+    package let domain: String
+    /// `s=`.
+    package let selector: String
+    /// `a=`, as written; empty where the upstream filter did not say.
+    package let algorithm: String
+    /// Whether the signature covers the whole body: no `l=`, or one that reaches its end.
+    package let coversWholeBody: Bool
+    /// Why, for the log and the operator.
+    package let reason: String
+
+    package init(
+        result: DKIMResult, domain: String, selector: String, algorithm: String, coversWholeBody: Bool, reason: String
+    ) {
+        self.result = result
+        self.domain = domain
+        self.selector = selector
+        self.algorithm = algorithm
+        self.coversWholeBody = coversWholeBody
+        self.reason = reason
+    }
+}
+
+/// DMARC as evaluated for the header From.
+package struct DMARCFinding: Sendable, Hashable {
+    package let result: DMARCResult
+    /// The domain at which a record was found; empty where there is none.
+    package let domain: String
+    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty where there is no record.
+    package let policy: String
+    /// The organizational domain of the From domain, by the records actually found; nil where no record was found.
+    package let organizationalDomain: String?
+
+    package init(result: DMARCResult, domain: String, policy: String, organizationalDomain: String?) {
+        self.result = result
+        self.domain = domain
+        self.policy = policy
+        self.organizationalDomain = organizationalDomain
+    }
+}
+
+/// Everything that was found out about one message.
+package struct AuthenticationEvidence: Sendable, Hashable {
+    package var spf: [SPFFinding]
+    package var dkim: [DKIMFinding]
+    package var dmarc: DMARCFinding?
+
+    package init(spf: [SPFFinding] = [], dkim: [DKIMFinding] = [], dmarc: DMARCFinding? = nil) {
+        self.spf = spf
+        self.dkim = dkim
+        self.dmarc = dmarc
+    }
+}
+
+/// The SMTP client and envelope sender that SPF judges.
+package struct SMTPClientIdentity: Sendable, Hashable {
+    /// The client's address in text form (`192.0.2.1`, `2001:db8::1`); nil where there is none, as on a local socket.
+    package let address: String?
+    /// The HELO or EHLO argument as given.
+    package let helo: String
+    /// The reverse-path without angle brackets; empty for the null sender.
+    package let mailFrom: String
+
+    package init(address: String?, helo: String, mailFrom: String) {
+        self.address = address
+        self.helo = helo
+        self.mailFrom = mailFrom
+    }
+}

@@ -1,0 +1,6 @@
+import ArgumentParser
+
+@main
+struct Postern: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "postern")
+}

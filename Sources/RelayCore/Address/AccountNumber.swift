@@ -1,0 +1,14 @@
+// The number by which tokens name an account.
+
+/// An account's number, below 2^35 so that it fits seven base32 characters. Means nothing outside this installation.
+package struct AccountNumber: Sendable, Hashable, CustomStringConvertible {
+    package let rawValue: UInt64
+
+    /// Nil from 2^35 on.
+    package init?(_ rawValue: UInt64) {
+        guard rawValue < 1 << 35 else { return nil }
+        self.rawValue = rawValue
+    }
+
+    package var description: String { "account \(rawValue)" }
+}

@@ -1,0 +1,160 @@
+// Makes and reads the local parts of reverse addresses and return paths. Stateless but for addresses that do not fit.
+
+import InternetMessage
+import MailCrypto
+
+package struct TokenMint: Sendable {
+    private let keys: TokenKeys
+
+    /// RFC 5321 section 4.5.3.1.1.
+    private static let maximumLocalPart = 64
+    private static let accountDigits = 7
+    private static let nonceDigits = 8
+    private static let dayDigits = 4
+    /// 13 characters are 65 bits of HMAC-SHA-256.
+    private static let macDigits = 13
+    /// The name of a stored token stands for the address itself, so it has to be free of collisions too: 125 bits.
+    private static let storedMACDigits = 25
+
+    package init(keys: TokenKeys) { self.keys = keys }
+
+    // MARK: Making
+
+    /// The reverse address of a correspondent for one account; always the same for the same key.
+    package func reverse(account: AccountNumber, correspondent: AddrSpec) -> MintedToken {
+        let head = Base32.encode(account.rawValue, digits: Self.accountDigits)
+        return mint(inline: .reverse, stored: .storedReverse, head: head, address: correspondent)
+    }
+
+    /// The return path of a forwarded message.
+    /// - Parameters:
+    ///   - sender: the envelope sender, where it was proved; nil makes a return path that reports to nobody.
+    ///   - nonce: 40 random bits.
+    ///   - expiryDay: days since 1970.
+    package func forwardReturnPath(account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64) -> MintedToken {
+        let head = returnPathHead(account: account, nonce: nonce, expiryDay: expiryDay)
+        guard let sender else { return MintedToken(localPart: bare(.silentForward, head: head), addressToStore: nil) }
+        return mint(inline: .forward, stored: .storedForward, head: head, address: sender)
+    }
+
+    /// The return path of a reply. Holds nothing of the inbox: the account leads to it.
+    package func replyReturnPath(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) -> MintedToken {
+        let head = returnPathHead(account: account, nonce: nonce, expiryDay: expiryDay)
+        return MintedToken(localPart: bare(.reply, head: head), addressToStore: nil)
+    }
+
+    private func returnPathHead(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) -> [UInt8] {
+        Base32.encode(account.rawValue, digits: Self.accountDigits)
+            + Base32.encode(nonce & ((1 << 40) - 1), digits: Self.nonceDigits)
+            + Base32.encode(expiryDay, digits: Self.dayDigits)
+    }
+
+    private func mint(
+        inline: AddressToken.Purpose, stored: AddressToken.Purpose, head: [UInt8], address: AddrSpec
+    ) -> MintedToken {
+        let suffixLength = 2 + head.count + Self.macDigits
+        if let readable = Self.readable(address), readable.count + 1 + suffixLength <= Self.maximumLocalPart {
+            let suffix = suffix(inline, head: head, address: readable, key: keys.activeKey)
+            return MintedToken(
+                localPart: String(decoding: readable + [UInt8(ascii: "."), keys.activeID] + suffix, as: UTF8.self),
+                addressToStore: nil)
+        }
+        let suffix = suffix(stored, head: head, address: Self.canonical(address), key: keys.activeKey)
+        return MintedToken(
+            localPart: String(decoding: [keys.activeID] + suffix, as: UTF8.self), addressToStore: address)
+    }
+
+    private func bare(_ purpose: AddressToken.Purpose, head: [UInt8]) -> String {
+        String(decoding: [keys.activeID] + suffix(purpose, head: head, address: [], key: keys.activeKey), as: UTF8.self)
+    }
+
+    private func suffix(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], key: [UInt8]) -> [UInt8] {
+        [purpose.rawValue] + head + Self.mac(purpose, head: head, address: address, key: key)
+    }
+
+    private static func mac(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], key: [UInt8]) -> [UInt8] {
+        let code = HMACSHA256.authenticationCode(
+            for: Array("postern address token 1\n".utf8) + [purpose.rawValue] + head + address, key: key)
+        return Array(Base32.encode(code).prefix(purpose.isStored ? storedMACDigits : macDigits))
+    }
+
+    /// `local=domain`, where the address can stand in a local part as it is: ASCII dot-atoms, no letter whose case could matter.
+    private static func readable(_ address: AddrSpec) -> [UInt8]? {
+        let local = Array(address.localPart.utf8)
+        let domain = Array(address.domain.lowercased().utf8)
+        func isDotAtom(_ text: [UInt8]) -> Bool {
+            !text.isEmpty
+                && text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy {
+                    !$0.isEmpty && $0.allSatisfy { isAtext($0) }
+                }
+        }
+        guard isDotAtom(local), isDotAtom(domain), !local.contains(where: { (0x41...0x5A).contains($0) }),
+            !domain.contains(UInt8(ascii: "="))
+        else { return nil }
+        return local + [UInt8(ascii: "=")] + domain
+    }
+
+    /// The octets of an address that a stored token authenticates.
+    private static func canonical(_ address: AddrSpec) -> [UInt8] {
+        Array(address.localPart.utf8) + [0] + Array(address.domain.lowercased().utf8)
+    }
+
+    private static func isAtext(_ octet: UInt8) -> Bool {
+        switch octet {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "!#$%&'*+-/=?^_`{|}~".utf8.contains(octet)
+        }
+    }
+
+    // MARK: Reading
+
+    /// Reads a local part, in any letter case. Judges form and MAC; whether a return path is expired is the caller's to ask.
+    package func read(_ localPart: String) -> TokenReading {
+        let text = localPart.utf8.map { $0.asciiLowercased }
+        guard text.count <= Self.maximumLocalPart else { return .notAToken }
+        let dot = text.lastIndex(of: UInt8(ascii: "."))
+        let tail = Array(dot.map { text[($0 + 1)...] } ?? text[...])
+        guard tail.count > 2, let purpose = AddressToken.Purpose(rawValue: tail[1]), Base32.isEncoded(tail) else { return .notAToken }
+        let headDigits = Self.accountDigits + (purpose.isReverse ? 0 : Self.nonceDigits + Self.dayDigits)
+        let macDigits = purpose.isStored ? Self.storedMACDigits : Self.macDigits
+        guard tail.count == 2 + headDigits + macDigits else { return .notAToken }
+        let hasAddress = purpose == .reverse || purpose == .forward
+        guard hasAddress == (dot != nil) else { return .notAToken }
+
+        let head = Array(tail[2..<(2 + headDigits)])
+        guard let account = Base32.number(head.prefix(Self.accountDigits)).flatMap(AccountNumber.init),
+            let key = keys.key(tail[0])
+        else { return .forged(purpose) }
+        var address: AddrSpec?
+        if hasAddress, let dot {
+            let readable = Array(text[..<dot])
+            guard let equals = readable.lastIndex(of: UInt8(ascii: "=")), equals > 0, equals + 1 < readable.count else { return .notAToken }
+            guard constantTimeEqual(Self.mac(purpose, head: head, address: readable, key: key), Array(tail.suffix(macDigits))) else {
+                return .forged(purpose)
+            }
+            address = AddrSpec(
+                localPart: String(decoding: readable[..<equals], as: UTF8.self),
+                domain: String(decoding: readable[(equals + 1)...], as: UTF8.self))
+        } else if !purpose.isStored {
+            guard constantTimeEqual(Self.mac(purpose, head: head, address: [], key: key), Array(tail.suffix(macDigits))) else {
+                return .forged(purpose)
+            }
+        }
+        let times = head.dropFirst(Self.accountDigits)
+        return .token(
+            AddressToken(
+                purpose: purpose, account: account, address: address,
+                nonce: Base32.number(times.prefix(Self.nonceDigits)) ?? 0,
+                expiryDay: Base32.number(times.dropFirst(Self.nonceDigits)) ?? 0,
+                localPart: String(decoding: text, as: UTF8.self)))
+    }
+
+    /// Whether a stored address is the one that this token was made for.
+    package func verifies(_ token: AddressToken, stored address: AddrSpec) -> Bool {
+        let tail = Array(token.localPart.utf8)
+        guard token.purpose.isStored, let id = tail.first, let key = keys.key(id), tail.count > 2 + Self.storedMACDigits else { return false }
+        let head = Array(tail[2..<(tail.count - Self.storedMACDigits)])
+        return constantTimeEqual(
+            Self.mac(token.purpose, head: head, address: Self.canonical(address), key: key), Array(tail.suffix(Self.storedMACDigits)))
+    }
+}

@@ -1,0 +1,124 @@
+// What the relay has to know of accounts, and the protocol through which it is handed in. The core itself does no I/O.
+
+import InternetMessage
+
+/// A domain or address from which a team sends.
+package struct OutboundSource: Sendable, Hashable {
+    package enum Scope: Sendable, Hashable {
+        /// The domain and everything below it; lower-case A-labels.
+        case domain(String)
+        /// This address alone.
+        case address(AddrSpec)
+    }
+
+    package let scope: Scope
+    /// A foreign envelope domain whose SPF pass proves this source too; explicitly paired by an administrator.
+    package let pairedEnvelopeDomain: String?
+
+    package init(scope: Scope, pairedEnvelopeDomain: String? = nil) {
+        self.scope = scope
+        self.pairedEnvelopeDomain = pairedEnvelopeDomain
+    }
+}
+
+/// A verified inbox of a user.
+package struct UserInbox: Sendable, Hashable {
+    package let address: InboxAddress
+    /// Unverified inboxes are searched for in replies, but prove nothing.
+    package let isVerified: Bool
+
+    package init(address: InboxAddress, isVerified: Bool) {
+        self.address = address
+        self.isVerified = isVerified
+    }
+}
+
+/// One account as the relay needs it: read at once, for one recipient.
+package struct RelayAccount: Sendable, Hashable {
+    package let number: AccountNumber
+    /// The address that mail for this account goes to: the one asked for, or the current one.
+    package let relayAddress: AddrSpec
+    package let isForwardingOn: Bool
+    /// Whether the address is in use and a grant is left.
+    package let isActive: Bool
+    /// Where forwards go; nil while the user has none.
+    package let inbox: UserInbox?
+    /// All inboxes of the user, reply-only ones included.
+    package let inboxes: [UserInbox]
+    /// The user's name where the account shares it.
+    package let sharedName: String?
+    /// The sources of the account's team.
+    package let sources: [OutboundSource]
+
+    package init(
+        number: AccountNumber, relayAddress: AddrSpec, isForwardingOn: Bool, isActive: Bool, inbox: UserInbox?,
+        inboxes: [UserInbox], sharedName: String?, sources: [OutboundSource]
+    ) {
+        self.number = number
+        self.relayAddress = relayAddress
+        self.isForwardingOn = isForwardingOn
+        self.isActive = isActive
+        self.inbox = inbox
+        self.inboxes = inboxes
+        self.sharedName = sharedName
+        self.sources = sources
+    }
+}
+
+/// Which way a message of an account goes; each has its own daily limit.
+package enum Direction: String, Sendable, Hashable {
+    case forward, reply
+}
+
+/// What is counted per account and day; never who wrote to whom.
+package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
+    case forwarded, replied
+    /// A permanent failure of the inbox, once per return path.
+    case inboxBounced = "inbox_bounced"
+    /// A report that went back to the envelope sender or the user.
+    case reportRelayed = "report_relayed"
+    /// A report that nobody could be told of.
+    case reportDropped = "report_dropped"
+    /// Automatic mail beyond one per correspondent and day, or unproved at a return path.
+    case automaticDropped = "automatic_dropped"
+}
+
+/// The directory could not answer just now. Never taken for *there is none*.
+package struct DirectoryFailure: Error, Sendable {
+    /// For the log; holds no inbox.
+    package let detail: String
+
+    package init(_ detail: String) { self.detail = detail }
+}
+
+/// Accounts, stored tokens and counters. May block; callable from any thread.
+package protocol RelayDirectory: Sendable {
+    /// The account of a relay address, by local part (lower case) and relay domain; nil where no such address was ever issued.
+    func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount?
+
+    /// The account with this number, its current relay address in it; nil where it was deleted.
+    func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
+
+    /// The sources, of whatever team, that this address lies in. A domain and its parents are few: one look-up each at most.
+    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource]
+
+    /// The address stored under a token's local part.
+    func storedAddress(token localPart: String) throws(DirectoryFailure) -> AddrSpec?
+
+    /// Stores the address of a token, once.
+    /// - Parameter expiryDay: days since 1970 after which it may be deleted; nil keeps it.
+    func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure)
+
+    /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.
+    func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
+
+    /// True for the first automatic message of this account to this correspondent on this day.
+    /// - Parameter correspondent: a keyed hash, so that nothing says who wrote to whom.
+    func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
+
+    /// True the first time this is asked for a return path, so that a failure counts once.
+    func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool
+
+    /// Adds one; may be written later, off the path of the mail.
+    func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
+}

@@ -1,0 +1,76 @@
+// Whether the evidence proves that a message comes from a registered source.
+
+import InternetMessage
+import MailAuth
+
+/// What proves, or fails to prove, the author of a message.
+package enum SenderProof: Sendable, Hashable {
+    /// A valid signature of this domain.
+    case dkim(domain: String)
+    /// SPF pass for this envelope or HELO domain.
+    case spf(domain: String)
+    /// A trusted upstream filter's DMARC pass, or one by relaxed alignment.
+    case dmarc(domain: String)
+
+    package var method: String {
+        switch self {
+        case .dkim: "dkim"
+        case .spf: "spf"
+        case .dmarc: "dmarc"
+        }
+    }
+}
+
+package enum ForwardProof {
+    /// - Parameter sources: the sources that cover the author; at least one.
+    package static func prove(
+        author: AddrSpec, sources: [OutboundSource], evidence: AuthenticationEvidence
+    ) throws(Refusal) -> SenderProof {
+        func aligned(_ domain: String) -> Bool { sources.contains { $0.isAligned(domain, author: author) } }
+        func alignedEnvelope(_ finding: SPFFinding) -> Bool {
+            aligned(finding.domain) || sources.contains { $0.isPaired(envelope: finding.domain) }
+        }
+
+        let signatures = evidence.dkim.filter { aligned($0.domain) }
+        let envelopes = evidence.spf.filter(alignedEnvelope)
+        if let signature = signatures.first(where: { $0.isProof }) { return .dkim(domain: signature.domain) }
+        if let envelope = envelopes.first(where: { $0.result == .pass }) { return .spf(domain: envelope.domain) }
+
+        if let trouble = signatures.first(where: { $0.result == .temperror })?.reason
+            ?? envelopes.first(where: { $0.result == .temperror })?.reason
+        {
+            throw .authenticationTrouble(trouble)
+        }
+        switch (signatures.first, envelopes.first) {
+        case (.some(let signature), nil):
+            throw .noValidDKIM(RelayReason("dkim-failed", "d=\(signature.domain): \(signature.result.rawValue), \(signature.weakness)"))
+        case (nil, .some(let envelope)):
+            throw .spfFailed(RelayReason("spf-failed", "\(envelope.domain): \(envelope.result.rawValue), \(envelope.reason)"))
+        case (.some(let signature), .some(let envelope)):
+            throw .proofFailed(
+                RelayReason("proof-failed", "d=\(signature.domain): \(signature.weakness); SPF \(envelope.domain): \(envelope.result.rawValue)"))
+        case (nil, nil):
+            throw .proofFailed(RelayReason("proof-failed", "no signature and no envelope domain of a registered source"))
+        }
+    }
+
+    /// Whether a report may later go to the envelope sender: SPF proved it, or its domain aligns with the signature that proves the author.
+    package static func isReportable(
+        envelopeSender: AddrSpec, author: AddrSpec, proof: SenderProof, sources: [OutboundSource], evidence: AuthenticationEvidence
+    ) -> Bool {
+        let domain = envelopeSender.asciiDomain
+        if evidence.spf.contains(where: { $0.identity == .mailFrom && $0.result == .pass && $0.domain == domain }) { return true }
+        if case .dkim = proof { return sources.contains { $0.isAligned(domain, author: author) } }
+        return false
+    }
+}
+
+extension DKIMFinding {
+    /// Whether the signature counts as proof: valid, and over the whole body.
+    package var isProof: Bool { result == .pass && coversWholeBody }
+
+    /// Why a signature is no proof, for the log.
+    package var weakness: String {
+        result == .pass && !coversWholeBody ? "signed part is not the whole body" : reason
+    }
+}

@@ -1,0 +1,196 @@
+// The header section of a forward: every address that the user could answer to becomes a reverse address.
+
+import InternetMessage
+import MailAuth
+
+struct ForwardRewriting {
+    private let engine: RelayEngine
+    private let account: RelayAccount
+    private let author: AddrSpec
+    /// Tokens whose addresses do not fit them, to be stored before the mail leaves.
+    private(set) var toStore: [MintedToken] = []
+
+    static let originalFromField = "X-Postern-Original-From"
+
+    /// Address fields whose mailboxes become reverse addresses.
+    private static let addressFields: Set<String> = ["from", "reply-to", "sender", "to", "cc"]
+
+    /// Fields with URIs of a mailing list (RFC 2369), of which `mailto:` ones are rewritten.
+    private static let listFields: Set<String> = [
+        "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner", "list-archive",
+    ]
+
+    /// Fields that go: what would make the user's program write past the relay, what would tell it another address of the user,
+    /// and signatures that the rewriting breaks.
+    private static let removed: Set<String> = [
+        // Requests for receipts and answers elsewhere
+        "disposition-notification-to", "disposition-notification-options", "return-receipt-to", "return-receipt-requested",
+        "x-confirm-reading-to", "read-receipt-to", "registered-mail-reply-requested-by", "generate-delivery-report",
+        "prevent-nondelivery-report", "original-recipient", "errors-to", "x-errors-to", "mail-followup-to", "mail-reply-to",
+        "mail-copies-to", "followup-to", "reply-by", "x-reply-to", "return-errors-to", "content-return",
+        // Other recipients and earlier stages
+        "bcc", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from", "envelope-to",
+        "x-rcpt-to", "apparently-to", "x-apparently-to", "x-forwarded-to", "x-forwarded-for",
+        // Signatures over what is changed
+        "dkim-signature", "domainkey-signature", "x-google-dkim-signature", "arc-seal", "arc-message-signature",
+        "arc-authentication-results",
+    ]
+
+    init(engine: RelayEngine, account: RelayAccount, author: AddrSpec) {
+        self.engine = engine
+        self.account = account
+        self.author = author
+    }
+
+    /// The display name that a mailbox without one is given, so that the user sees whom the reverse address means.
+    static func madeUpName(_ address: AddrSpec) -> String { "\(address.localPart) at \(address.domain)" }
+
+    mutating func rewrite(_ header: HeaderSection, evidence: AuthenticationEvidence) -> HeaderEdits {
+        var edits = HeaderEdits(header)
+        let claimingOurs = Set(AuthenticationResults.fieldsClaiming(ids: [engine.settings.authservID], in: header))
+        for (index, field) in header.fields.enumerated() {
+            let name = field.name.lowercased()
+            if Self.addressFields.contains(name) {
+                edits.edits[index] = rewriteAddresses(field, name: name)
+            } else if Self.listFields.contains(name) {
+                edits.edits[index] = rewriteList(field)
+            } else if name == "in-reply-to" || name == "references" {
+                edits.edits[index] = restoreIdentifiers(field)
+            } else if name.hasPrefix("resent-") || name.hasPrefix("x-postern-") || Self.removed.contains(name) || claimingOurs.contains(index) {
+                edits.edits[index] = .remove
+            }
+        }
+        edits.inserted = inserted(header, evidence: evidence)
+        addWitness(header, to: &edits)
+        return edits
+    }
+
+    private func inserted(_ header: HeaderSection, evidence: AuthenticationEvidence) -> [HeaderField] {
+        var hops = 0
+        if case .hops(let count) = engine.mark.trace(header) { hops = count }
+        var fields = [
+            AuthenticationResults.field(authservID: engine.settings.authservID, evidence: evidence, fromDomain: author.asciiDomain),
+            engine.mark.field(hops: hops),
+        ]
+        if let from = header.first("From") { fields.append(HeaderField(name: Self.originalFromField, rawValue: from.rawValue)) }
+        return fields
+    }
+
+    // MARK: Addresses
+
+    /// The reverse address of a correspondent, at the domain of the account's relay address.
+    private mutating func reverse(_ correspondent: AddrSpec) -> AddrSpec {
+        let token = engine.tokens.reverse(account: account.number, correspondent: correspondent)
+        if token.addressToStore != nil, !toStore.contains(token) { toStore.append(token) }
+        return AddrSpec(localPart: token.localPart, domain: account.relayAddress.domain)
+    }
+
+    private func isRelayAddress(_ address: AddrSpec) -> Bool {
+        address.localPart.lowercased() == account.relayAddress.localPart && address.domain.lowercased() == account.relayAddress.domain.lowercased()
+    }
+
+    private mutating func rewriteMailbox(_ mailbox: Mailbox) -> Mailbox {
+        if isRelayAddress(mailbox.addrSpec) { return mailbox }
+        return Mailbox(displayName: mailbox.displayName ?? Self.madeUpName(mailbox.addrSpec), addrSpec: reverse(mailbox.addrSpec))
+    }
+
+    private mutating func rewriteAddresses(_ field: HeaderField, name: String) -> HeaderEdits.Edit {
+        let list = AddressList.parse(field.rawValue)
+        var addresses: [Address] = []
+        var count = 0
+        for address in list.addresses {
+            switch address {
+            case .mailbox(let mailbox):
+                addresses.append(.mailbox(rewriteMailbox(mailbox)))
+                count += 1
+            case .group(let name, let members):
+                addresses.append(.group(name: name, members: members.map { rewriteMailbox($0) }))
+                count += members.count
+            }
+        }
+        // A damaged list: whatever any program could take for an address has to be one of ours too.
+        for candidate in AddressList.candidates(in: field.rawValue) where !list.mailboxes.contains(where: { $0.addrSpec == candidate }) {
+            addresses.append(.mailbox(rewriteMailbox(Mailbox(displayName: nil, addrSpec: candidate))))
+            count += 1
+        }
+        if addresses.isEmpty {
+            // Nothing to answer to. Only To has to stay, and tells the user which address it was.
+            guard name == "to" else { return .remove }
+            return .replace([0x20] + Mailbox(displayName: nil, addrSpec: account.relayAddress).wireForm)
+        }
+        return .replace([0x20] + Address.list(addresses, startingAt: field.name.utf8.count + 2))
+    }
+
+    // MARK: Mailing lists
+
+    /// Rewrites the `mailto:` URIs between angle brackets; anything outside brackets is no URI (RFC 2369 section 2) and is dropped.
+    private mutating func rewriteList(_ field: HeaderField) -> HeaderEdits.Edit {
+        let value = field.unfoldedBytes
+        var uris: [[UInt8]] = []
+        var current: [UInt8]?
+        var changed = false
+        for octet in value {
+            switch octet {
+            case UInt8(ascii: "<"): current = []
+            case UInt8(ascii: ">"):
+                if let uri = current {
+                    var uri = uri
+                    if let mailto = MailtoURI(uri) {
+                        uri = mailto.mapping { isRelayAddress($0) ? $0 : reverse($0) }
+                        changed = true
+                    }
+                    uris.append(uri)
+                }
+                current = nil
+            case 0x20, 0x09: break
+            default: current?.append(octet)
+            }
+        }
+        let outside = AddressList.candidates(in: Self.outsideBrackets(value)[...])
+        guard changed || !outside.isEmpty else { return .keep }
+        guard !uris.isEmpty else { return .remove }
+        var out: [UInt8] = []
+        for (index, uri) in uris.enumerated() {
+            if index > 0 { out += Array(",\r\n".utf8) }
+            out += [0x20, UInt8(ascii: "<")] + uri + [UInt8(ascii: ">")]
+        }
+        return .replace(out)
+    }
+
+    private static func outsideBrackets(_ value: [UInt8]) -> [UInt8] {
+        var depth = 0
+        return value.filter { octet in
+            if octet == UInt8(ascii: "<") { depth += 1 }
+            if octet == UInt8(ascii: ">"), depth > 0 {
+                depth -= 1
+                return false
+            }
+            return depth == 0
+        }
+    }
+
+    // MARK: Message ids
+
+    /// The user's own ids in place of those under which the team knows them.
+    private func restoreIdentifiers(_ field: HeaderField) -> HeaderEdits.Edit {
+        let ids = MessageIDs.ids(in: field.rawValue)
+        let restored = ids.map { engine.ids.reveal($0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) ?? $0 }
+        return restored == ids ? .keep : .replace(MessageIDs.value(restored))
+    }
+
+    /// Puts a witness into References where the team's message id is at a domain that is not the team's, so that the
+    /// answer's references to it can be told from the user's own (MessageIDs.witness).
+    private func addWitness(_ header: HeaderSection, to edits: inout HeaderEdits) {
+        guard let id = header.first("Message-ID").flatMap({ MessageIDs.ids(in: $0.rawValue).first }), let at = id.lastIndex(of: UInt8(ascii: "@")),
+            !account.sources.contains(where: { $0.ownsIdentifier(at: String(decoding: id[(at + 1)...], as: UTF8.self)) })
+        else { return }
+        let witness = engine.ids.witness(for: id, account: account.number, relayDomain: account.relayAddress.domain)
+        if let index = header.fields.firstIndex(where: { $0.isNamed("References") }) {
+            let ids: [[UInt8]]
+            if case .replace(let value) = edits.edits[index] { ids = MessageIDs.ids(in: value) } else { ids = MessageIDs.ids(in: header.fields[index].rawValue) }
+            edits.edits[index] = .replace(MessageIDs.value([witness] + ids))
+        } else {
+            edits.inserted.append(HeaderField(name: "References", rawValue: MessageIDs.value([witness])))
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// One message on its way from a team to a user: proof first, then the state of the account, then the rewriting.
+
+import InternetMessage
+import MailAuth
+
+/// The forwarding of one message. Its body is hashed as it passes and never held.
+final class ForwardSession {
+    private let engine: RelayEngine
+    private let account: RelayAccount
+    private let client: SMTPClientIdentity
+    private let header: HeaderSection
+    private let now: Int64
+    private let author: AddrSpec
+    /// Every registered source that covers the author, of whatever team.
+    private let covering: [OutboundSource]
+    private let authentication: any AuthenticationSession
+    private let signing: (any SigningSession)?
+
+    /// Refuses at once what no evidence could help: an unclear author, or one that nobody has registered. Asks no DNS.
+    init(
+        engine: RelayEngine, account: RelayAccount, client: SMTPClientIdentity, header: HeaderSection, now: Int64
+    ) throws(Refusal) {
+        switch AuthorAddress.parse(header: header) {
+        case .success(let address): author = address
+        case .failure(let defect): throw .proofFailed(RelayReason("unclear-author", "\(defect)"))
+        }
+        do {
+            covering = try engine.directory.sources(covering: author)
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
+        guard !covering.isEmpty else { throw .unauthorizedSender(client.mailFrom, from: author.asciiDomain) }
+        self.engine = engine
+        self.account = account
+        self.client = client
+        self.header = header
+        self.now = now
+        authentication = engine.authenticator.begin(client: client, header: header, now: now)
+        signing = engine.signer?.begin()
+    }
+
+    func update(body chunk: UnsafeRawBufferPointer) {
+        authentication.update(body: chunk)
+        signing?.update(body: chunk)
+    }
+
+    /// - Parameter paths: the recipients as RCPT gave them.
+    func finish(paths: [String]) throws(Refusal) -> RelayDecision {
+        let evidence = authentication.finish()
+        let own = account.sources.filter { $0.covers(author) }
+        let proof = try ForwardProof.prove(author: author, sources: own.isEmpty ? covering : own, evidence: evidence)
+        // From here on the sender is proved, and may be told.
+        guard !own.isEmpty else { throw .unknownAddress("the author is registered, but not by the team of this address") }
+        guard account.isActive else { throw .retired }
+        guard account.isForwardingOn else { throw .forwardingOff }
+        guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
+
+        let day = UInt64(max(0, now) / 86_400)
+        let limit = engine.settings.limits.messagesPerDay
+        let isFree: Bool
+        let sender = ForwardEnvelope.reportableSender(
+            client: client, author: author, proof: proof, sources: own, evidence: evidence)
+        var rewriting = ForwardRewriting(engine: engine, account: account, author: author)
+        let edits = rewriting.rewrite(header, evidence: evidence)
+        let returnPath = ForwardEnvelope.returnPath(engine: engine, account: account, client: client, sender: sender, day: day)
+        do {
+            for token in rewriting.toStore {
+                guard let address = token.addressToStore else { continue }
+                try engine.directory.store(address, token: token.localPart, account: account.number, expiryDay: nil)
+            }
+            if let token = returnPath.token, let address = token.addressToStore {
+                try engine.directory.store(
+                    address, token: token.localPart, account: account.number, expiryDay: day + engine.settings.returnPathDays)
+            }
+            isFree = try engine.directory.reserve(.forward, account: account.number, day: day, limit: limit)
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
+        guard isFree else { throw .dailyLimit(limit) }
+
+        var signed = edits
+        if let signing {
+            signed.inserted = signing.finish(header: edits.result, domain: account.relayAddress.domain, now: now) + signed.inserted
+        }
+        return RelayDecision(
+            .relay,
+            modifications: signed.modifications + [.changeSender(returnPath.path)] + paths.map { .deleteRecipient($0) }
+                + [.addRecipient("<\(inbox.address.revealed.wireForm)>")],
+            reasons: [RelayReason("forwarded", "author proved by \(proof.method)")])
+    }
+}
+
+/// The envelope of a forward.
+enum ForwardEnvelope {
+    /// The envelope sender where a report may go to it later.
+    static func reportableSender(
+        client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof, sources: [OutboundSource], evidence: AuthenticationEvidence
+    ) -> AddrSpec? {
+        guard let sender = AddrSpec(envelope: client.mailFrom),
+            ForwardProof.isReportable(envelopeSender: sender, author: author, proof: proof, sources: sources, evidence: evidence)
+        else { return nil }
+        return sender
+    }
+
+    /// The new reverse-path with angle brackets: a null sender stays null, any other becomes a return path.
+    static func returnPath(
+        engine: RelayEngine, account: RelayAccount, client: SMTPClientIdentity, sender: AddrSpec?, day: UInt64
+    ) -> (path: String, token: MintedToken?) {
+        guard !client.mailFrom.isEmpty else { return ("<>", nil) }
+        let token = engine.tokens.forwardReturnPath(
+            account: account.number, sender: sender, nonce: engine.nonce(), expiryDay: day + engine.settings.returnPathDays)
+        return ("<\(token.localPart)@\(account.relayAddress.domain)>", token)
+    }
+}

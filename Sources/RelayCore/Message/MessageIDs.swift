@@ -1,0 +1,114 @@
+// Message ids of a user, hidden from the team and given back to the user; nothing is stored (docs/DESIGN.md, "Threads").
+
+import InternetMessage
+import MailCrypto
+
+/// Turns ids into ids at the relay domain and back. Deterministic: the same id of the same account is always hidden alike.
+package struct MessageIDs: Sendable {
+    /// Ids longer than this are replaced one way: encrypted they would no longer fit a line of a header field.
+    package static let maximumReversibleLength = 150
+
+    private static let hidden = UInt8(ascii: "i")
+    private static let oneWay = UInt8(ascii: "j")
+    private static let witness = UInt8(ascii: "k")
+
+    private let keys: TokenKeys
+    /// AES-SIV keys by key id, derived once.
+    private let cipherKeys: [TokenKeys.KeyID: [UInt8]]
+
+    /// Nil where a key cannot be derived.
+    package init?(keys: TokenKeys) {
+        self.keys = keys
+        var cipherKeys: [TokenKeys.KeyID: [UInt8]] = [:]
+        for id in keys.ids {
+            guard let key = keys.key(id),
+                let derived = try? HKDFSHA256.derive(key: key, info: Array("postern message ids 1".utf8), length: 64)
+            else { return nil }
+            cipherKeys[id] = derived
+        }
+        self.cipherKeys = cipherKeys
+    }
+
+    /// The id, without angle brackets, under which the team sees one of the user's ids.
+    package func hide(_ id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
+        let local: [UInt8]
+        if id.count <= Self.maximumReversibleLength, let key = cipherKeys[keys.activeID],
+            let sealed = try? AESSIV.seal(id, key: key, associatedData: [Self.label(account)])
+        {
+            local = [keys.activeID, Self.hidden] + Base32.encode(sealed)
+        } else {
+            local = [keys.activeID, Self.oneWay] + mac("one-way", id, account: account, key: keys.activeKey)
+        }
+        return local + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
+    }
+
+    /// The user's own id that this one stands for; nil where it is not one of this account's hidden ids.
+    package func reveal(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> [UInt8]? {
+        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.hidden, let key = cipherKeys[keyID],
+            let sealed = Base32.decode(text)
+        else { return nil }
+        return try? AESSIV.open(sealed, key: key, associatedData: [Self.label(account)])
+    }
+
+    /// An id that a forward carries in References beside a message id at a domain that is not the team's, so that
+    /// the answer, which repeats References, shows that this other id came from the team and may go back as it is.
+    package func witness(for id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
+        [keys.activeID, Self.witness] + mac("witness", id, account: account, key: keys.activeKey) + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
+    }
+
+    /// Whether an id has the form of a witness. Witnesses never leave for a team.
+    package func isWitness(_ id: [UInt8], isRelayDomain: (String) -> Bool) -> Bool {
+        parts(of: id, isRelayDomain: isRelayDomain)?.tag == Self.witness
+    }
+
+    /// Whether one of these witnesses was made for this id and account.
+    package func isWitnessed(_ id: [UInt8], by witnesses: [[UInt8]], account: AccountNumber) -> Bool {
+        witnesses.contains { witness in
+            guard let keyID = witness.first, let key = keys.key(keyID), let at = witness.lastIndex(of: UInt8(ascii: "@")), at > 2 else { return false }
+            return constantTimeEqual(Array(witness[2..<at]), mac("witness", id, account: account, key: key))
+        }
+    }
+
+    private func parts(of id: [UInt8], isRelayDomain: (String) -> Bool) -> (tag: UInt8, text: ArraySlice<UInt8>, key: TokenKeys.KeyID)? {
+        guard let at = id.lastIndex(of: UInt8(ascii: "@")), at > 2, keys.key(id[0]) != nil,
+            isRelayDomain(String(decoding: id[(at + 1)...], as: UTF8.self))
+        else { return nil }
+        return (id[1], id[2..<at], id[0])
+    }
+
+    private func mac(_ purpose: String, _ id: [UInt8], account: AccountNumber, key: [UInt8]) -> [UInt8] {
+        let code = HMACSHA256.authenticationCode(for: Array("postern message id \(purpose) 1\n".utf8) + Self.label(account) + [0] + id, key: key)
+        return Array(Base32.encode(code).prefix(26))
+    }
+
+    private static func label(_ account: AccountNumber) -> [UInt8] { Array("account \(account.rawValue)".utf8) }
+}
+
+extension MessageIDs {
+    /// The ids in a Message-ID, In-Reply-To or References field, in order, without angle brackets and white space.
+    package static func ids(in value: some Sequence<UInt8>) -> [[UInt8]] {
+        var ids: [[UInt8]] = []
+        var current: [UInt8]?
+        for octet in value {
+            switch octet {
+            case UInt8(ascii: "<"): current = []
+            case UInt8(ascii: ">"):
+                if let id = current, !id.isEmpty { ids.append(id) }
+                current = nil
+            case 0x20, 0x09, 0x0D, 0x0A: break
+            default: current?.append(octet)
+            }
+        }
+        return ids
+    }
+
+    /// A field value of these ids, each on a line of its own.
+    package static func value(_ ids: [[UInt8]]) -> [UInt8] {
+        var value: [UInt8] = []
+        for id in ids {
+            if !value.isEmpty { value += [0x0D, 0x0A] }
+            value += [0x20, UInt8(ascii: "<")] + id + [UInt8(ascii: ">")]
+        }
+        return value
+    }
+}

@@ -1,0 +1,20 @@
+// What is to be done to a message and its envelope, as values. Only RelayMilter turns them into smfi_* calls.
+
+import InternetMessage
+
+/// One change, in the terms in which a milter asks for it.
+package enum Modification: Sendable, Hashable {
+    /// Replaces the value of the `index`th (from 1) field of this name as the filter received them, or deletes it where nil.
+    /// The value is everything after the colon: leading white space, folds as CRLF and white space.
+    case changeHeader(name: String, index: Int, rawValue: [UInt8]?)
+    /// Inserts a field at a position: 0 is above everything, 1 below the MTA's own Received field.
+    case insertHeader(position: Int, field: HeaderField)
+    /// The new reverse-path with its angle brackets; `<>` is the null sender.
+    case changeSender(String)
+    /// A forward-path with its angle brackets.
+    case addRecipient(String)
+    /// Exactly the text of the RCPT command's path.
+    case deleteRecipient(String)
+    /// The whole new body, in pieces that follow one another.
+    case replaceBody([ArraySlice<UInt8>])
+}

@@ -1,0 +1,51 @@
+// The mark that Postern leaves on what it relays: by it a loop is seen, also where a reply has lost its Received fields.
+
+import InternetMessage
+import MailCrypto
+
+/// `X-Postern-Mark: <hops> <key id><MAC>`. A mark of this installation on arrival is a loop; a stranger's tells its hops.
+package struct RelayMark: Sendable {
+    package static let fieldName = "X-Postern-Mark"
+    private static let macDigits = 16
+
+    private let keys: TokenKeys
+
+    package init(keys: TokenKeys) { self.keys = keys }
+
+    /// The field to put on a message that has made so many hops so far.
+    package func field(hops: Int) -> HeaderField {
+        let count = "\(hops)"
+        return HeaderField(
+            Self.fieldName,
+            "\(count) \(String(decoding: [keys.activeID] + Self.mac(count, key: keys.activeKey), as: UTF8.self))")
+    }
+
+    /// What the marks and Received fields of a message say.
+    package enum Trace: Sendable, Hashable {
+        /// Relayed by this installation before.
+        case ours
+        case hops(Int)
+    }
+
+    package func trace(_ header: HeaderSection) -> Trace {
+        var hops = 0
+        for field in header.fields {
+            if field.isNamed("Received") {
+                hops += 1
+            } else if field.isNamed(Self.fieldName) {
+                let words = field.rawValue.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A }
+                guard words.count == 2, let count = Int(String(decoding: words[0], as: UTF8.self)), (0...10_000).contains(count) else { continue }
+                let tag = Array(words[1])
+                if let id = tag.first, let key = keys.key(id), constantTimeEqual(Self.mac("\(count)", key: key), Array(tag.dropFirst())) {
+                    return .ours
+                }
+                hops += count
+            }
+        }
+        return .hops(hops)
+    }
+
+    private static func mac(_ count: String, key: [UInt8]) -> [UInt8] {
+        Array(Base32.encode(HMACSHA256.authenticationCode(for: Array("postern mark 1\n\(count)".utf8), key: key)).prefix(macDigits))
+    }
+}

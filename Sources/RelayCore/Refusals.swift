@@ -1,0 +1,115 @@
+// Every reply that the relay gives, in one place (docs/DESIGN.md, "Replies on the wire").
+
+extension Refusal {
+    private static func permanent(_ code: Int, _ enhanced: String, _ text: String, _ reason: RelayReason) -> Refusal {
+        .permanent(PermanentRefusal(code, enhanced, text, reason))
+    }
+
+    private static func temporary(_ code: Int, _ enhanced: String, _ text: String, _ reason: RelayReason) -> Refusal {
+        .temporary(TemporaryRefusal(code, enhanced, text, reason))
+    }
+
+    // MARK: At RCPT
+
+    package static func unknownAddress(_ detail: String) -> Refusal {
+        permanent(550, "5.1.1", "No such address here", RelayReason("unknown-address", detail))
+    }
+
+    package static func badReturnPath(_ detail: String) -> Refusal {
+        permanent(550, "5.7.1", "This address takes delivery reports only", RelayReason("bad-return-path", detail))
+    }
+
+    package static let otherScope = temporary(
+        452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again",
+        RelayReason("other-scope", "the transaction already carries another account or the operator's own mail"))
+
+    package static let tooManyRecipients = temporary(
+        452, "4.5.3", "Too many recipients; send the rest in another transaction",
+        RelayReason("too-many-recipients", "more recipients of one account than the limit"))
+
+    // MARK: State of an account, told to a proved sender only
+
+    package static let forwardingOff = permanent(
+        550, "5.2.1", "The owner of this address has switched forwarding off", RelayReason("forwarding-off"))
+
+    package static let retired = permanent(
+        550, "5.1.6", "This address is no longer in use", RelayReason("address-retired", "no grant left, or the address was retired"))
+
+    package static let inboxUnverified = temporary(
+        451, "4.2.1", "The owner of this address has not confirmed it yet; try again later",
+        RelayReason("inbox-unverified"))
+
+    package static func dailyLimit(_ limit: Int) -> Refusal {
+        temporary(
+            452, "4.7.1", "More than \(limit) messages today; try again tomorrow",
+            RelayReason("daily-limit", "the account has reached its limit for this direction and day"))
+    }
+
+    // MARK: The sender
+
+    package static func unauthorizedSender(_ sender: String, from: String) -> Refusal {
+        permanent(
+            550, "5.7.1",
+            "<\(printable(sender))>: unauthorized sender; the domain of From (\(printable(from))) has to be registered as an outbound source",
+            RelayReason("unregistered-source", "the domain of From is no registered source of any team"))
+    }
+
+    /// One and the same text for every reply that is not let through, whatever the cause: the cause is in `reason`.
+    package static func replyNotProved(_ reason: RelayReason) -> Refusal {
+        permanent(
+            550, "5.7.26",
+            "Write from the mailbox that this address belongs to; its mail must pass SPF or DKIM for the domain of From",
+            reason)
+    }
+
+    package static func proofFailed(_ reason: RelayReason) -> Refusal {
+        permanent(550, "5.7.26", "Neither a valid DKIM signature nor SPF proves the domain of From", reason)
+    }
+
+    package static func noValidDKIM(_ reason: RelayReason) -> Refusal {
+        permanent(550, "5.7.20", "No valid DKIM signature of the domain of From", reason)
+    }
+
+    package static func spfFailed(_ reason: RelayReason) -> Refusal {
+        permanent(550, "5.7.23", "SPF does not prove the domain of From", reason)
+    }
+
+    package static func authenticationTrouble(_ detail: String) -> Refusal {
+        temporary(451, "4.4.3", "The sender cannot be checked just now; try again later", RelayReason("dns-trouble", detail))
+    }
+
+    package static func storeTrouble(_ detail: String) -> Refusal {
+        temporary(451, "4.3.0", "Temporary trouble here; try again later", RelayReason("store-trouble", detail))
+    }
+
+    package static func notConfigured(_ detail: String) -> Refusal {
+        temporary(451, "4.3.5", "This host is not set up for that yet; try again later", RelayReason("not-configured", detail))
+    }
+
+    // MARK: The message
+
+    package static func malformedHeader(_ detail: String) -> Refusal {
+        permanent(550, "5.6.0", "The header section cannot be read safely: \(printable(detail))", RelayReason("malformed-header", detail))
+    }
+
+    package static func messageTooLarge(_ limit: Int) -> Refusal {
+        permanent(552, "5.3.4", "Larger than \(limit) octets", RelayReason("message-too-large"))
+    }
+
+    package static let loop = permanent(554, "5.4.6", "This message has been here before", RelayReason("loop"))
+
+    package static func unrewritable(part: String) -> Refusal {
+        permanent(
+            550, "5.7.7",
+            "Your own address stands in a part that cannot be rewritten (\(printable(part))); send it as plain text, unsigned and without that part",
+            RelayReason("unrewritable-part", part))
+    }
+
+    package static let replyMemory = temporary(
+        452, "4.3.1", "Too much mail at once; try again later", RelayReason("reply-memory", "held bodies of replies are at their limit"))
+
+    /// SMTP text is printable ASCII; anything else, and what another party could have planted, becomes `?`. At most 120 octets.
+    private static func printable(_ text: String) -> String {
+        String(decoding: text.utf8.prefix(120).map { (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "%") ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
+    }
+}

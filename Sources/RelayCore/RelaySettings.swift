@@ -1,0 +1,92 @@
+// What an installation sets for its relay. Values only: reading them from a file is the configuration's business.
+
+import InternetMessage
+
+package struct RelaySettings: Sendable {
+    /// Lower case; new addresses are issued in the first.
+    package var relayDomains: [String]
+    /// The id under which our Authentication-Results are written, and ours on arrival are removed.
+    package var authservID: String
+    /// Where mail to postmaster and abuse goes; nil while the operator has not said.
+    package var operatorAddress: AddrSpec?
+    /// Further local parts (lower case) that are the operator's own: DMARC reports, TLS-RPT, feedback loops.
+    package var localRecipients: [String: AddrSpec]
+    package var providers: ProviderRules
+    package var limits: RelayLimits
+    /// Days for which a return path takes reports.
+    package var returnPathDays: UInt64
+    package var unrewritableReply: UnrewritableReply
+
+    package enum UnrewritableReply: String, Sendable { case refuse, deliver }
+
+    package init(
+        relayDomains: [String], authservID: String, operatorAddress: AddrSpec? = nil, localRecipients: [String: AddrSpec] = [:],
+        providers: ProviderRules = .standard, limits: RelayLimits = RelayLimits(), returnPathDays: UInt64 = 14,
+        unrewritableReply: UnrewritableReply = .refuse
+    ) {
+        self.relayDomains = relayDomains.map { $0.lowercased() }
+        self.authservID = authservID
+        self.operatorAddress = operatorAddress
+        self.localRecipients = localRecipients
+        self.providers = providers
+        self.limits = limits
+        self.returnPathDays = returnPathDays
+        self.unrewritableReply = unrewritableReply
+    }
+
+    package func isRelayDomain(_ domain: String) -> Bool { relayDomains.contains(domain.lowercased()) }
+}
+
+/// The limits of the relay. What happens beyond each stands beside it.
+package struct RelayLimits: Sendable, Hashable {
+    /// Proved messages per account, direction and day; beyond: `452 4.7.1`.
+    package var messagesPerDay = 100
+    /// Octets of a whole message; beyond: `552 5.3.4`.
+    package var messageSize = 40_000_000
+    /// Octets of one header field. libmilter cuts at about 60,000, so Postfix would deliver more than was judged; from here on: `550 5.6.0`.
+    package var headerFieldSize = 60_000
+    /// Header fields of a message; beyond: `550 5.6.0`.
+    package var headerFields = 1_000
+    /// Octets of the whole header section; beyond: `550 5.6.0`.
+    package var headerSize = 500_000
+    /// Received fields plus hops told by marks; beyond: `554 5.4.6`.
+    package var hops = 50
+    /// Recipients of one account in one transaction; beyond: `452 4.5.3`.
+    package var recipients = 100
+
+    package init() {}
+}
+
+/// Under which spellings providers deliver to one and the same inbox.
+package struct ProviderRules: Sendable, Hashable {
+    package struct Rule: Sendable, Hashable {
+        /// Domains that are one and the same, the canonical one first; lower case.
+        package var domains: [String]
+        /// Whether dots in the local part mean nothing.
+        package var ignoresDots: Bool
+
+        package init(domains: [String], ignoresDots: Bool) {
+            self.domains = domains
+            self.ignoresDots = ignoresDots
+        }
+    }
+
+    package var rules: [Rule]
+
+    package init(rules: [Rule]) { self.rules = rules }
+
+    /// Gmail, by Google's own documentation; `+tag` is folded for every domain.
+    package static let standard = ProviderRules(rules: [Rule(domains: ["gmail.com", "googlemail.com"], ignoresDots: true)])
+
+    /// The one spelling by which two addresses of the same inbox compare equal: lower case, without `+tag`, without dots that mean nothing.
+    package func canonical(_ address: AddrSpec) -> AddrSpec {
+        var domain = address.domain.lowercased()
+        var local = address.localPart.lowercased()
+        if let plus = local.firstIndex(of: "+"), plus > local.startIndex { local = String(local[..<plus]) }
+        if let rule = rules.first(where: { $0.domains.contains(domain) }) {
+            domain = rule.domains.first ?? domain
+            if rule.ignoresDots { local.removeAll { $0 == "." } }
+        }
+        return AddrSpec(localPart: local, domain: domain)
+    }
+}

@@ -1,0 +1,118 @@
+// A reply from a user to a team: proof that it is the user's, then everything of the inbox taken out of it.
+
+import InternetMessage
+import MailAuth
+import MailCrypto
+
+enum Reply {
+    /// - Parameter correspondents: whom the recipients stand for, at least one.
+    static func decide(
+        engine: RelayEngine, message: IncomingMessage, account number: AccountNumber, correspondents: [AddrSpec], paths: [String]
+    ) throws(Refusal) -> RelayDecision {
+        let author: AddrSpec
+        switch AuthorAddress.parse(header: message.header) {
+        case .success(let address): author = address
+        case .failure(let defect): throw .replyNotProved(RelayReason("unclear-author", "\(defect)"))
+        }
+        // Proved before it is looked whose inbox it is: neither answer nor time tells a stranger which inbox is the right one.
+        let proof = try ReplyProof.prove(author: author, evidence: message.evidence)
+        let account: RelayAccount?
+        do { account = try engine.directory.account(number) } catch { throw .storeTrouble(error.detail) }
+        guard let account else { throw .replyNotProved(RelayReason("account-deleted")) }
+        let canonical = engine.settings.providers.canonical(author)
+        guard account.inboxes.contains(where: { $0.isVerified && engine.settings.providers.canonical($0.address.revealed) == canonical }) else {
+            throw .replyNotProved(RelayReason("not-the-users-inbox", "the author is proved, but is no verified inbox of the account's user"))
+        }
+        guard account.isActive else { throw .retired }
+
+        let isAutomatic = message.client.mailFrom.isEmpty || AutomaticMail.isAutomatic(message.header)
+        let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
+        let rewriting = ReplyRewriting(
+            engine: engine, account: account, header: message.header, envelopeSender: message.client.mailFrom,
+            isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
+        let rewritten = try rewriting.rewrite(body: message.body.bytes)
+        if let failure = stored.failure { throw .storeTrouble(failure.detail) }
+
+        // Counted last: what is deferred or refused comes again, and must not find its place taken by itself.
+        var recipients = correspondents
+        if isAutomatic {
+            recipients = try firstToday(engine: engine, account: account, correspondents: correspondents, day: message.day)
+            guard !recipients.isEmpty else {
+                engine.directory.count(.automaticDropped, account: number, day: message.day)
+                return RelayDecision(.discard, reasons: [RelayReason("automatic-limit", "one automatic message per correspondent and day")])
+            }
+        } else {
+            try reserve(engine: engine, account: number, day: message.day)
+        }
+
+        let domain = account.relayAddress.domain
+        let sender =
+            isAutomatic
+            ? "<>"
+            : "<\(engine.tokens.replyReturnPath(account: number, nonce: engine.nonce(), expiryDay: message.day + engine.settings.returnPathDays).localPart)@\(domain)>"
+        return rewritten.decision(
+            replacing: message.header, engine: engine, domain: domain, now: message.now, sender: sender, paths: paths, recipients: recipients,
+            reasons: [RelayReason("replied", "author proved by \(proof.method)")] + rewritten.reasons)
+    }
+
+    private static func reserve(engine: RelayEngine, account: AccountNumber, day: UInt64) throws(Refusal) {
+        let limit = engine.settings.limits.messagesPerDay
+        let isFree: Bool
+        do {
+            isFree = try engine.directory.reserve(.reply, account: account, day: day, limit: limit)
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
+        guard isFree else { throw .dailyLimit(limit) }
+    }
+
+    private static func hops(engine: RelayEngine, header: HeaderSection) -> Int {
+        if case .hops(let hops) = engine.mark.trace(header) { return hops }
+        return 0
+    }
+
+    /// The correspondents who have had no automatic message of this account today.
+    private static func firstToday(
+        engine: RelayEngine, account: RelayAccount, correspondents: [AddrSpec], day: UInt64
+    ) throws(Refusal) -> [AddrSpec] {
+        var first: [AddrSpec] = []
+        for correspondent in correspondents {
+            // The token is a keyed name of (account, correspondent): what is stored says nothing of who wrote to whom.
+            let name = SHA256.hash(Array(engine.tokens.reverse(account: account.number, correspondent: correspondent).localPart.utf8))
+            do {
+                if try engine.directory.reserveAutomatic(account: account.number, correspondent: name, day: day) { first.append(correspondent) }
+            } catch {
+                throw .storeTrouble(error.detail)
+            }
+        }
+        return first
+    }
+}
+
+/// A message written anew: all fields and the body, to go out in place of what came in.
+struct OutgoingMessage {
+    var header: HeaderSection
+    /// The whole body in pieces; nil where it stays as it came.
+    var body: [ArraySlice<UInt8>]?
+    /// The body as it goes out, for signing.
+    var bodyForSigning: [ArraySlice<UInt8>]
+    var reasons: [RelayReason] = []
+
+    /// The decision that puts this message in place of the one that came in.
+    func decision(
+        replacing old: HeaderSection, engine: RelayEngine, domain: String, now: Int64, sender: String, paths: [String],
+        recipients: [AddrSpec], reasons: [RelayReason]
+    ) -> RelayDecision {
+        var edits = HeaderEdits(old, initially: .remove)
+        edits.inserted = header.fields
+        if let signing = engine.signer?.begin() {
+            for piece in bodyForSigning { piece.withUnsafeBytes { signing.update(body: $0) } }
+            edits.inserted = signing.finish(header: header, domain: domain, now: now) + edits.inserted
+        }
+        return RelayDecision(
+            .relay,
+            modifications: edits.modifications + (body.map { [.replaceBody($0)] } ?? []) + [.changeSender(sender)]
+                + paths.map { .deleteRecipient($0) } + recipients.map { .addRecipient("<\($0.wireForm)>") },
+            reasons: reasons)
+    }
+}

@@ -1,0 +1,62 @@
+// What stands for what in a reply: which addresses are to be hidden, and whom a reverse address means.
+
+import InternetMessage
+
+/// The addresses of one reply, as headers, bodies and file names are rewritten by them.
+package struct ReplyNames {
+    /// What the team knows the user by.
+    package let relayAddress: AddrSpec
+    /// Every address of the user that may not reach the team: all inboxes, and those that this message itself carries.
+    package let hidden: [InboxAddress]
+    /// Under which spellings the same inbox is reached.
+    package let providers: ProviderRules
+    package let account: AccountNumber
+    package let relayDomains: [String]
+    private let tokens: TokenMint
+    private let stored: StoredAddresses
+
+    package init(engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String, stored: StoredAddresses) {
+        relayAddress = account.relayAddress
+        providers = engine.settings.providers
+        self.account = account.number
+        relayDomains = engine.settings.relayDomains
+        tokens = engine.tokens
+        self.stored = stored
+        var found: [AddrSpec] = account.inboxes.map(\.address.revealed)
+        if let sender = AddrSpec(envelope: envelopeSender) { found.append(sender) }
+        for field in header.fields where Self.carriesOwnAddress(field) {
+            found += AddressList.candidates(in: field.rawValue)
+        }
+        var seen: Set<AddrSpec> = []
+        let settings = engine.settings
+        hidden = found.filter { !settings.isRelayDomain($0.domain) && seen.insert($0).inserted }.map(InboxAddress.init)
+    }
+
+    /// Fields in which a user's program or server writes an address of the user.
+    private static func carriesOwnAddress(_ field: HeaderField) -> Bool {
+        let name = field.name.lowercased()
+        return ["from", "sender", "reply-to", "delivered-to", "x-original-to", "received", "return-path"].contains(name)
+            || name.hasPrefix("resent-")
+    }
+
+    /// The correspondent whom an address at a relay domain means; nil for any other address and for tokens of other accounts.
+    package func correspondent(_ address: AddrSpec) -> AddrSpec? {
+        guard relayDomains.contains(address.domain.lowercased()), case .token(let token) = tokens.read(address.localPart),
+            token.purpose.isReverse, token.account == account
+        else { return nil }
+        return stored.address(of: token)
+    }
+
+    /// Whether an address is a token of ours of any kind: none may reach the team.
+    package func isToken(_ address: AddrSpec) -> Bool {
+        guard relayDomains.contains(address.domain.lowercased()) else { return false }
+        if case .notAToken = tokens.read(address.localPart) { return false }
+        return true
+    }
+
+    /// Whether an address is one of the user's own, in any spelling that reaches the same inbox.
+    package func isHidden(_ address: AddrSpec) -> Bool {
+        let canonical = providers.canonical(address)
+        return hidden.contains { providers.canonical($0.revealed) == canonical }
+    }
+}

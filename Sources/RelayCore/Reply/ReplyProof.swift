@@ -1,0 +1,34 @@
+// Whether the evidence proves that a message comes from the owner of its author address (docs/DESIGN.md, "Reply").
+
+import InternetMessage
+import MailAuth
+
+package enum ReplyProof {
+    /// Proved by DKIM or SPF of a domain that is aligned with the author's: equal to it, a parent of it, or of the same
+    /// organizational domain by a DMARC record actually found. A DMARC record is not needed.
+    package static func prove(author: AddrSpec, evidence: AuthenticationEvidence) throws(Refusal) -> SenderProof {
+        let domain = author.asciiDomain
+        func aligned(_ other: String) -> Bool {
+            let other = other.lowercased()
+            guard !other.isEmpty else { return false }
+            if domain == other || domain.hasSuffix("." + other) { return true }
+            guard let organizational = evidence.dmarc?.organizationalDomain?.lowercased(), !organizational.isEmpty else { return false }
+            return other == organizational || other.hasSuffix("." + organizational)
+        }
+
+        let signatures = evidence.dkim.filter { aligned($0.domain) }
+        let envelopes = evidence.spf.filter { aligned($0.domain) }
+        if let signature = signatures.first(where: \.isProof) { return .dkim(domain: signature.domain) }
+        if let envelope = envelopes.first(where: { $0.result == .pass }) { return .spf(domain: envelope.domain) }
+        if let dmarc = evidence.dmarc, dmarc.result == .pass, aligned(dmarc.domain), evidence.dkim.isEmpty, evidence.spf.isEmpty {
+            return .dmarc(domain: dmarc.domain)
+        }
+        if let trouble = signatures.first(where: { $0.result == .temperror })?.reason
+            ?? envelopes.first(where: { $0.result == .temperror })?.reason
+        {
+            throw .authenticationTrouble(trouble)
+        }
+        throw .replyNotProved(
+            RelayReason("reply-not-proved", "\(signatures.count) aligned signatures, \(envelopes.count) aligned envelope domains, none passes"))
+    }
+}

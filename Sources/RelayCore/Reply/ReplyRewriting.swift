@@ -1,0 +1,135 @@
+// The header section of a reply: an allowlist, and what becomes of each field on it. Nothing else of the user's leaves.
+
+import InternetMessage
+
+/// Writes a reply anew, so that nothing of the user's inbox is left in it.
+struct ReplyRewriting {
+    private let engine: RelayEngine
+    private let account: RelayAccount
+    private let header: HeaderSection
+    private let isAutomatic: Bool
+    private let now: Int64
+    private let hops: Int
+    private let names: ReplyNames
+    private let text: TextRewriter
+
+    /// Fields that pass with their free text rewritten; every field not named here or below is dropped.
+    private static let passing: Set<String> = [
+        "subject", "mime-version", "importance", "priority", "x-priority", "x-msmail-priority", "sensitivity",
+        "x-auto-response-suppress", "content-language", "precedence",
+    ]
+
+    init(
+        engine: RelayEngine, account: RelayAccount, header: HeaderSection, envelopeSender: String, isAutomatic: Bool, now: Int64, hops: Int,
+        stored: StoredAddresses
+    ) {
+        self.engine = engine
+        self.account = account
+        self.header = header
+        self.isAutomatic = isAutomatic
+        self.now = now
+        self.hops = hops
+        names = ReplyNames(engine: engine, account: account, message: header, envelopeSender: envelopeSender, stored: stored)
+        text = TextRewriter(names: names)
+    }
+
+    /// - Throws: `550 5.7.7` where an address of the user stands in a part that cannot be rewritten.
+    func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage {
+        let rewritten = try BodyRewriter(names: names, unrewritable: engine.settings.unrewritableReply)
+            .rewrite(content: header, body: body)
+        let outgoing = HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)])
+        if let place = LastLook(names: names).finds(header: outgoing, body: rewritten.body ?? [body[...]]) {
+            throw .unrewritable(part: place)
+        }
+        return OutgoingMessage(
+            header: outgoing, body: rewritten.body, bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
+    }
+
+    private func fields() -> [HeaderField] {
+        var fields: [HeaderField] = []
+        fields.append(HeaderField(name: "From", rawValue: [0x20] + Mailbox(displayName: account.sharedName, addrSpec: account.relayAddress).wireForm))
+        fields += addressFields()
+        var seen: Set<String> = []
+        for field in header.fields {
+            let name = field.name.lowercased()
+            // Only the first of each: RFC 5322 allows one, and two programs would read a second differently.
+            guard Self.passing.contains(name), seen.insert(name).inserted else { continue }
+            fields.append(HeaderField(name: field.name, rawValue: text.rewriteUnstructured(field)))
+        }
+        fields.append(HeaderField("Date", MessageDate.format(now), unless: header.first("Date").flatMap(Self.plainDate)))
+        fields += identifiers()
+        if isAutomatic { fields.append(AutomaticMail.mark(header)) }
+        return fields
+    }
+
+    /// To and Cc with the correspondents in place of their reverse addresses; every address but these and the relay address is dropped.
+    private func addressFields() -> [HeaderField] {
+        var fields: [HeaderField] = []
+        for name in ["To", "Cc"] {
+            var kept: [Mailbox] = []
+            for field in header.all(name) {
+                for mailbox in AddressList.parse(field.rawValue).mailboxes {
+                    if mailbox.addrSpec == account.relayAddress {
+                        kept.append(Mailbox(displayName: nil, addrSpec: account.relayAddress))
+                    } else if let correspondent = names.correspondent(mailbox.addrSpec) {
+                        kept.append(Mailbox(displayName: displayName(mailbox, correspondent), addrSpec: correspondent))
+                    }
+                }
+            }
+            if !kept.isEmpty { fields.append(HeaderField(name: name, rawValue: [0x20] + Mailbox.list(kept, startingAt: name.count + 2))) }
+        }
+        // A message that was addressed to nobody by name, as by Bcc, stays so (RFC 5322 section 3.6.3).
+        return fields.isEmpty ? [HeaderField("To", "undisclosed-recipients:;")] : fields
+    }
+
+    /// The name that the user's program wrote, unless it is the one that the forward made up or an address.
+    private func displayName(_ mailbox: Mailbox, _ correspondent: AddrSpec) -> String? {
+        guard let name = mailbox.displayName, name != ForwardRewriting.madeUpName(correspondent) else { return nil }
+        let rewritten = text.rewrite(Array(name.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? name
+        return rewritten.contains("@") ? nil : rewritten
+    }
+
+    /// The Date as the user's program wrote it, where it is nothing but a date.
+    private static func plainDate(_ field: HeaderField) -> HeaderField? {
+        let value = HeaderField.trim(field.unfoldedBytes[...])
+        let isPlain = value.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || " ,:+-".utf8.contains($0) } && value.count <= 40
+        return isPlain ? HeaderField("Date", String(decoding: value, as: UTF8.self)) : nil
+    }
+
+    // MARK: Message-ID, In-Reply-To, References
+
+    private func identifiers() -> [HeaderField] {
+        let domain = account.relayAddress.domain
+        let all = ["In-Reply-To", "References"].flatMap { header.all($0).flatMap { MessageIDs.ids(in: $0.rawValue) } }
+        let witnesses = all.filter { engine.ids.isWitness($0, isRelayDomain: engine.settings.isRelayDomain) }
+        func outward(_ id: [UInt8]) -> [UInt8] {
+            if isTeams(id) || engine.ids.isWitnessed(id, by: witnesses, account: account.number) { return id }
+            return engine.ids.hide(id, account: account.number, relayDomain: domain)
+        }
+        let own = header.first("Message-ID").flatMap { MessageIDs.ids(in: $0.rawValue).first } ?? engine.randomness(16)
+        var fields = [
+            HeaderField(name: "Message-ID", rawValue: MessageIDs.value([engine.ids.hide(own, account: account.number, relayDomain: domain)]))
+        ]
+        for name in ["In-Reply-To", "References"] {
+            let ids = header.all(name).flatMap { MessageIDs.ids(in: $0.rawValue) }
+                .filter { !engine.ids.isWitness($0, isRelayDomain: engine.settings.isRelayDomain) }
+            if !ids.isEmpty { fields.append(HeaderField(name: name, rawValue: MessageIDs.value(ids.map(outward)))) }
+        }
+        return fields
+    }
+
+    /// Whether an id was made by the team, told by its domain, or is already hidden.
+    private func isTeams(_ id: [UInt8]) -> Bool {
+        guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { return false }
+        let domain = String(decoding: id[(at + 1)...], as: UTF8.self)
+        if engine.ids.reveal(id, account: account.number, isRelayDomain: engine.settings.isRelayDomain) != nil { return true }
+        return account.sources.contains { $0.ownsIdentifier(at: domain) }
+    }
+}
+
+extension HeaderField {
+    /// The other field, or this one where there is none.
+    fileprivate init(_ name: String, _ value: String, unless other: HeaderField?) {
+        self = other ?? HeaderField(name, value)
+    }
+}

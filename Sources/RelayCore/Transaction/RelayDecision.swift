@@ -1,0 +1,30 @@
+// What the relay decided of one message, as a value.
+
+/// The outcome at the end of a message.
+package enum RelayOutcome: Sendable, Hashable {
+    /// Not the relay's business: passes untouched.
+    case untouched
+    /// Goes on with the modifications.
+    case relay
+    /// Accepted, counted, and nobody is written to.
+    case discard
+    case refuse(Refusal)
+}
+
+package struct RelayDecision: Sendable, Hashable {
+    package let outcome: RelayOutcome
+    /// In the order in which they are to be applied.
+    package let modifications: [Modification]
+    /// Why; holds no inbox.
+    package let reasons: [RelayReason]
+
+    package init(_ outcome: RelayOutcome, modifications: [Modification] = [], reasons: [RelayReason]) {
+        self.outcome = outcome
+        self.modifications = modifications
+        self.reasons = reasons
+    }
+
+    package static func refuse(_ refusal: Refusal) -> RelayDecision {
+        RelayDecision(.refuse(refusal), reasons: [refusal.reason])
+    }
+}

@@ -1,0 +1,54 @@
+// Everything that the relay's decisions depend on, handed in once. The milter and `postern explain` run the same engine.
+
+import InternetMessage
+import MailAuth
+
+package struct RelayEngine: Sendable {
+    package let settings: RelaySettings
+    package let directory: any RelayDirectory
+    package let authenticator: any SenderAuthenticator
+    /// Signs what leaves; nil while no key is active.
+    package let signer: (any MessageSigner)?
+    package let tokens: TokenMint
+    package let ids: MessageIDs
+    package let mark: RelayMark
+    package let replyMemory: ReplyMemory
+    /// Gives that many random octets.
+    package let randomness: @Sendable (Int) -> [UInt8]
+
+    /// - Parameter keys: the versioned keys of tokens, ids and marks. Nil is returned where no key can be derived from them.
+    package init?(
+        settings: RelaySettings, keys: TokenKeys, directory: any RelayDirectory, authenticator: any SenderAuthenticator,
+        signer: (any MessageSigner)? = nil, replyMemory: ReplyMemory, randomness: @escaping @Sendable (Int) -> [UInt8]
+    ) {
+        guard let ids = MessageIDs(keys: keys) else { return nil }
+        self.settings = settings
+        self.directory = directory
+        self.authenticator = authenticator
+        self.signer = signer
+        self.tokens = TokenMint(keys: keys)
+        self.ids = ids
+        self.mark = RelayMark(keys: keys)
+        self.replyMemory = replyMemory
+        self.randomness = randomness
+    }
+
+    /// 40 random bits for a return path.
+    package func nonce() -> UInt64 { randomness(5).reduce(0) { $0 << 8 | UInt64($1) } }
+}
+
+/// Makes the DKIM signatures of what leaves the relay.
+package protocol MessageSigner: Sendable {
+    /// Begins one message; its body is fed as it passes.
+    func begin() -> any SigningSession
+}
+
+/// The signing of one message.
+package protocol SigningSession: AnyObject {
+    func update(body: UnsafeRawBufferPointer)
+    /// The fields to put above the header section.
+    /// - Parameters:
+    ///   - domain: the relay domain that signs.
+    ///   - now: seconds since 1970.
+    func finish(header: HeaderSection, domain: String, now: Int64) -> [HeaderField]
+}

@@ -1,0 +1,139 @@
+// One SMTP connection of Postfix, turned into relay transactions.
+
+import InternetMessage
+import Logging
+import MailAuth
+import Milter
+import RelayCore
+
+final class RelayMilterSession: MilterSession {
+    private let connection: MilterConnection
+    private let engine: @Sendable () -> RelayEngine
+    private let now: @Sendable () -> Int64
+    private let logger: Logger
+
+    private var helo = ""
+    private var transaction: RelayTransaction?
+    /// What a body chunk met with; answered at the end of data, as chunks themselves are not answered.
+    private var refusal: Refusal?
+    /// Names one message in the log and in the replies that Postern gives for it.
+    private var reference = ""
+    private var queueID = ""
+
+    init(
+        connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
+        self.connection = connection
+        self.engine = engine
+        self.now = now
+        self.logger = logger
+    }
+
+    /// Postfix's own bounces reach the filter without an SMTP dialogue; there a recipient cannot be refused for good.
+    private var isInternal: Bool { connection.daemonName == "internal" }
+
+    func helo(_ name: String) -> MilterReply {
+        helo = name
+        return .continue
+    }
+
+    func mail(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
+        let engine = engine()
+        reference = String(decoding: Base32.encode(engine.randomness(5)), as: UTF8.self)
+        refusal = nil
+        queueID = ""
+        transaction = RelayTransaction(
+            engine: engine,
+            client: SMTPClientIdentity(address: connection.peer.ipAddress, helo: helo, mailFrom: Self.withoutBrackets(path)),
+            now: now())
+        return .continue
+    }
+
+    func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
+        guard let transaction else { return .continue }
+        do {
+            try transaction.addRecipient(path)
+            return .continue
+        } catch {
+            return reply(to: error, stage: "rcpt", macros: macros)
+        }
+    }
+
+    func header(name: [UInt8], value: [UInt8]) -> MilterReply {
+        transaction?.addHeader(HeaderField(bytes: name + [UInt8(ascii: ":")] + value))
+        return .continue
+    }
+
+    func endOfHeaders() -> MilterReply {
+        guard let transaction, transaction.isOurs else { return .accept }
+        do {
+            try transaction.endHeader()
+            return .continue
+        } catch {
+            return reply(to: error, stage: "header", macros: nil)
+        }
+    }
+
+    func body(_ chunk: UnsafeRawBufferPointer) -> MilterReply {
+        guard refusal == nil, let transaction else { return .continue }
+        do { try transaction.addBody(chunk) } catch {
+            refusal = error
+            // The message is lost for this transaction: what was held for it is of use to another.
+            self.transaction = nil
+        }
+        return .continue
+    }
+
+    func endOfMessage(_ actions: any MilterActions) throws -> MilterReply {
+        defer { transaction = nil }
+        if let refusal { return reply(to: refusal, stage: "body", macros: actions.macros) }
+        guard let transaction else { return .accept }
+        let decision = transaction.finish()
+        for modification in decision.modifications { try apply(modification, actions) }
+        if case .refuse(let refusal) = decision.outcome { return reply(to: refusal, stage: "message", macros: actions.macros) }
+        log(.info, decision.reasons, stage: "message", answer: decision.outcome == .discard ? "discard" : "accept", macros: actions.macros)
+        return decision.outcome == .discard ? .discard : .accept
+    }
+
+    func abort() { transaction = nil }
+
+    func closed() { transaction = nil }
+
+    private func apply(_ modification: Modification, _ actions: any MilterActions) throws {
+        switch modification {
+        case .changeHeader(let name, let index, .some(let value)): try actions.changeHeader(name, index: index, value: value)
+        case .changeHeader(let name, let index, nil): try actions.deleteHeader(name, index: index)
+        case .insertHeader(let position, let field): try actions.insertHeader(at: position, field.name, value: field.rawValue)
+        case .changeSender(let path): try actions.changeFrom(path)
+        case .addRecipient(let path): try actions.addRecipient(path)
+        case .deleteRecipient(let path): try actions.deleteRecipient(path)
+        case .replaceBody(let pieces): try actions.replaceBody(pieces)
+        }
+    }
+
+    private func reply(to refusal: Refusal, stage: String, macros: (any MilterMacros)?) -> MilterReply {
+        let reply = refusal.reply
+        log(.notice, [refusal.reason], stage: stage, answer: "\(reply.code) \(reply.enhanced)", macros: macros)
+        let text = "\(reply.text) [\(reference)]"
+        switch refusal {
+        case .temporary: return .temporaryFailure(TemporaryFailure(repairing: reply.code, reply.enhanced, text))
+        case .permanent where isInternal: return .temporaryFailure(TemporaryFailure(repairing: 451, "4.3.0", text))
+        case .permanent: return .reject(PermanentFailure(repairing: reply.code, reply.enhanced, text))
+        }
+    }
+
+    private func log(_ level: Logger.Level, _ reasons: [RelayReason], stage: String, answer: String, macros: (any MilterMacros)?) {
+        if let id = macros?["i"], !id.isEmpty { queueID = id }
+        logger.log(
+            level: level, "\(answer)",
+            metadata: [
+                "ref": "\(reference)", "queue": "\(queueID)", "stage": "\(stage)",
+                "reason": "\(reasons.map(\.code).joined(separator: ","))",
+                "detail": "\(reasons.map(\.detail).filter { !$0.isEmpty }.joined(separator: "; "))",
+            ])
+    }
+
+    private static func withoutBrackets(_ path: String) -> String {
+        path.hasPrefix("<") && path.hasSuffix(">") ? String(path.dropFirst().dropLast()) : path
+    }
+}

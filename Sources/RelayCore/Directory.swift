@@ -102,11 +102,11 @@ package protocol RelayDirectory: Sendable {
     /// The sources, of whatever team, that this address lies in. A domain and its parents are few: one look-up each at most.
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource]
 
-    /// The address stored under a token's local part.
-    func storedAddress(token localPart: String) throws(DirectoryFailure) -> AddrSpec?
+    /// The address stored under a token; the caller checks that it is the one that the token was made for.
+    func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec?
 
     /// Stores the address of a token, once.
-    /// - Parameter expiryDay: days since 1970 after which it may be deleted; nil keeps it.
+    /// - Parameter expiryDay: days since 1970 after which it may be deleted, for a return path; nil, for a reverse address, keeps it.
     func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure)
 
     /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.

@@ -24,7 +24,7 @@ package final class StoredAddresses {
         if let address = known[token.localPart] { return address }
         guard known.count < Self.maximumLookups, failure == nil else { return nil }
         do {
-            let stored = try directory.storedAddress(token: token.localPart)
+            let stored = try directory.storedAddress(token)
             let address = stored.flatMap { tokens.verifies(token, stored: $0) ? $0 : nil }
             known[token.localPart] = .some(address)
             return address

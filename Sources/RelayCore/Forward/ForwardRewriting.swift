@@ -89,36 +89,50 @@ struct ForwardRewriting {
         address.localPart.lowercased() == account.relayAddress.localPart && address.domain.lowercased() == account.relayAddress.domain.lowercased()
     }
 
-    private mutating func rewriteMailbox(_ mailbox: Mailbox) -> Mailbox {
+    private mutating func rewritten(_ mailbox: Mailbox) -> Mailbox {
         if isRelayAddress(mailbox.addrSpec) { return mailbox }
-        return Mailbox(displayName: mailbox.displayName ?? Self.madeUpName(mailbox.addrSpec), addrSpec: reverse(mailbox.addrSpec))
+        let name = mailbox.displayName ?? mailbox.comment ?? Self.madeUpName(mailbox.addrSpec)
+        return Mailbox(displayName: name, addrSpec: reverse(mailbox.addrSpec))
     }
 
     private mutating func rewriteAddresses(_ field: HeaderField, name: String) -> HeaderEdits.Edit {
         let list = AddressList.parse(field.rawValue)
-        var addresses: [Address] = []
-        var count = 0
-        for address in list.addresses {
-            switch address {
-            case .mailbox(let mailbox):
-                addresses.append(.mailbox(rewriteMailbox(mailbox)))
-                count += 1
-            case .group(let name, let members):
-                addresses.append(.group(name: name, members: members.map { rewriteMailbox($0) }))
-                count += members.count
+        let mailboxes = list.mailboxes
+        // A damaged list: whatever any program could take for an address has to be one of ours too.
+        let others = AddressCandidates.all(in: field.rawValue).filter { candidate in !mailboxes.contains { $0.addrSpec == candidate } }
+        if list.isLegal, others.isEmpty, !mailboxes.isEmpty, let value = inPlace(field, mailboxes) { return .replace(value) }
+
+        var addresses: [Address] = list.addresses.map {
+            switch $0 {
+            case .mailbox(let mailbox): .mailbox(rewritten(mailbox))
+            case .group(let name, let members): .group(name: name, members.map { rewritten($0) })
             }
         }
-        // A damaged list: whatever any program could take for an address has to be one of ours too.
-        for candidate in AddressList.candidates(in: field.rawValue) where !list.mailboxes.contains(where: { $0.addrSpec == candidate }) {
-            addresses.append(.mailbox(rewriteMailbox(Mailbox(displayName: nil, addrSpec: candidate))))
-            count += 1
-        }
+        addresses += others.map { .mailbox(rewritten(Mailbox(addrSpec: $0))) }
         if addresses.isEmpty {
             // Nothing to answer to. Only To has to stay, and tells the user which address it was.
             guard name == "to" else { return .remove }
-            return .replace([0x20] + Mailbox(displayName: nil, addrSpec: account.relayAddress).wireForm)
+            addresses = [.mailbox(Mailbox(addrSpec: account.relayAddress))]
         }
-        return .replace([0x20] + Address.list(addresses, startingAt: field.name.utf8.count + 2))
+        return .replace(Address.fieldValue(addresses, nameLength: field.nameLength))
+    }
+
+    /// The value with nothing but the addresses replaced: names, comments and folds stay as they were written.
+    private mutating func inPlace(_ field: HeaderField, _ mailboxes: [Mailbox]) -> [UInt8]? {
+        let raw = field.rawValue
+        var out: [UInt8] = []
+        var position = raw.startIndex
+        for mailbox in mailboxes where !isRelayAddress(mailbox.addrSpec) {
+            let range = mailbox.displayName == nil ? mailbox.range : mailbox.addrSpecRange
+            guard range.lowerBound >= position, range.upperBound <= raw.endIndex else { return nil }
+            out += raw[position..<range.lowerBound]
+            out += mailbox.displayName == nil ? rewritten(mailbox).wireForm : Array(reverse(mailbox.addrSpec).wireForm.utf8)
+            position = range.upperBound
+        }
+        out += raw[position...]
+        // Reverse addresses are long: a line that grew past the limit is written anew (RFC 5322 section 2.1.1).
+        let longest = out.split(separator: 0x0A).map(\.count).max() ?? 0
+        return longest + field.nameLength < 998 ? out : nil
     }
 
     // MARK: Mailing lists
@@ -146,7 +160,7 @@ struct ForwardRewriting {
             default: current?.append(octet)
             }
         }
-        let outside = AddressList.candidates(in: Self.outsideBrackets(value)[...])
+        let outside = AddressCandidates.all(in: Self.outsideBrackets(value)[...])
         guard changed || !outside.isEmpty else { return .keep }
         guard !uris.isEmpty else { return .remove }
         var out: [UInt8] = []

@@ -39,7 +39,7 @@ struct MailtoURI {
     }
 
     private static func map(_ list: ArraySlice<UInt8>, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
-        let addresses = AddressList.candidates(in: percentDecoded(list)[...])
+        let addresses = AddressCandidates.all(in: percentDecoded(list)[...])
         return Array(addresses.map { percentEncoded(Array(transform($0).wireForm.utf8)) }.joined(separator: [UInt8(ascii: ",")]))
     }
 

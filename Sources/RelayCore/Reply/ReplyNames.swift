@@ -25,7 +25,7 @@ package struct ReplyNames {
         var found: [AddrSpec] = account.inboxes.map(\.address.revealed)
         if let sender = AddrSpec(envelope: envelopeSender) { found.append(sender) }
         for field in header.fields where Self.carriesOwnAddress(field) {
-            found += AddressList.candidates(in: field.rawValue)
+            found += AddressCandidates.all(in: field.rawValue)
         }
         var seen: Set<AddrSpec> = []
         let settings = engine.settings

@@ -1,0 +1,136 @@
+// The relay's directory on the store: records become the values that RelayCore decides on.
+
+import InternetMessage
+import PosternStore
+import RelayCore
+
+/// Accounts, tokens and counters of one installation.
+package struct StoreDirectory: RelayDirectory {
+    private let store: Store
+    /// Nil for a directory that changes nothing, as `postern explain` uses it: limits are looked at, not counted against.
+    private let counters: CounterWriter?
+    /// Seconds since 1970.
+    private let now: @Sendable () -> Int64
+
+    package init(store: Store, counters: CounterWriter?, now: @escaping @Sendable () -> Int64) {
+        self.store = store
+        self.counters = counters
+        self.now = now
+    }
+
+    private var isReadOnly: Bool { counters == nil }
+
+    package func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
+        try reading {
+            guard let record = try store.relay.relayAddress(localPart: localPart, domain: domain) else { return nil }
+            guard let number = UInt64(exactly: record.accountNumber).flatMap(AccountNumber.init) else { return nil }
+            return RelayAccount(
+                number: number, relayAddress: record.address, isForwardingOn: record.isForwardingOn,
+                isActive: !record.isRetired && record.hasLiveGrant,
+                inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified) },
+                inboxes: [], sharedName: nil, sources: try store.sources.sources(teamNumber: record.team.number).map(Self.source))
+        }
+    }
+
+    package func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
+        try reading {
+            guard let record = try store.relay.account(number: Int64(number.rawValue), day: now() / 86_400) else { return nil }
+            let current = record.currentAddress
+            return RelayAccount(
+                number: number, relayAddress: current ?? AddrSpec(localPart: "", domain: ""), isForwardingOn: record.isForwardingOn,
+                isActive: current != nil && record.hasLiveGrant,
+                inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified) },
+                inboxes: record.inboxes.map { UserInbox(address: $0.address, isVerified: $0.isVerified) },
+                sharedName: record.sharesName ? record.userName : nil, sources: record.sources.map(Self.source))
+        }
+    }
+
+    package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RelayCore.OutboundSource] {
+        try reading {
+            try store.sources.teams(registering: author)
+                .flatMap { try store.sources.sources(teamNumber: $0).map(Self.source) }
+                .filter { $0.covers(author) }
+        }
+    }
+
+    package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
+        try reading {
+            try store.tokens.find(
+                token.localPart, purpose: token.purpose.isReverse ? .reverse : .returnPath, now: now())?.address
+        }
+    }
+
+    package func store(
+        _ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?
+    ) throws(DirectoryFailure) {
+        guard !isReadOnly else { return }
+        try reading {
+            try store.tokens.insert(
+                localPart, purpose: expiryDay == nil ? .reverse : .returnPath, account: Int64(account.rawValue), address: address,
+                expiresAt: expiryDay.map { (Int64($0) + 1) * 86_400 }, now: now())
+        }
+    }
+
+    package func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+        let kind: CounterKind = direction == .forward ? .forwarded : .replied
+        return try reading {
+            isReadOnly
+                ? try store.counters.wouldReserve(account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit)
+                : try store.counters.reserve(account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit)
+        }
+    }
+
+    package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+        let number = Int64(account.rawValue)
+        return try reading {
+            isReadOnly
+                ? try store.counters.wouldReserveAutomaticReply(account: number, correspondentKey: correspondent, day: Int64(day))
+                : try store.counters.automaticReplyReserve(account: number, correspondentKey: correspondent, day: Int64(day))
+        }
+    }
+
+    package func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool {
+        guard !isReadOnly else { return true }
+        let mark = (0..<5).map { UInt8(truncatingIfNeeded: nonce >> (8 * UInt64($0))) }
+        return try reading {
+            try store.counters.once(
+                account: Int64(account.rawValue), purpose: "bounce", mark: mark, expiresAt: (Int64(expiryDay) + 1) * 86_400)
+        }
+    }
+
+    package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
+        counters?.add(counter.kind, account: Int64(account.rawValue), day: Int64(day))
+    }
+
+    private static func source(_ source: PosternStore.OutboundSource) -> RelayCore.OutboundSource {
+        RelayCore.OutboundSource(scope: source.relayScope, pairedEnvelopeDomain: source.envelopeDomain)
+    }
+
+    /// Whatever the store cannot answer is a failure to answer, never an answer.
+    private func reading<Value>(_ work: () throws -> Value) throws(DirectoryFailure) -> Value {
+        do { return try work() } catch { throw DirectoryFailure("\(error)") }
+    }
+}
+
+extension RelayCounter {
+    /// Under which number the store keeps it.
+    fileprivate var kind: CounterKind {
+        switch self {
+        case .forwarded: .forwarded
+        case .replied: .replied
+        case .inboxBounced: .bouncedPermanently
+        case .reportRelayed: .reportsRelayed
+        case .reportDropped: .reportsDropped
+        case .automaticDropped: .automaticDiscarded
+        }
+    }
+}
+
+extension PosternStore.OutboundSource {
+    fileprivate var relayScope: RelayCore.OutboundSource.Scope {
+        switch kind {
+        case .domain: .domain(value)
+        case .address: AddrSpec(envelope: value).map { .address($0) } ?? .domain("")
+        }
+    }
+}

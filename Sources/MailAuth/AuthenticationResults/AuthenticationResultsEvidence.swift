@@ -1,0 +1,127 @@
+// Evidence from a filter in front of us that the operator trusts (DESIGN.md 4.2): its fields, read strictly.
+
+import InternetMessage
+
+extension AuthenticationResults {
+    /// The version of the format, and of each method, that is understood; others are ignored (RFC 8601 sections 2.2, 2.6).
+    private static let knownVersion = 1
+
+    /// What the trusted filters found out.
+    ///
+    /// *Every* Authentication-Results field whose authserv-id is in `ids` counts, wherever it stands: an upstream filter has to
+    /// remove the foreign ones that carry its id (RFC 8601 section 5), and filters for SPF, DKIM and DMARC each add a field of
+    /// their own, so position says nothing. A field that does not parse, or has an unknown version, counts for nothing.
+    ///
+    /// A signature that passes counts as covering the whole body unless a DKIM-Signature field of the same `d=` has `l=`:
+    /// the filter does not say, and the length is the sender's choice.
+    package static func evidence(from header: HeaderSection, trusting ids: [String]) -> AuthenticationEvidence {
+        var evidence = AuthenticationEvidence()
+        guard !ids.isEmpty else { return evidence }
+        for field in header.all(fieldName) {
+            guard let results = parse(field.rawValue), results.version == knownVersion,
+                ids.contains(where: { sameID($0, results.authservID) })
+            else { continue }
+            for result in results.results where result.methodVersion == knownVersion {
+                switch result.method {
+                case "spf":
+                    if let finding = spfFinding(result) { evidence.spf.append(finding) }
+                case "dkim":
+                    if let finding = dkimFinding(result, header: header) { evidence.dkim.append(finding) }
+                case "dmarc":
+                    guard let finding = dmarcFinding(result) else { continue }
+                    // Two filters that disagree about DMARC: the one that did not let it pass is believed.
+                    if evidence.dmarc == nil || evidence.dmarc?.result == .pass { evidence.dmarc = finding }
+                default: continue
+                }
+            }
+        }
+        return evidence
+    }
+
+    private static func spfFinding(_ result: Result) -> SPFFinding? {
+        // RFC 5451 called `fail` so, and some filters still do.
+        let keyword = result.result == "hardfail" ? "fail" : result.result
+        guard let outcome = SPFResult(rawValue: keyword) else { return nil }
+        let names = result.properties.filter { $0.ptype == "smtp" && ($0.property == "mailfrom" || $0.property == "helo") }
+        // With both properties the result is that of MAIL FROM, unless there was none to check.
+        let mailFrom = names.contains { $0.property == "mailfrom" }
+        guard let value = result.value("smtp", mailFrom ? "mailfrom" : "helo") else { return nil }
+        let name = domain(of: value)
+        guard outcome != .pass || !name.isEmpty else { return nil }
+        return SPFFinding(result: outcome, identity: mailFrom ? .mailFrom : .helo, domain: name, reason: upstreamReason)
+    }
+
+    private static func dkimFinding(_ result: Result, header: HeaderSection) -> DKIMFinding? {
+        guard let outcome = DKIMResult(rawValue: result.result) else { return nil }
+        let signer = result.value("header", "d").map(domain(of:))
+        let agent = result.value("header", "i").map(domain(of:))
+        var name = signer ?? agent ?? ""
+        if result.properties.filter({ $0.ptype == "header" && ["d", "i"].contains($0.property) }).count > 2 { name = "" }
+        // i= lies in d= (RFC 6376 section 3.5); where it does not, the result is of no signature that could have passed.
+        if let signer, let agent, agent != signer, !agent.hasSuffix("." + signer) { name = "" }
+        guard outcome != .pass || !name.isEmpty else { return nil }
+        return DKIMFinding(
+            result: outcome, domain: name, selector: result.value("header", "s") ?? "",
+            algorithm: result.value("header", "a") ?? "", coversWholeBody: !hasLengthTag(header, domain: name),
+            reason: upstreamReason)
+    }
+
+    private static func dmarcFinding(_ result: Result) -> DMARCFinding? {
+        guard let outcome = DMARCResult(rawValue: result.result) else { return nil }
+        let from = result.value("header", "from").map(domain(of:)) ?? ""
+        let policy = result.value("policy", "dmarc").map(lowercasedASCII) ?? ""
+        return DMARCFinding(
+            result: outcome, domain: outcome == .none ? "" : from,
+            policy: ["none", "quarantine", "reject"].contains(policy) ? policy : "", organizationalDomain: nil)
+    }
+
+    /// Nothing of the filter's own text: it may quote addresses.
+    private static let upstreamReason = "says the trusted upstream filter"
+
+    /// What follows the last `@`, or the whole; lower case, without the trailing dot.
+    private static func domain(of value: String) -> String {
+        var name = value.utf8[...]
+        if let at = name.lastIndex(of: UInt8(ascii: "@")) { name = name[name.index(after: at)...] }
+        if name.last == UInt8(ascii: ".") { name = name.dropLast() }
+        return lowercasedASCII(String(Substring(name)))
+    }
+
+    private static func lowercasedASCII(_ text: String) -> String {
+        String(decoding: text.utf8.map(\.asciiLowercased), as: UTF8.self)
+    }
+
+    /// Whether a DKIM-Signature field of this signing domain has an `l=` tag.
+    private static func hasLengthTag(_ header: HeaderSection, domain: String) -> Bool {
+        header.all("DKIM-Signature").contains { field in
+            var hasLength = false
+            var signer: [UInt8] = []
+            for tag in field.rawValue.split(separator: UInt8(ascii: ";")) {
+                let compact = tag.filter { ![0x20, 0x09, 0x0D, 0x0A].contains($0) }
+                if compact.starts(with: "l=".utf8) { hasLength = true }
+                if compact.starts(with: "d=".utf8) { signer = compact.dropFirst(2).map(\.asciiLowercased) }
+            }
+            return hasLength && signer.elementsEqual(domain.utf8)
+        }
+    }
+}
+
+/// Proof by the results of a filter in front of us instead of our own evaluation; reads no body and asks no DNS.
+package struct UpstreamResultsAuthenticator: SenderAuthenticator {
+    /// The authserv-ids that are believed.
+    package let trustedIDs: [String]
+
+    package init(trustedIDs: [String]) { self.trustedIDs = trustedIDs }
+
+    package func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession {
+        Session(evidence: AuthenticationResults.evidence(from: header, trusting: trustedIDs))
+    }
+
+    private final class Session: AuthenticationSession {
+        private let evidence: AuthenticationEvidence
+
+        init(evidence: AuthenticationEvidence) { self.evidence = evidence }
+
+        func update(body: UnsafeRawBufferPointer) {}
+        func finish() -> AuthenticationEvidence { evidence }
+    }
+}

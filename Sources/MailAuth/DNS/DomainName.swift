@@ -1,0 +1,56 @@
+// Domain names as mail authentication needs them: ASCII, bounded, compared without regard to case (RFC 1035, RFC 4343).
+
+import InternetMessage
+
+/// Checks and comparisons of domain names in text form.
+package enum DomainName {
+    /// Longest name in octets, without the trailing dot (RFC 1035 section 2.3.4: 255 octets on the wire).
+    package static let maximumLength = 253
+    /// Longest label in octets.
+    package static let maximumLabel = 63
+
+    /// The name in lower case without its trailing dot, where the DNS can be asked for it: labels of 1 to 63 octets of printable
+    /// ASCII, 253 in all. Labels need not be host names. Nil otherwise.
+    package static func queryable(_ name: some StringProtocol) -> String? {
+        var bytes = name.utf8.map(\.asciiLowercased)
+        if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
+        guard !bytes.isEmpty, bytes.count <= maximumLength else { return nil }
+        var label = 0
+        for octet in bytes {
+            guard octet >= 0x20, octet < 0x7F else { return nil }
+            if octet == UInt8(ascii: ".") {
+                guard label > 0 else { return nil }
+                label = 0
+            } else {
+                label += 1
+                guard label <= maximumLabel else { return nil }
+            }
+        }
+        return label > 0 ? String(decoding: bytes, as: UTF8.self) : nil
+    }
+
+    /// The same, where the name also has two labels or more and each consists of letters, digits, hyphens and underscores:
+    /// a domain that mail can come from. Internationalised names have to come as A-labels.
+    package static func mailDomain(_ name: some StringProtocol) -> String? {
+        guard let name = queryable(name), name.utf8.contains(UInt8(ascii: ".")) else { return nil }
+        let isPlain = name.utf8.allSatisfy { octet in
+            (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) || "-_.".utf8.contains(octet)
+        }
+        return isPlain ? name : nil
+    }
+
+    /// Whether a name is another or lies below it. Both in lower case, without trailing dot.
+    package static func isEqualOrBelow(_ name: some StringProtocol, _ parent: some StringProtocol) -> Bool {
+        let name = name.utf8, parent = parent.utf8
+        guard name.count != parent.count else { return name.elementsEqual(parent) }
+        guard name.count > parent.count, !parent.isEmpty else { return false }
+        let tail = name.suffix(parent.count + 1)
+        return tail.first == UInt8(ascii: ".") && tail.dropFirst().elementsEqual(parent)
+    }
+
+    /// A name for the log: octets outside printable ASCII become question marks, and what is beyond 253 is cut.
+    package static func printable(_ bytes: some Sequence<UInt8>) -> String {
+        let text = bytes.prefix(maximumLength).map { $0 >= 0x20 && $0 < 0x7F ? $0 : UInt8(ascii: "?") }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

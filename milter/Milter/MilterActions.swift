@@ -1,0 +1,160 @@
+// The modifications that a filter may ask for at the end of the message.
+
+/// Why a modification was not sent. The message must then not be accepted: throw on, or answer with a temporary failure.
+package enum MilterActionError: Error, Hashable, CustomStringConvertible {
+    /// Called before or after `endOfMessage`.
+    case notAtEndOfMessage
+    /// The action is not among the handler's needs, so it was not negotiated.
+    case notNegotiated(MilterActionKinds)
+    /// A field name that is empty or has other than printable ASCII, or a colon (RFC 5322 section 2.2).
+    case fieldName
+    /// A field value with a NUL, a bare CR, or a line end that no white space follows: it would begin a new field.
+    case fieldValue
+    /// An index below 1 (changeHeader) or below 0 (insertHeader), or beyond 32 bits.
+    case index(Int)
+    /// A path or argument that is empty, or has a NUL, CR or LF.
+    case path
+    /// libmilter did not take it: the connection to the MTA is gone.
+    case notSent(String)
+
+    package var description: String {
+        switch self {
+        case .notAtEndOfMessage: "a modification outside the end of the message"
+        case .notNegotiated: "a modification that the handler did not declare among its needs"
+        case .fieldName: "a header field name that is empty or has characters it cannot have"
+        case .fieldValue: "a header field value with a NUL, a bare CR, or a line end that is no fold"
+        case .index(let index): "header field index \(index) is out of range"
+        case .path: "an envelope path or argument that is empty or has a line end or NUL"
+        case .notSent(let function): "\(function) failed: the connection to the MTA is gone"
+        }
+    }
+}
+
+/// Modifications of the message at its end. Valid during `endOfMessage` alone; the only caller of `smfi_*` that modify.
+///
+/// That a call returns means only that the modification was sent: an MTA does not confirm. Field values are everything after
+/// the colon as it shall stand in the message, leading space included, folds as CRLF (or LF) and white space.
+package protocol MilterActions: AnyObject {
+    var macros: any MilterMacros { get }
+
+    /// Replaces the value of the `index`-th field (from 1) of that name, as the filter saw them: names compare
+    /// case-insensitively, the MTA's own Received does not count. `nil` deletes it. With an index beyond the last, a value
+    /// is appended as a new field and a deletion does nothing. Deleting one does not shift the indices of the others
+    /// within the same message; fields that were added or inserted do take part (see docs of MilterTesting.MessageState).
+    func changeHeader(_ name: String, index: Int, value: ArraySlice<UInt8>?) throws(MilterActionError)
+    /// Inserts a field: index 0 above the MTA's own Received, 1 below it, and so on; beyond the last it is appended.
+    func insertHeader(at index: Int, _ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
+    /// Appends a field below all others.
+    func addHeader(_ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
+    /// Replaces the envelope sender: `<>` or an address with or without brackets. `arguments`: ESMTP, space-separated.
+    func changeFrom(_ path: String, arguments: String?) throws(MilterActionError)
+    /// Adds an envelope recipient, with ESMTP arguments such as `NOTIFY=NEVER`.
+    func addRecipient(_ path: String, arguments: String?) throws(MilterActionError)
+    /// Removes the recipient; `path` exactly as it came to `recipient`, else nothing is removed and nobody says so.
+    func deleteRecipient(_ path: String) throws(MilterActionError)
+    /// The first call replaces the whole body, each further one appends to the replacement. Lines end in CRLF.
+    func replaceBody(chunk: UnsafeRawBufferPointer) throws(MilterActionError)
+    /// Tells the MTA that the filter is alive, so that it does not run into its time-out (Postfix: milter_content_timeout).
+    func progress() throws(MilterActionError)
+}
+
+extension MilterActions {
+    /// As `changeHeader(_:index:value:)`, with a whole array.
+    package func changeHeader(_ name: String, index: Int, value: [UInt8]) throws(MilterActionError) {
+        try changeHeader(name, index: index, value: value[...])
+    }
+
+    /// Deletes the `index`-th field of that name, as `changeHeader` with no value.
+    package func deleteHeader(_ name: String, index: Int) throws(MilterActionError) {
+        try changeHeader(name, index: index, value: nil)
+    }
+
+    /// As `insertHeader(at:_:value:)`, with a whole array.
+    package func insertHeader(at index: Int, _ name: String, value: [UInt8]) throws(MilterActionError) {
+        try insertHeader(at: index, name, value: value[...])
+    }
+
+    /// As `addHeader(_:value:)`, with a whole array.
+    package func addHeader(_ name: String, value: [UInt8]) throws(MilterActionError) {
+        try addHeader(name, value: value[...])
+    }
+
+    package func changeFrom(_ path: String) throws(MilterActionError) { try changeFrom(path, arguments: nil) }
+
+    package func addRecipient(_ path: String) throws(MilterActionError) { try addRecipient(path, arguments: nil) }
+
+    /// Replaces the whole body by the parts, one after another. No part, or only empty ones: an empty body.
+    package func replaceBody(_ parts: some Sequence<some Collection<UInt8>>) throws(MilterActionError) {
+        var sent = false
+        for part in parts where !part.isEmpty {
+            let outcome = part.withContiguousStorageIfAvailable { replaceBodyResult($0) }
+            switch outcome ?? Array(part).withUnsafeBufferPointer({ replaceBodyResult($0) }) {
+            case .success: sent = true
+            case .failure(let error): throw error
+            }
+        }
+        if !sent { try replaceBody(chunk: UnsafeRawBufferPointer(start: nil, count: 0)) }
+    }
+
+    /// Typed throws do not cross `withContiguousStorageIfAvailable`.
+    private func replaceBodyResult(_ buffer: UnsafeBufferPointer<UInt8>) -> Result<Void, MilterActionError> {
+        do {
+            return .success(try replaceBody(chunk: UnsafeRawBufferPointer(buffer)))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// The one place that knows how field names, values and paths travel to libmilter; also used by MilterTesting, so that an
+/// in-memory test refuses what the real thing refuses.
+package enum MilterWire {
+    /// Throws unless `name` is a field name (RFC 5322 section 2.2: printable ASCII without a colon).
+    package static func check(fieldName name: String) throws(MilterActionError) {
+        guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") }) else {
+            throw .fieldName
+        }
+    }
+
+    /// A field value as libmilter takes it under SMFIP_HDR_LEADSPC: folds as LF and white space, leading white space kept.
+    /// An empty value becomes one space, as libmilter takes an empty one for a deletion.
+    package static func outgoing(fieldValue value: ArraySlice<UInt8>) throws(MilterActionError) -> [UInt8] {
+        var out = [UInt8]()
+        out.reserveCapacity(value.count + 1)
+        var index = value.startIndex
+        while index < value.endIndex {
+            let octet = value[index]
+            index += 1
+            switch octet {
+            case 0x00: throw .fieldValue
+            case 0x0D, 0x0A:
+                if octet == 0x0D {
+                    guard index < value.endIndex, value[index] == 0x0A else { throw .fieldValue }
+                    index += 1
+                }
+                guard index < value.endIndex, value[index] == 0x20 || value[index] == 0x09 else { throw .fieldValue }
+                out.append(0x0A)
+            default: out.append(octet)
+            }
+        }
+        return out.isEmpty ? [0x20] : out
+    }
+
+    /// A field value as a session gets it: folds, which come as LF alone, as CRLF.
+    package static func incoming(fieldValue value: UnsafeRawBufferPointer) -> [UInt8] {
+        var out = [UInt8]()
+        out.reserveCapacity(value.count + 16)
+        var previous: UInt8 = 0
+        for octet in value {
+            if octet == 0x0A && previous != 0x0D { out.append(0x0D) }
+            out.append(octet)
+            previous = octet
+        }
+        return out
+    }
+
+    /// Throws unless `path` can stand in an envelope command.
+    package static func check(path: String) throws(MilterActionError) {
+        guard !path.isEmpty, !path.utf8.contains(where: { $0 == 0 || $0 == 0x0D || $0 == 0x0A }) else { throw .path }
+    }
+}

@@ -1,0 +1,186 @@
+// Runs libmilter on a thread of its own: start, graceful stop, live counts.
+
+import CMilter
+import Glibc
+
+/// Why a server did not start.
+package enum MilterServerError: Error, Hashable, CustomStringConvertible {
+    /// libmilter serves one filter per process, once.
+    case alreadyStarted
+    /// Somebody answers on the socket: another instance is running.
+    case socketInUse(String)
+    /// Something that is no socket stands at the path; it is left alone.
+    case notASocket(String)
+    /// A unix socket path has at most 107 octets.
+    case pathTooLong(String)
+    case unknownGroup(String)
+    /// A system call failed; what for, and errno.
+    case socketFailed(String, Int32)
+    /// A function of libmilter failed without saying why.
+    case libmilter(String)
+
+    package var description: String {
+        switch self {
+        case .alreadyStarted: "a milter was already started in this process; libmilter allows one"
+        case .socketInUse(let socket): "another process is already listening on \(socket); stop it first"
+        case .notASocket(let path): "\(path) exists and is not a socket; remove it or choose another path"
+        case .pathTooLong(let path): "the socket path \(path) is longer than 107 octets"
+        case .unknownGroup(let name): "there is no group \"\(name)\" for the milter socket"
+        case .socketFailed(let what, let code): "\(what): \(String(cString: strerror(code)))"
+        case .libmilter(let function): "\(function) failed"
+        }
+    }
+}
+
+/// The milter of this process. All methods may be called from any thread.
+package final class MilterServer: Sendable {
+    /// How a server listens and how long it waits.
+    package struct Configuration: Sendable, Hashable {
+        /// The filter's name in libmilter's own syslog lines.
+        package var name: String
+        package var socket: MilterSocket
+        /// Seconds without a word from the MTA, or without it taking ours, before a session is given up. Longer than Postfix's
+        /// smtpd_timeout (300 s), since an SMTP client may idle that long between two commands.
+        package var idleTimeout: Int32
+        /// Connections that may wait to be accepted.
+        package var backlog: Int32
+
+        package init(name: String, socket: MilterSocket, idleTimeout: Int32 = 600, backlog: Int32 = 128) {
+            self.name = name
+            self.socket = socket
+            self.idleTimeout = idleTimeout
+            self.backlog = backlog
+        }
+    }
+
+    private let configuration: Configuration
+    private let installation: Installation
+
+    package init(
+        _ configuration: Configuration, handler: any MilterHandler,
+        log: @escaping @Sendable (MilterDiagnostic) -> Void
+    ) {
+        self.configuration = configuration
+        installation = Installation(handler: handler, needs: handler.needs, log: log)
+    }
+
+    /// Claims the socket and begins to serve on a thread of its own. When it returns, an MTA can connect.
+    ///
+    /// SIGHUP, which would otherwise kill the process, is ignored from here on unless somebody handles it.
+    package func start() throws(MilterServerError) {
+        let first = process.with { state in
+            if state.installation != nil { return false }
+            state.installation = installation
+            return true
+        }
+        guard first else { throw .alreadyStarted }
+        do {
+            try prepare()
+        } catch {
+            // Nothing runs yet: another attempt may succeed.
+            process.with { $0.installation = nil }
+            throw error
+        }
+        installation.log(.listening(configuration.socket.description))
+    }
+
+    private func prepare() throws(MilterServerError) {
+        Self.ignoreHangup()
+        guard smfi_settimeout(configuration.idleTimeout) == MI_SUCCESS else { throw .libmilter("smfi_settimeout") }
+        guard smfi_setbacklog(configuration.backlog) == MI_SUCCESS else { throw .libmilter("smfi_setbacklog") }
+        try register()
+        try configuration.socket.claim()
+        var thread = pthread_t()
+        let failure = pthread_create(
+            &thread, nil,
+            { _ in
+                let result = smfi_main()
+                let waiters = process.with { state in
+                    state.finished = result
+                    defer { state.waiters = [] }
+                    return state.waiters
+                }
+                for waiter in waiters { waiter.resume() }
+                return nil
+            }, nil)
+        guard failure == 0 else { throw .socketFailed("cannot start a thread", failure) }
+        pthread_detach(thread)
+    }
+
+    private func register() throws(MilterServerError) {
+        var description = smfiDesc()
+        description.xxfi_version = Int32(SMFI_VERSION)
+        description.xxfi_flags = Negotiation(installation.needs).actions | UInt(SMFIF_SETSYMLIST)
+        description.xxfi_connect = connectThunk
+        description.xxfi_helo = heloThunk
+        description.xxfi_envfrom = mailThunk
+        description.xxfi_envrcpt = recipientThunk
+        description.xxfi_header = headerThunk
+        description.xxfi_eoh = endOfHeadersThunk
+        description.xxfi_body = bodyThunk
+        description.xxfi_eom = endOfMessageThunk
+        description.xxfi_abort = abortThunk
+        description.xxfi_close = closeThunk
+        description.xxfi_unknown = unknownThunk
+        description.xxfi_data = dataThunk
+        description.xxfi_negotiate = negotiateThunk
+        // libmilter copies the name.
+        let status = configuration.name.withCString { name in
+            description.xxfi_name = UnsafeMutablePointer(mutating: name)
+            return smfi_register(description)
+        }
+        guard status == MI_SUCCESS else { throw .libmilter("smfi_register") }
+    }
+
+    /// SMTP connections that have a session at the moment.
+    package var liveSessions: Int { process.with { $0.sessions } }
+
+    /// Messages between MAIL and their end at the moment.
+    package var openMessages: Int { process.with { $0.openMessages } }
+
+    /// Stops gracefully and returns when all is over: refuses new connections and messages (the client gets `421` or what
+    /// `milter_default_action` says, and keeps its mail), waits at most `deadline` for the messages under way, ends.
+    /// - Returns: how many messages were cut off at the deadline; their clients keep them too.
+    @discardableResult
+    package func stop(finishingWithin deadline: Duration) -> Int {
+        let running = process.with { state in
+            state.draining = true
+            return state.installation != nil
+        }
+        guard running else { return 0 }
+        _ = process.wait(atMost: deadline) { $0.openMessages == 0 || $0.finished != nil }
+        let cutOff = process.with { $0.openMessages }
+        let first = process.with { $0.finished == nil }
+        smfi_stop()
+        // The listener looks at the stop flag after each connection, else every 5 s.
+        if first { configuration.socket.isAlive() }
+        _ = process.wait(atMost: .seconds(6)) { $0.finished != nil }
+        if first {
+            configuration.socket.remove()
+            installation.log(.stopped(cutOff: cutOff))
+        }
+        return cutOff
+    }
+
+    /// Returns when libmilter has ended, by `stop` or by itself.
+    package func waitUntilStopped() { _ = process.wait(atMost: nil) { $0.finished != nil } }
+
+    /// Returns when libmilter has ended, by `stop` or by itself, without holding a thread.
+    package func stopped() async {
+        await withCheckedContinuation { continuation in
+            let over = process.with { state in
+                if state.finished == nil { state.waiters.append(continuation) }
+                return state.finished != nil
+            }
+            if over { continuation.resume() }
+        }
+    }
+
+    private static func ignoreHangup() {
+        var action = sigaction()
+        sigaction(SIGHUP, nil, &action)
+        // SIG_DFL is a null pointer.
+        guard unsafeBitCast(action.__sigaction_handler, to: UInt.self) == 0 else { return }
+        signal(SIGHUP, SIG_IGN)
+    }
+}

@@ -1,0 +1,44 @@
+// What libmilter keeps once per process: the handler, and how many sessions and messages are under way.
+
+/// Something that the operator should read in the log.
+package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
+    /// The server listens.
+    case listening(String)
+    /// An MTA was refused in the negotiation.
+    case refusedMTA(reason: String)
+    /// `endOfMessage` threw; the client got `451 4.3.0`. `queueID` is the MTA's name for the message.
+    case messageFailed(queueID: String?, error: String)
+    /// The server ends; this many messages were under way when its time was over, and were cut off (the client keeps them).
+    case stopped(cutOff: Int)
+
+    package var description: String {
+        switch self {
+        case .listening(let socket): "milter: listening on \(socket)"
+        case .refusedMTA(let reason): "milter: refused an MTA: \(reason)"
+        case .messageFailed(let queueID, let error): "milter: message \(queueID ?? "without queue id") deferred: \(error)"
+        case .stopped(let cutOff): cutOff == 0 ? "milter: stopped" : "milter: stopped, \(cutOff) messages cut off"
+        }
+    }
+}
+
+/// A handler that has been installed for the process.
+struct Installation: Sendable {
+    let handler: any MilterHandler
+    let needs: MilterNeeds
+    let log: @Sendable (MilterDiagnostic) -> Void
+}
+
+/// libmilter's global state, mirrored.
+struct ProcessState: Sendable {
+    var installation: Installation?
+    var sessions = 0
+    var openMessages = 0
+    /// No new message is taken.
+    var draining = false
+    /// Result of smfi_main, once it has returned.
+    var finished: Int32?
+    var waiters: [CheckedContinuation<Void, Never>] = []
+}
+
+/// libmilter serves one filter per process, once: it cannot be started again.
+let process = Monitor(ProcessState())

@@ -1,0 +1,180 @@
+// How each rule meets the operator's own value.
+
+/// Builds a plan.
+struct Planner {
+    let inputs: PostfixInputs
+    let configuration: PostfixConfiguration
+    var plan: SetupPlan
+
+    /// Settings that depend on whether Postfix has virtual mailbox domains of its own.
+    static let domainSettings: Set = ["virtual_mailbox_domains", "virtual_mailbox_maps", "virtual_transport"]
+
+    init(inputs: PostfixInputs, configuration: PostfixConfiguration) {
+        self.inputs = inputs
+        self.configuration = configuration
+        plan = SetupPlan(directory: configuration.directory)
+    }
+
+    private func raw(_ name: String) -> String { configuration.values[name] ?? "" }
+    private func expanded(_ name: String) -> String { configuration.expanded[name] ?? "" }
+
+    private mutating func change(_ name: String, to new: String, _ reason: String) {
+        if raw(name) != new { plan.mainChanges.append(SettingChange(name: name, old: raw(name), new: new, reason: reason)) }
+    }
+
+    /// The relay domains: by themselves, or beside virtual mailbox domains that the operator hosts.
+    mutating func domains() {
+        let settings = Dictionary(RelaySettings.main(inputs).map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        let domainsReason = settings["virtual_mailbox_domains"]?.reason ?? ""
+        // The default, $virtual_mailbox_maps, stands for the domains listed there.
+        var items = PostfixList.items(raw("virtual_mailbox_domains"))
+        let maps = PostfixList.items(raw("virtual_mailbox_maps"))
+        if maps.isEmpty { items.removeAll { $0 == "$virtual_mailbox_maps" } }
+        let foreign = items.filter { !inputs.relayDomains.contains($0) }
+        let missing = inputs.relayDomains.filter { !items.contains($0) }
+        if !missing.isEmpty {
+            change("virtual_mailbox_domains", to: PostfixList.text(items + missing), domainsReason)
+        }
+        if foreign.isEmpty && (maps.isEmpty) {
+            change("virtual_transport", to: RelaySettings.parkingTransport, settings["virtual_transport"]?.reason ?? "")
+            return
+        }
+        plan.notes.append(
+            "virtual_mailbox_domains keeps \(PostfixList.text(foreign)); your virtual_transport stays, the relay domains get transport_maps")
+        if !maps.isEmpty {
+            let all = "inline:{ " + inputs.relayDomains.map { "{ @\($0) = postern }" }.joined(separator: ", ") + " }"
+            if !maps.contains(all) {
+                change(
+                    "virtual_mailbox_maps", to: PostfixList.text(maps.filter { !isOurs($0, value: "postern") } + [all]),
+                    "any local part of the relay domains exists: Postern knows the addresses; your own tables are kept")
+            }
+        }
+        let transports =
+            "inline:{ " + inputs.relayDomains.map { "{ \($0) = \(RelaySettings.parkingTransport) }" }.joined(separator: ", ") + " }"
+        let present = PostfixList.items(raw("transport_maps"))
+        if present.first != transports {
+            let kept = present.filter { !isOurs($0, value: RelaySettings.parkingTransport) }
+            change(
+                "transport_maps", to: PostfixList.text([transports] + kept), settings["virtual_transport"]?.reason ?? "")
+        }
+    }
+
+    /// Whether an inline table is one that an earlier set-up made, perhaps for other relay domains.
+    private func isOurs(_ item: String, value: String) -> Bool {
+        item.hasPrefix("inline:{ {") && item.hasSuffix("= \(value) } }")
+    }
+
+    mutating func setting(_ setting: PostfixSetting) {
+        let name = setting.name
+        switch setting.rule {
+        case .exactly(let value):
+            if expanded(name) != value { change(name, to: value, setting.reason) }
+        case .atLeast(let number, let zeroIsUnlimited):
+            // An error limit has to be above the number of recipients too, whatever the operator allows.
+            let floor = name.hasSuffix("_error_limit") ? max(number, (Int(expanded("smtpd_recipient_limit")) ?? 0) + 1) : number
+            let present = Int(expanded(name)) ?? -1
+            if present < floor && !(zeroIsUnlimited && present == 0) { change(name, to: String(floor), setting.reason) }
+        case .atLeastSeconds(let seconds):
+            if (PostfixList.seconds(expanded(name)) ?? -1) < seconds { change(name, to: setting.value, setting.reason) }
+        case .containing(let items):
+            let present = PostfixList.items(raw(name))
+            let isMilters = name.hasSuffix("_milters")
+            let seen = PostfixList.items(expanded(name)).map { isMilters ? PostfixList.milterSocket($0) : $0.lowercased() }
+            let missing = items.filter { !seen.contains(isMilters ? $0 : $0.lowercased()) }
+            guard !missing.isEmpty else { return }
+            change(name, to: PostfixList.text(present + missing), setting.reason)
+            if !present.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(present)), in front of ours") }
+        case .beginningWith(let items):
+            let present = PostfixList.items(raw(name))
+            guard Array(present.prefix(items.count)) != items else { return }
+            let kept = present.filter { !items.contains($0) }
+            change(name, to: PostfixList.text(items + kept), setting.reason)
+            if !kept.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(kept)), after ours") }
+        case .unless(let weak, let value):
+            guard weak.contains(expanded(name)) else { return }
+            if name == "smtpd_tls_security_level", !hasCertificate {
+                plan.notes.append(
+                    "inbound TLS stays off, as there is no certificate: set smtpd_tls_chain_files, then run this again")
+                return
+            }
+            change(name, to: value, setting.reason)
+        case .characters(let escape):
+            let present = raw(name)
+            if !Self.escapes(present).contains(escape) { change(name, to: present + escape, setting.reason) }
+        }
+    }
+
+    private var hasCertificate: Bool {
+        ["smtpd_tls_chain_files", "smtpd_tls_cert_file", "smtpd_tls_eccert_file"].contains { !expanded($0).isEmpty }
+    }
+
+    /// The C escapes of a text, each by itself: `\0\200` gives `\0` and `\200`. `\000` and the like count as `\0`.
+    private static func escapes(_ text: String) -> [String] {
+        text.split(separator: "\\").map { part in
+            let digits = part.prefix { ("0"..."7").contains($0) }.prefix(3)
+            return !digits.isEmpty && digits.allSatisfy { $0 == "0" } ? "\\0" : "\\\(part)"
+        }
+    }
+
+    mutating func master() {
+        for setting in RelaySettings.master {
+            let name = "\(setting.service)/\(setting.name)"
+            let old = configuration.master[name] ?? ""
+            if old != setting.value {
+                plan.masterChanges.append(SettingChange(name: name, old: old, new: setting.value, reason: setting.reason))
+            }
+        }
+    }
+
+    /// What no setting of ours can mend.
+    mutating func examine() {
+        for parameter in ["mydestination", "relay_domains", "virtual_alias_domains"] {
+            let listed = PostfixList.items(expanded(parameter)).map { $0.lowercased() }
+            for domain in inputs.relayDomains where listed.contains(domain.lowercased()) {
+                plan.conflicts.append("\(domain) also stands in \(parameter), which takes precedence: remove it there")
+            }
+        }
+        if !expanded("smtpd_milter_maps").isEmpty {
+            plan.notes.append("smtpd_milter_maps is set: clients it lists bypass smtpd_milters, and so Postern")
+        }
+        if !expanded("smtpd_discard_ehlo_keyword_address_maps").isEmpty {
+            plan.notes.append("smtpd_discard_ehlo_keyword_address_maps is set: it must not offer DSN for mail to the relay")
+        }
+        if PostfixList.items(expanded("receive_override_options")).contains("no_milters") {
+            plan.conflicts.append("receive_override_options has no_milters in main.cf: nothing would pass Postern")
+        }
+        for parameter in ["smtpd_milters", "non_smtpd_milters"] {
+            for item in PostfixList.items(expanded(parameter))
+            where item.hasPrefix("{") && PostfixList.milterSocket(item) == inputs.socket && item.contains("default_action")
+                && !item.replacing(" ", with: "").contains("default_action=tempfail") {
+                plan.conflicts.append("\(parameter) gives Postern a default_action other than tempfail: \(item)")
+            }
+        }
+        examineMaster()
+        let size = Int(expanded("message_size_limit")) ?? 0
+        for parameter in ["mailbox_size_limit", "virtual_mailbox_limit"] {
+            if let limit = Int(expanded(parameter)), limit > 0, limit < max(size, 40_000_000) {
+                plan.conflicts.append("\(parameter) is \(limit), less than message_size_limit will be: raise it or set it to 0")
+            }
+        }
+    }
+
+    /// Services that go their own way.
+    private mutating func examineMaster() {
+        for (name, value) in configuration.master.sorted(by: { $0.key < $1.key }) {
+            let service = name.split(separator: "/").prefix(2).joined(separator: "/")
+            if name.hasSuffix("/smtpd_milters") {
+                let sockets = PostfixList.items(value).map(PostfixList.milterSocket)
+                if !sockets.contains(inputs.socket) && !sockets.contains("$smtpd_milters") {
+                    plan.notes.append("\(service) has smtpd_milters of its own: mail that comes in there does not pass Postern")
+                }
+            } else if name.hasSuffix("/receive_override_options"), PostfixList.items(value).contains("no_milters") {
+                plan.notes.append("\(service) has no_milters: mail that comes in there does not pass Postern")
+            } else if name.hasSuffix("/milter_default_action"), value != "tempfail" {
+                plan.conflicts.append("\(service) has milter_default_action=\(value): with Postern away mail would pass unrewritten")
+            } else if name.hasSuffix("/milter_macro_daemon_name"), value == "internal", service != "cleanup/unix" {
+                plan.conflicts.append("\(service) calls itself internal, a name kept for Postfix's own mail (milter_macro_daemon_name)")
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+// A running Postfix's configuration, as far as the relay depends on it, read with postconf.
+
+import Foundation
+
+/// What went wrong with a Postfix tool.
+package struct PostfixToolError: Error, CustomStringConvertible {
+    package let description: String
+}
+
+/// Values of a Postfix configuration directory.
+package struct PostfixConfiguration: Sendable, Hashable {
+    /// The configuration directory, absolute.
+    package var directory: String
+    /// Parameters as written, or their defaults as written.
+    package var values: [String: String]
+    /// The same with every `$name` and `${…}` expanded.
+    package var expanded: [String: String]
+    /// `-o` settings of master.cf, by `service/type/parameter`.
+    package var master: [String: String]
+
+    package init(
+        directory: String, values: [String: String], expanded: [String: String]? = nil, master: [String: String] = [:]
+    ) {
+        self.directory = directory
+        self.values = values
+        self.expanded = expanded ?? values
+        self.master = master
+    }
+
+    /// Reads a configuration directory with `postconf`.
+    package static func read(directory: String) throws -> PostfixConfiguration {
+        let names = Self.names
+        let values = try settings(PostfixTool.run("postconf", ["-c", directory] + names))
+        let expanded = try settings(PostfixTool.run("postconf", ["-c", directory, "-x"] + names))
+        let master = try settings(PostfixTool.run("postconf", ["-c", directory, "-P"]))
+        return PostfixConfiguration(directory: directory, values: values, expanded: expanded, master: master)
+    }
+
+    /// The parameters that the plan looks at.
+    static var names: [String] {
+        let inputs = PostfixInputs(relayDomains: [], socket: "", hostName: "")
+        return RelaySettings.main(inputs).map(\.name) + [
+            "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains", "myhostname", "mail_name",
+            "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
+            "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",
+            "mailbox_size_limit", "virtual_mailbox_limit", "smtpd_tls_auth_only",
+        ]
+    }
+
+    /// `name = value` lines.
+    private static func settings(_ text: String) -> [String: String] {
+        var result = [String: String]()
+        for line in text.split(separator: "\n") {
+            guard let equals = line.firstIndex(of: "=") else { continue }
+            let name = line[..<equals].trimmingCharacters(in: .whitespaces)
+            result[name] = line[line.index(after: equals)...].trimmingCharacters(in: .whitespaces)
+        }
+        return result
+    }
+}
+
+/// Runs the tools of Postfix.
+enum PostfixTool {
+    /// Where Debian and most others keep them, after the PATH.
+    private static let places = ["/usr/sbin", "/usr/local/sbin", "/sbin"]
+
+    /// Runs a tool to its end and gives its standard output; throws with its standard error where it fails.
+    @discardableResult
+    static func run(_ tool: String, _ arguments: [String]) throws -> String {
+        let path = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init) + places
+        guard let executable = path.map({ "\($0)/\(tool)" }).first(where: FileManager.default.isExecutableFile(atPath:))
+        else {
+            throw PostfixToolError(description: "\(tool) was not found; is Postfix installed?")
+        }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: executable)
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        let output = Pipe()
+        // Errors are short (far below a pipe's 64 KiB), so reading them after the output cannot block the tool.
+        let errors = Pipe()
+        process.standardOutput = output
+        process.standardError = errors
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        let message = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw PostfixToolError(
+                description: "\(tool) failed: \(message.trimmingCharacters(in: .whitespacesAndNewlines))")
+        }
+        return text
+    }
+}

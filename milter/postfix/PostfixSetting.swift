@@ -1,0 +1,78 @@
+// One setting of Postfix that the relay needs, as data.
+
+/// How a needed value meets what the operator already has.
+package enum SettingRule: Sendable, Hashable {
+    /// The value must be exactly this.
+    case exactly(String)
+    /// A number, or a time in seconds, that must not be lower; 0 means "no limit" and is kept where `zeroIsUnlimited`.
+    case atLeast(Int, zeroIsUnlimited: Bool)
+    /// A time (`30s`, `5m`) that must not be shorter, in seconds.
+    case atLeastSeconds(Int)
+    /// A list that must contain these items; items that the operator has are kept in their order, ours come after them.
+    case containing([String])
+    /// A list that must begin with these items, as its first match wins; the operator's items follow in their order.
+    case beginningWith([String])
+    /// Only where the operator has nothing or `weak`; any other value is as good or better.
+    case unless(weak: [String], then: String)
+    /// C escapes side by side (`\0\200`) that must include this one.
+    case characters(String)
+}
+
+/// A setting of main.cf with the reason why the relay needs it.
+package struct PostfixSetting: Sendable, Hashable {
+    /// The parameter's name.
+    package let name: String
+    package let rule: SettingRule
+    /// Why, in words an operator understands.
+    package let reason: String
+
+    package init(_ name: String, _ rule: SettingRule, _ reason: String) {
+        self.name = name
+        self.rule = rule
+        self.reason = reason
+    }
+
+    /// The value where the operator has none of their own.
+    package var value: String {
+        switch rule {
+        case .exactly(let value), .unless(_, let value), .characters(let value): value
+        case .atLeast(let number, _): String(number)
+        case .atLeastSeconds(let seconds): "\(seconds)s"
+        case .containing(let items), .beginningWith(let items): items.joined(separator: ", ")
+        }
+    }
+}
+
+/// What the settings depend on.
+package struct PostfixInputs: Sendable, Hashable {
+    /// The relay domains, ASCII (A-labels), in the order of postern.yaml.
+    package var relayDomains: [String]
+    /// Where Postern listens, as Postfix writes it: `unix:/run/postern/milter.sock`, `inet:127.0.0.1:8891`.
+    package var socket: String
+    /// `myhostname`, as it stands in Postfix's own Received.
+    package var hostName: String
+    /// `mail_name`, as it stands there too.
+    package var mailName: String
+    /// Where the header check is written, as main.cf refers to it.
+    package var headerChecksFile: String
+
+    package init(
+        relayDomains: [String], socket: String, hostName: String, mailName: String = "Postfix",
+        headerChecksFile: String = "/etc/postfix/postern_header_checks"
+    ) {
+        self.relayDomains = relayDomains
+        self.socket = socket
+        self.hostName = hostName
+        self.mailName = mailName
+        self.headerChecksFile = headerChecksFile
+    }
+}
+
+/// A parameter of one service in master.cf (`-o name=value`).
+package struct MasterSetting: Sendable, Hashable {
+    /// `name/type`, as `postconf -P` writes it: `cleanup/unix`.
+    package let service: String
+    package let name: String
+    package let value: String
+    package let reason: String
+}

@@ -1,0 +1,63 @@
+// What the command `postern setup postfix` calls: fragments, the plan for a running Postfix, and its application.
+
+import Foundation
+
+/// Attaching Postern to a Postfix.
+package enum PostfixSetup {
+    /// main.cf as it should read, each setting under its reason.
+    package static func mainFragment(_ inputs: PostfixInputs) -> String {
+        let settings = RelaySettings.main(inputs).map { "# \($0.reason)\n\($0.name) = \($0.value)".trimmingCharacters(in: .whitespaces) }
+        return "# What Postern needs in main.cf. `postern setup postfix --apply` sets it.\n\n" + settings.joined(separator: "\n\n") + "\n"
+    }
+
+    /// master.cf as it should read: services with the settings they need.
+    package static func masterFragment() -> String {
+        let settings = RelaySettings.master.map { setting in
+            """
+            # \(setting.reason)
+            #   postconf -P \(setting.service)/\(setting.name)=\(setting.value)
+            cleanup   unix  n       -       y       -       0       cleanup
+              -o \(setting.name)=\(setting.value)
+            """
+        }
+        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n" + settings.joined(separator: "\n\n") + "\n"
+    }
+
+    /// Everything to put into place by hand: both fragments and the header check.
+    package static func fragments(_ inputs: PostfixInputs) -> String {
+        mainFragment(inputs) + "\n" + masterFragment() + "\n# \(inputs.headerChecksFile)\n"
+            + RelaySettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
+    }
+
+    /// Reads the configuration in `directory` and compares. Host name and mail name are taken from there.
+    package static func plan(relayDomains: [String], socket: String, directory: String) throws -> SetupPlan {
+        let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
+        let configuration = try PostfixConfiguration.read(directory: directory)
+        let inputs = PostfixInputs(
+            relayDomains: relayDomains.map { $0.lowercased() }, socket: socket,
+            hostName: configuration.expanded["myhostname"] ?? "localhost",
+            mailName: configuration.expanded["mail_name"] ?? "Postfix",
+            headerChecksFile: "\(directory)/postern_header_checks")
+        let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map { String(decoding: $0, as: UTF8.self) }
+        return SetupPlan.make(inputs, for: configuration, headerChecks: present)
+    }
+
+    /// Carries a plan out with postconf. Throws, and changes nothing, where there are conflicts. Running it twice changes
+    /// nothing more. Postfix must then be reloaded; running smtpd processes keep their settings for a while.
+    package static func apply(_ plan: SetupPlan) throws {
+        guard plan.conflicts.isEmpty else {
+            throw PostfixToolError(description: plan.conflicts.joined(separator: "; "))
+        }
+        if let (path, content) = plan.headerChecks {
+            try Data(content.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+            guard chmod(path, 0o644) == 0 else { throw PostfixToolError(description: "cannot set the mode of \(path)") }
+        }
+        if !plan.mainChanges.isEmpty {
+            try PostfixTool.run(
+                "postconf", ["-c", plan.directory, "-e"] + plan.mainChanges.map { "\($0.name) = \($0.new)" })
+        }
+        if !plan.masterChanges.isEmpty {
+            try PostfixTool.run("postconf", ["-c", plan.directory, "-P"] + plan.masterChanges.map { "\($0.name)=\($0.new)" })
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// Every setting that the relay needs of Postfix, with its reason. The one place: fragments, `--apply` and `doctor` read it.
+
+/// The settings of main.cf and master.cf.
+package enum RelaySettings {
+    /// Where mail for a relay domain would go were a recipient ever not rewritten: a port where nobody listens, so that it waits.
+    package static let parkingTransport = "smtp:[127.0.0.1]:9"
+
+    /// Errors a session may collect: with 10,000 recipients of other accounts, each is to get its 452.
+    package static let errorLimit = 20_000
+
+    /// Settings of main.cf for a Postfix without virtual mailbox domains of its own.
+    package static func main(_ inputs: PostfixInputs) -> [PostfixSetting] {
+        [
+            PostfixSetting(
+                "virtual_mailbox_domains", .containing(inputs.relayDomains),
+                "mail for the relay domains is accepted here, with any local part: Postern decides at RCPT"),
+            PostfixSetting("virtual_mailbox_maps", .exactly(""), "no list of addresses: Postern knows them"),
+            PostfixSetting(
+                "virtual_transport", .exactly(parkingTransport),
+                "were a recipient ever not rewritten, its mail would wait in the queue, not leak and not be lost"),
+            PostfixSetting("smtpd_milters", .containing([inputs.socket]), "mail from SMTP clients passes Postern"),
+        ] + internalMail(inputs) + filter + onward(inputs) + inward
+    }
+
+    /// Settings of master.cf.
+    package static let master = [
+        MasterSetting(
+            service: "cleanup/unix", name: "milter_macro_daemon_name", value: "internal",
+            reason: "tells Postern Postfix's own mail (bounces) from mail that came by SMTP")
+    ]
+
+    private static func internalMail(_ inputs: PostfixInputs) -> [PostfixSetting] {
+        [
+            PostfixSetting(
+                "non_smtpd_milters", .containing([inputs.socket]),
+                "Postfix's own bounces name the real inbox: Postern must rebuild them"),
+            PostfixSetting("internal_mail_filter_classes", .containing(["bounce"]), "without it bounces pass no filter"),
+        ]
+    }
+
+    private static let filter = [
+        PostfixSetting(
+            "milter_default_action", .exactly("tempfail"),
+            "with Postern away the sender keeps its mail; later versions of Postfix have another default"),
+        PostfixSetting("milter_protocol", .exactly("6"), "the protocol that knows every modification Postern makes"),
+        PostfixSetting("milter_connect_timeout", .atLeastSeconds(30), "time for a restart of Postern"),
+        PostfixSetting("milter_command_timeout", .atLeastSeconds(30), "time for a busy store"),
+        PostfixSetting("milter_content_timeout", .atLeastSeconds(300), "time for DNS queries and large messages"),
+        PostfixSetting("soft_bounce", .exactly("no"), "else refusals are repeated for days instead of being reported"),
+    ]
+
+    private static func onward(_ inputs: PostfixInputs) -> [PostfixSetting] {
+        [
+            PostfixSetting(
+                "smtpd_discard_ehlo_keywords", .containing(["dsn", "silent-discard"]),
+                "after the rewrite the onward ORCPT would be the real inbox"),
+            PostfixSetting(
+                "disable_mime_output_conversion", .exactly("yes"),
+                "else Postfix re-encodes 8-bit mail after it was signed"),
+            PostfixSetting(
+                "smtp_line_length_limit", .exactly("0"), "else Postfix breaks long lines after the mail was signed"),
+            PostfixSetting(
+                "smtp_header_checks", .beginningWith(["regexp:\(inputs.headerChecksFile)"]),
+                "Postfix's own Received names the user's host, HELO, IP and the address written to; no filter sees it"),
+            PostfixSetting(
+                "smtp_tls_security_level", .unless(weak: ["", "none"], then: "may"),
+                "outbound TLS is off by default; dane is better where the resolver checks DNSSEC"),
+        ]
+    }
+
+    private static let inward = [
+        PostfixSetting(
+            "smtpd_soft_error_limit", .atLeast(errorLimit, zeroIsUnlimited: false),
+            "a recipient of another account gets 452, which counts as an error: by default the client is slowed down after 10"),
+        PostfixSetting(
+            "smtpd_hard_error_limit", .atLeast(errorLimit, zeroIsUnlimited: false),
+            "and after 20 it would be cut off, and nobody would get the mail"),
+        PostfixSetting(
+            "message_size_limit", .atLeast(40_000_000, zeroIsUnlimited: true),
+            "the default of 10,240,000 refuses a message of 25 MB"),
+        PostfixSetting(
+            "message_reject_characters", .characters("\\0"),
+            "milters get header values as C strings: a NUL would hide the rest from Postern"),
+        PostfixSetting(
+            "smtpd_tls_security_level", .unless(weak: ["", "none"], then: "may"),
+            "inbound TLS is off by default; needs a certificate (smtpd_tls_chain_files)"),
+        PostfixSetting(
+            "smtpd_forbid_bare_newline", .unless(weak: ["", "no"], then: "yes"),
+            "a smuggled message would leave with our name and signature"),
+        PostfixSetting(
+            "smtpd_forbid_unauth_pipelining", .exactly("yes"), "likewise, by commands sent ahead of their time"),
+    ]
+
+    /// The header check that reduces Postfix's own Received to what tells nothing of the user.
+    package static func headerChecks(hostName: String, mailName: String) -> String {
+        let host = escaped(hostName)
+        return """
+            # Made by `postern setup postfix`. Postfix's own Received names the client's host, HELO, IP address and the recipient;
+            # milters never see it. What is left: by whom, how, under which queue id, when. Applies to all mail sent by smtp(8).
+            /^Received: from .*[[:space:]]by (\(host)) \\(\(escaped(mailName))\\) with ([A-Z0-9]+) id ([A-Za-z0-9]+).*;[[:space:]]*([^;]*)$/
+                REPLACE Received: by $1 (\(mailName)) with $2 id $3; $4
+
+            """
+    }
+
+    /// A POSIX extended regular expression that matches `text` alone.
+    private static func escaped(_ text: String) -> String {
+        text.reduce(into: "") { result, character in
+            if "\\.[]{}()*+?^$|/".contains(character) { result.append("\\") }
+            result.append(character)
+        }
+    }
+}

@@ -1,0 +1,79 @@
+// The difference between what the relay needs and what a Postfix has: a value, computed before anything is touched.
+
+/// One parameter that changes.
+package struct SettingChange: Sendable, Hashable {
+    /// `name`, or `service/type/name` for one of master.cf.
+    package let name: String
+    package let old: String
+    package let new: String
+    package let reason: String
+}
+
+/// What `setup postfix --apply` would do.
+package struct SetupPlan: Sendable, Hashable {
+    /// The configuration directory.
+    package let directory: String
+    /// Parameters of main.cf, in the order of RelaySettings.
+    package internal(set) var mainChanges: [SettingChange] = []
+    /// Parameters of services in master.cf.
+    package internal(set) var masterChanges: [SettingChange] = []
+    /// The header check: its path, and its whole content; nil where the file is right already.
+    package internal(set) var headerChecks: (path: String, content: String)? {
+        get { headerChecksPath.flatMap { path in headerChecksContent.map { (path, $0) } } }
+        set { (headerChecksPath, headerChecksContent) = (newValue?.path, newValue?.content) }
+    }
+    private var headerChecksPath: String?
+    private var headerChecksContent: String?
+    /// What was kept of the operator's own values, and what else to know.
+    package internal(set) var notes: [String] = []
+    /// What only the operator can decide; while there are any, nothing is applied.
+    package internal(set) var conflicts: [String] = []
+
+    init(directory: String) { self.directory = directory }
+
+    /// Whether nothing is left to do.
+    package var isEmpty: Bool { mainChanges.isEmpty && masterChanges.isEmpty && headerChecksPath == nil }
+
+    /// The plan as an operator reads it, ending in a line feed.
+    package var text: String {
+        var lines = [String]()
+        if isEmpty && conflicts.isEmpty { lines.append("Postfix in \(directory) is set up for Postern: nothing to change.") }
+        if !mainChanges.isEmpty {
+            lines.append("# \(directory)/main.cf")
+            for change in mainChanges { lines += Self.lines(change) }
+        }
+        if !masterChanges.isEmpty {
+            lines.append("# \(directory)/master.cf")
+            for change in masterChanges { lines += Self.lines(change) }
+        }
+        if let headerChecks {
+            lines.append("# \(headerChecks.path)")
+            lines += headerChecks.content.split(separator: "\n").map { "+ \($0)" }
+        }
+        if !notes.isEmpty { lines.append("") }
+        lines += notes.map { "note: \($0)" }
+        lines += conflicts.map { "conflict: \($0)" }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func lines(_ change: SettingChange) -> [String] {
+        ["  # \(change.reason)", "- \(change.name) = \(change.old)", "+ \(change.name) = \(change.new)"]
+    }
+
+    /// Compares a configuration with what the relay needs. Pure.
+    /// - Parameter headerChecks: what stands in `inputs.headerChecksFile` now; nil where it does not exist.
+    package static func make(
+        _ inputs: PostfixInputs, for configuration: PostfixConfiguration, headerChecks: String?
+    ) -> SetupPlan {
+        var planner = Planner(inputs: inputs, configuration: configuration)
+        planner.domains()
+        for setting in RelaySettings.main(inputs) where !Planner.domainSettings.contains(setting.name) {
+            planner.setting(setting)
+        }
+        planner.master()
+        let wanted = RelaySettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
+        if headerChecks != wanted { planner.plan.headerChecks = (inputs.headerChecksFile, wanted) }
+        planner.examine()
+        return planner.plan
+    }
+}

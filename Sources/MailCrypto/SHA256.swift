@@ -1,0 +1,50 @@
+// SHA-256 (FIPS 180-4), whole or in pieces.
+
+import COpenSSL
+
+/// A running SHA-256. For one thread at a time.
+package final class SHA256 {
+    private let context: OpaquePointer
+
+    package init() {
+        guard let context = EVP_MD_CTX_new() else { preconditionFailure("libcrypto is out of memory") }
+        self.context = context
+        mustSucceed(EVP_DigestInit_ex2(context, Algorithms.shared.sha256, nil))
+    }
+
+    deinit { EVP_MD_CTX_free(context) }
+
+    /// Takes the next octets.
+    package func update(_ bytes: UnsafeRawBufferPointer) {
+        guard let base = bytes.baseAddress, bytes.count > 0 else { return }
+        mustSucceed(EVP_DigestUpdate(context, base, bytes.count))
+    }
+
+    /// Takes the next octets.
+    package func update(_ bytes: [UInt8]) { bytes.withUnsafeBytes { update($0) } }
+
+    /// Takes the next octets.
+    package func update(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { update($0) } }
+
+    /// Takes the next octets; copies them first where they do not lie in one piece.
+    package func update(_ bytes: some Sequence<UInt8>) {
+        if bytes.withContiguousStorageIfAvailable({ update(UnsafeRawBufferPointer($0)) }) == nil { update(Array(bytes)) }
+    }
+
+    /// The digest, 32 octets. The object then stands where a new one does.
+    package func finalize() -> [UInt8] {
+        let digest = [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
+            mustSucceed(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))
+            count = 32
+        }
+        mustSucceed(EVP_DigestInit_ex2(context, Algorithms.shared.sha256, nil))
+        return digest
+    }
+
+    /// The digest of `bytes`, 32 octets.
+    package static func hash(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        let hash = SHA256()
+        hash.update(bytes)
+        return hash.finalize()
+    }
+}

@@ -12,28 +12,38 @@ package final class RSAPublicKey: Sendable {
     /// - Throws: `invalidKey` for anything else, also where octets follow, or where it takes over 4 KiB (a modulus of over 16,384 bits).
     package init(der: [UInt8]) throws {
         guard der.count <= 4096 else { throw CryptoError(.invalidKey, "an RSA key of \(der.count) octets is too long") }
-        let key =
-            Self.read(der) { d2i_PUBKEY(nil, $0, $1) } ?? Self.read(der) { d2i_PublicKey(EVP_PKEY_RSA, nil, $0, $1) }
-        guard let key else { throw CryptoError.fromLibrary(.invalidKey, "neither a SubjectPublicKeyInfo nor a PKCS#1 public key") }
-        drainLibraryErrors()
+        guard let numbers = RSAPublicNumbers(der: der) else {
+            throw CryptoError(.invalidKey, "neither a SubjectPublicKeyInfo nor a PKCS#1 public key of RSA")
+        }
+        guard let context = EVP_PKEY_CTX_new_from_name(nil, "RSA", nil) else {
+            throw CryptoError.fromLibrary(.libraryFailure, "no RSA")
+        }
+        defer { EVP_PKEY_CTX_free(context) }
+        var key: OpaquePointer?
+        guard EVP_PKEY_fromdata_init(context) == 1, Self.fill(context, with: numbers, &key) == 1, let key else {
+            throw CryptoError.fromLibrary(.invalidKey, "libcrypto does not take the RSA key")
+        }
         handle = KeyHandle(key)
-        guard handle.kind == EVP_PKEY_RSA else { throw CryptoError(.invalidKey, "the public key is not an RSA key") }
         bitCount = Int(EVP_PKEY_get_bits(key))
-        guard bitCount > 0 else { throw CryptoError(.invalidKey, "the RSA key has no modulus") }
     }
 
-    /// Runs a d2i function; nil also where octets are left over.
-    private static func read(
-        _ der: [UInt8], with decode: (UnsafeMutablePointer<UnsafePointer<UInt8>?>, Int) -> OpaquePointer?
-    ) -> OpaquePointer? {
-        der.withUnsafeBufferPointer { der in
-            var position = der.baseAddress
-            guard let key = decode(&position, der.count) else { return nil }
-            guard let start = der.baseAddress, position == start + der.count else {
-                EVP_PKEY_free(key)
-                return nil
+    private static func fill(_ context: OpaquePointer, with numbers: RSAPublicNumbers, _ key: inout OpaquePointer?) -> Int32 {
+        // OSSL_PARAM holds big numbers in the machine's own order.
+        func native(_ bytes: ArraySlice<UInt8>) -> [UInt8] { 1.littleEndian == 1 ? bytes.reversed() : Array(bytes) }
+        var modulus = native(numbers.modulus)
+        var exponent = native(numbers.exponent)
+        return modulus.withUnsafeMutableBufferPointer { modulus in
+            exponent.withUnsafeMutableBufferPointer { exponent in
+                "n".withCString { n in
+                    "e".withCString { e in
+                        var parameters = [
+                            OSSL_PARAM_construct_BN(n, modulus.baseAddress, modulus.count),
+                            OSSL_PARAM_construct_BN(e, exponent.baseAddress, exponent.count), OSSL_PARAM_construct_end(),
+                        ]
+                        return EVP_PKEY_fromdata(context, &key, COPENSSL_PKEY_PUBLIC_KEY, &parameters)
+                    }
+                }
             }
-            return key
         }
     }
 

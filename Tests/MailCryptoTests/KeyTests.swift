@@ -47,6 +47,16 @@ struct KeyTests {
         #expect(throws: CryptoError.self) { try RSAPublicKey(der: []) }
         #expect(throws: CryptoError.self) { try RSAPublicKey(der: [UInt8](repeating: 0x30, count: 5000)) }
         #expect(throws: CryptoError.self) { try Ed25519PublicKey(rawBytes: [1]) }
+        // Every octet of a key may be changed without harm; what still reads is some other key.
+        let der = try rsa.publicKeyInfo()
+        for index in der.indices {
+            for value: UInt8 in [0, 0x7F, 0x80, 0x82, 0xFF] {
+                var touched = der
+                touched[index] = value
+                if let key = try? RSAPublicKey(der: touched) { #expect(!key.verifySHA256(message: [], signature: der)) }
+            }
+            #expect(throws: CryptoError.self) { try RSAPublicKey(der: Array(der[..<index])) }
+        }
         for pem in ["", "nonsense", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
             #expect { try RSAPrivateKey(pem: pem) } throws: { ($0 as? CryptoError)?.code == .invalidKey }
         }

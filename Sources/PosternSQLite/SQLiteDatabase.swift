@@ -1,0 +1,80 @@
+// The database protocol on GRDB over the system's libsqlite3: the embedded default.
+
+import GRDB
+import Glibc
+import PosternStore
+
+/// A SQLite database in WAL mode: readers in parallel, one writer, also over several processes on one machine
+/// (`postern` commands while `postern serve` runs). Never on a network file system.
+package final class SQLiteDatabase: PosternStore.Database {
+    /// How long to wait for another process's write before `TemporaryStoreError.busy`. Below Postfix's patience with a
+    /// filter (30 s), and far above what any of our transactions takes.
+    package static let busyTimeoutSeconds = 5.0
+    /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; each has its own page cache.
+    package static let readers = 8
+
+    private let pool: DatabasePool
+    private let writer = WriterState()
+
+    /// Integers are 64 bits wide in every column; STRICT tables refuse values of another type; AUTOINCREMENT never uses an
+    /// identifier twice.
+    package let dialect = Dialect(types: [
+        "id": "INTEGER PRIMARY KEY AUTOINCREMENT", "int": "INTEGER", "bytes": "BLOB", "strict": "STRICT",
+        "clustered": "STRICT, WITHOUT ROWID",
+    ])
+
+    /// Opens a database file.
+    /// - Parameter creating: make the file, with mode 0600, where there is none. An existing file is opened as it is.
+    /// Throws `TemporaryStoreError` (`unreachable`) where there is none, or `PermanentStoreError` for what is no database.
+    package init(path: String, creating: Bool = false) throws {
+        if creating {
+            // Made before SQLite sees it: its WAL and shared memory then have the same mode.
+            let file = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
+            if file >= 0 { Glibc.close(file) }
+        }
+        guard access(path, F_OK) == 0 else {
+            throw TemporaryStoreError(.unreachable, "there is no database at \(path), or it may not be reached")
+        }
+        var configuration = Configuration()
+        configuration.label = "postern"
+        configuration.foreignKeysEnabled = true
+        configuration.busyMode = .timeout(Self.busyTimeoutSeconds)
+        configuration.maximumReaderCount = Self.readers
+        configuration.prepareDatabase { database in
+            // What is deleted is overwritten, so that a removed user's sealed inbox is gone from the file too.
+            try database.execute(sql: "PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL")
+        }
+        pool = try storeErrors { try DatabasePool(path: path, configuration: configuration) }
+    }
+
+    package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
+        try storeErrors { try pool.read { try body(SQLiteConnection(database: $0)) } }
+    }
+
+    package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        try storeErrors {
+            try pool.writeWithoutTransaction { database in
+                // In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints: a crash of the process loses
+                // nothing either way, a power failure the last commits. Set here, as it has no effect inside a transaction.
+                if writer.durability != durability {
+                    try database.execute(sql: "PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
+                    writer.durability = durability
+                }
+                var result: T?
+                try database.inTransaction(.immediate) {
+                    result = try body(SQLiteConnection(database: database))
+                    return .commit
+                }
+                guard let result else { throw PermanentStoreError(.statement, "a transaction gave no result") }
+                return result
+            }
+        }
+    }
+
+    package func close() throws { try storeErrors { try pool.close() } }
+}
+
+/// What the one writing connection is set to. Only touched on the writer, which GRDB serialises.
+private final class WriterState: @unchecked Sendable {
+    var durability = Durability.durable
+}

@@ -1,0 +1,69 @@
+// The border to the database engine: the little that SQLite and PostgreSQL both have, and nothing else.
+
+/// What a committed write survives.
+package enum Durability: Sendable, Hashable {
+    /// Everything, power failure included: for whatever somebody was told, and for tokens that mail already carries.
+    case durable
+    /// The death of this process, but perhaps not that of the machine: for counters, where the last few may be lost.
+    case relaxed
+}
+
+/// What differs in table definitions.
+package struct Dialect: Sendable, Hashable {
+    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations.
+    package let types: [String: String]
+
+    package init(types: [String: String]) { self.types = types }
+
+    /// The SQL of a migration with this engine's words in place of `{…}`.
+    package func translate(_ template: String) -> String {
+        var result = ""
+        var rest = template[...]
+        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
+            result += rest[..<open]
+            let word = String(rest[rest.index(after: open)..<close])
+            result += types[word] ?? "{\(word)}"
+            rest = rest[rest.index(after: close)...]
+        }
+        return result + rest
+    }
+}
+
+/// A connection inside a transaction. Valid only within the closure that it was handed to, and on its thread.
+///
+/// SQL numbers its parameters `?1`, `?2`…; an engine translates them, prepares each text once per connection and keeps it.
+/// No literal in a query may contain `?`.
+package protocol DatabaseConnection {
+    /// Runs a query, or a change with RETURNING, and gives all its rows.
+    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
+    func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow]
+
+    /// Runs a change and gives the number of rows it touched.
+    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
+    @discardableResult
+    func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int
+
+    /// Runs several statements without parameters, separated by semicolons: table definitions.
+    func runScript(_ sql: String) throws
+}
+
+extension DatabaseConnection {
+    /// The first row, or nil. The query itself should see to there being only one.
+    package func row(_ sql: String, _ arguments: [SQLValue]) throws -> SQLRow? { try rows(sql, arguments).first }
+}
+
+/// A database: many readers and one writer at a time, over several processes or hosts. All calls block.
+package protocol Database: Sendable {
+    var dialect: Dialect { get }
+
+    /// Runs `body` on one consistent snapshot. Concurrent reads run in parallel.
+    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T
+
+    /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
+    /// An engine may run it again after a serialisation failure, so it must have no effect outside the database.
+    @discardableResult
+    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T
+
+    /// Ends all connections; later calls fail. Waits for running ones.
+    func close() throws
+}

@@ -1,0 +1,105 @@
+// The key file as text: one key a line, `purpose id state secret`. Reading and writing the file itself is the server's part.
+
+/// Why a key file cannot be used. Never repeats a secret.
+package struct KeyFileError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The line, from 1; 0 where the whole file is meant.
+    package let line: Int
+    package let message: String
+    package var description: String { line > 0 ? "line \(line): \(message)" : message }
+}
+
+extension KeyRing {
+    /// What stands on top of every key file.
+    private static let fileHeader = """
+        # Keys of this Postern installation. Whoever has this file and the database can read every inbox address;
+        # whoever loses it can read none of them again. Keep it out of the database's backups, with mode 0600.
+        #
+        # One key a line:  PURPOSE  ID  STATE  SECRET
+        #   PURPOSE  seal   AES-256-GCM: inbox addresses and names in the database
+        #            index  HMAC-SHA-256: finds an inbox without storing it; exactly one version
+        #            token  HMAC-SHA-256: reverse addresses and return paths
+        #   ID       one character of a-z 2-7, unique within the purpose; stands beside whatever the key made
+        #   STATE    active (makes new values; one for each purpose) or old (still reads what it made)
+        #   SECRET   32 random octets, 64 hexadecimal digits
+        # Removing an old key retires it: what it made cannot be read or answered any more.
+
+        """
+
+    /// The text of a key file with these keys.
+    package var fileText: String {
+        var text = Self.fileHeader
+        for (purpose, set) in [(KeyPurpose.seal, seal), (.index, index), (.token, token)] {
+            for version in set.versions {
+                let state = version == set.active ? "active" : "old"
+                text += "\(purpose.rawValue) \(version.idText) \(state) \(hexadecimal(version.secret))\n"
+            }
+        }
+        return text
+    }
+
+    /// Reads a key file. Throws `KeyFileError` for an unknown purpose or state, a malformed key, a doubled id,
+    /// a purpose without exactly one active key.
+    package init(fileText: String) throws {
+        var versions: [KeyPurpose: [KeyVersion]] = [:]
+        var active: [KeyPurpose: KeyVersion] = [:]
+        for (offset, line) in fileText.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" })
+            guard let first = words.first, !first.hasPrefix("#") else { continue }
+            let number = offset + 1
+            guard words.count == 4 else {
+                throw KeyFileError(line: number, message: "a key is four words: purpose, id, state, secret")
+            }
+            guard let purpose = KeyPurpose(rawValue: String(words[0])) else {
+                throw KeyFileError(line: number, message: "unknown purpose (known: seal, index, token)")
+            }
+            guard words[1].utf8.count == 1, let id = words[1].utf8.first, Base32.isCharacter(id) else {
+                throw KeyFileError(line: number, message: "the id is one character of a-z 2-7")
+            }
+            guard words[2] == "active" || words[2] == "old" else {
+                throw KeyFileError(line: number, message: "the state is active or old")
+            }
+            guard let secret = octets(hexadecimal: words[3]), secret.count == KeyRing.keyLength else {
+                throw KeyFileError(line: number, message: "the secret is 64 hexadecimal digits")
+            }
+            guard versions[purpose, default: []].allSatisfy({ $0.id != id }) else {
+                throw KeyFileError(line: number, message: "a second \(purpose.rawValue) key with this id")
+            }
+            let version = KeyVersion(id: id, secret: secret)
+            versions[purpose, default: []].append(version)
+            if words[2] == "active" {
+                guard active[purpose] == nil else {
+                    throw KeyFileError(line: number, message: "a second active \(purpose.rawValue) key")
+                }
+                active[purpose] = version
+            }
+        }
+        func set(_ purpose: KeyPurpose) throws -> KeySet {
+            guard let active = active[purpose], let all = versions[purpose] else {
+                throw KeyFileError(line: 0, message: "no active \(purpose.rawValue) key")
+            }
+            return KeySet(active: active, versions: all)
+        }
+        self.init(seal: try set(.seal), index: try set(.index), token: try set(.token))
+        guard index.versions.count == 1 else {
+            throw KeyFileError(line: 0, message: "there is exactly one index key: with another one no inbox would be found")
+        }
+    }
+}
+
+/// Lower-case hexadecimal digits.
+private func hexadecimal(_ octets: [UInt8]) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: octets.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+}
+
+/// The octets of hexadecimal digits, or nil.
+private func octets(hexadecimal text: Substring) -> [UInt8]? {
+    let digits = Array(text.utf8)
+    guard digits.count.isMultiple(of: 2) else { return nil }
+    var result: [UInt8] = []
+    for index in stride(from: 0, to: digits.count, by: 2) {
+        guard let octet = UInt8(String(decoding: digits[index...(index + 1)], as: UTF8.self), radix: 16) else { return nil }
+        result.append(octet)
+    }
+    return result
+}

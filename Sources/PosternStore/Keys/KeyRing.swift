@@ -1,0 +1,81 @@
+// The secret keys of an installation, by purpose and version. They live outside the database.
+
+/// What a key is for. A key of one purpose is never used for another.
+package enum KeyPurpose: String, Sendable, Hashable, CaseIterable {
+    /// AES-256-GCM for inbox addresses and names in the database.
+    case seal
+    /// HMAC-SHA-256 for the blind index by which an inbox is found.
+    case index
+    /// Address tokens (reverse addresses, return paths) and hashes of correspondents.
+    case token
+}
+
+/// One version of a key.
+package struct KeyVersion: Sendable, Hashable {
+    /// One base32 character (ASCII), unique within the purpose; stands in tokens and beside sealed values.
+    package let id: UInt8
+    /// 32 octets.
+    package let secret: [UInt8]
+
+    package init(id: UInt8, secret: [UInt8]) {
+        self.id = id
+        self.secret = secret
+    }
+
+    /// `id` as text.
+    package var idText: String { String(decoding: [id], as: UTF8.self) }
+}
+
+extension KeyVersion: CustomStringConvertible, CustomReflectable {
+    package var description: String { "<key \(idText)>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// All versions for one purpose: one makes new values, every one still reads old ones.
+package struct KeySet: Sendable, Hashable {
+    package let active: KeyVersion
+    /// Every version, the active one included, in the order of the file.
+    package let versions: [KeyVersion]
+
+    /// `versions` must hold `active`; `KeyRing` checks files before it comes here.
+    package init(active: KeyVersion, versions: [KeyVersion]) {
+        self.active = active
+        self.versions = versions
+    }
+
+    /// The version with this id, or nil where it was retired.
+    package subscript(id: UInt8) -> KeyVersion? { versions.first { $0.id == id } }
+
+    /// The version whose id is this one-character text.
+    package subscript(idText: String) -> KeyVersion? {
+        let octets = Array(idText.utf8)
+        return octets.count == 1 ? self[octets[0]] : nil
+    }
+}
+
+/// The keys of an installation.
+package struct KeyRing: Sendable, Hashable {
+    package let seal: KeySet
+    package let index: KeySet
+    package let token: KeySet
+
+    package init(seal: KeySet, index: KeySet, token: KeySet) {
+        self.seal = seal
+        self.index = index
+        self.token = token
+    }
+
+    /// Length of every key in octets: AES-256, and as much for HMAC-SHA-256.
+    package static let keyLength = 32
+
+    /// A new ring with one version `a` of each, from 96 random octets. Nil where there are fewer.
+    package init?(random: [UInt8]) {
+        guard random.count >= 3 * Self.keyLength else { return nil }
+        func set(_ number: Int) -> KeySet {
+            let secret = Array(random[(number * Self.keyLength)..<((number + 1) * Self.keyLength)])
+            let version = KeyVersion(id: UInt8(ascii: "a"), secret: secret)
+            return KeySet(active: version, versions: [version])
+        }
+        self.init(seal: set(0), index: set(1), token: set(2))
+    }
+}

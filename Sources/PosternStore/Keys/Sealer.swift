@@ -1,0 +1,99 @@
+// Sealing: what is private in the database, and how it is bound to its place there.
+
+import InternetMessage
+import MailCrypto
+
+/// A sealed value as two columns.
+struct SealedValue: Sendable, Hashable {
+    /// Id of the seal key.
+    let key: String
+    /// 12 octets of nonce, then ciphertext and tag (AES-256-GCM).
+    let octets: [UInt8]
+}
+
+/// Where a sealed value belongs. It is associated data, so that a value moved to another row does not open there.
+enum SealContext {
+    case userName(user: Int64)
+    case inbox(user: Int64)
+    case storedToken(String)
+
+    var octets: [UInt8] {
+        switch self {
+        case .userName(let user): Array("postern user name 1 \(user)".utf8)
+        case .inbox(let user): Array("postern inbox 1 \(user)".utf8)
+        case .storedToken(let token): Array("postern stored token 1 \(token)".utf8)
+        }
+    }
+}
+
+/// Seals and opens with the installation's seal keys.
+struct Sealer: Sendable {
+    private let keys: KeySet
+    /// Plaintexts are padded to a multiple of this, so that their length tells next to nothing.
+    private static let block = 64
+    /// GCM with random nonces allows 2^32 values a key (NIST SP 800-38D section 8.3): far beyond any number of inboxes.
+    private static let nonceLength = 12
+
+    init(keys: KeySet) { self.keys = keys }
+
+    /// Seals with the active key and a random nonce. At most 65,535 octets.
+    func seal(_ plaintext: [UInt8], _ context: SealContext) throws -> SealedValue {
+        guard plaintext.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the value is longer than 65535 octets") }
+        var padded = [UInt8(plaintext.count >> 8), UInt8(plaintext.count & 0xFF)] + plaintext
+        let rest = padded.count % Self.block
+        if rest > 0 { padded += [UInt8](repeating: 0, count: Self.block - rest) }
+        do {
+            let nonce = try SecureRandom.bytes(count: Self.nonceLength)
+            let sealed = try AESGCM.seal(padded, key: keys.active.secret, nonce: nonce, associatedData: context.octets)
+            return SealedValue(key: keys.active.idText, octets: nonce + sealed)
+        } catch {
+            throw TemporaryStoreError(.resources, "sealing failed: \(error)")
+        }
+    }
+
+    /// Opens a value. Throws `PermanentStoreError` where its key is missing or it was changed or moved.
+    func open(_ value: SealedValue, _ context: SealContext) throws -> [UInt8] {
+        guard let key = keys[value.key] else {
+            throw PermanentStoreError(.unsealing, "a value was sealed with key \(value.key), which the key file lacks")
+        }
+        guard value.octets.count > Self.nonceLength,
+            let padded = try? AESGCM.open(
+                Array(value.octets[Self.nonceLength...]), key: key.secret, nonce: Array(value.octets[..<Self.nonceLength]),
+                associatedData: context.octets),
+            padded.count >= 2
+        else {
+            throw PermanentStoreError(.unsealing, "a sealed value does not open: not the key file of this database, or changed data")
+        }
+        let length = Int(padded[0]) << 8 | Int(padded[1])
+        guard length <= padded.count - 2 else {
+            throw PermanentStoreError(.unsealing, "a sealed value has an impossible length")
+        }
+        return Array(padded[2..<(2 + length)])
+    }
+
+    /// Seals text.
+    func seal(_ text: String, _ context: SealContext) throws -> SealedValue { try seal(Array(text.utf8), context) }
+
+    /// Opens text.
+    func openText(_ value: SealedValue, _ context: SealContext) throws -> String {
+        String(decoding: try open(value, context), as: UTF8.self)
+    }
+
+    /// Seals an address: length of the local part in two octets, local part, domain.
+    func seal(_ address: AddrSpec, _ context: SealContext) throws -> SealedValue {
+        let local = Array(address.localPart.utf8)
+        guard local.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the address is too long") }
+        return try seal([UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array(address.domain.utf8), context)
+    }
+
+    /// Opens an address.
+    func openAddress(_ value: SealedValue, _ context: SealContext) throws -> AddrSpec {
+        let octets = try open(value, context)
+        guard octets.count >= 2, octets.count - 2 >= Int(octets[0]) << 8 | Int(octets[1]) else {
+            throw PermanentStoreError(.unsealing, "a sealed address has an impossible length")
+        }
+        let end = 2 + (Int(octets[0]) << 8 | Int(octets[1]))
+        return AddrSpec(
+            localPart: String(decoding: octets[2..<end], as: UTF8.self), domain: String(decoding: octets[end...], as: UTF8.self))
+    }
+}

@@ -1,0 +1,28 @@
+// One step of the schema, forward only.
+
+import MailCrypto
+
+/// A numbered change of the schema. Once released its text never changes: its checksum is recorded in every database.
+package struct Migration: Sendable {
+    /// 1, 2, 3… without gaps.
+    package let version: Int64
+    package let name: String
+    /// Statements with `{…}` where engines differ (`Dialect`).
+    package let sql: String
+
+    package init(version: Int64, name: String, sql: String) {
+        self.version = version
+        self.name = name
+        self.sql = sql
+    }
+
+    /// SHA-256 of the text before translation, in lower-case hexadecimal: the same on every engine.
+    package var checksum: String {
+        let digits = Array("0123456789abcdef".utf8)
+        let octets = SHA256.hash(Array(sql.utf8)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+        return String(decoding: octets, as: UTF8.self)
+    }
+
+    /// Every migration of this program in order.
+    package static let all: [Migration] = [.first]
+}

@@ -1,0 +1,121 @@
+// Apps and the groups that share consent.
+
+/// What goes with an app when it is removed.
+package struct AppDependents: Sendable, Hashable {
+    /// Grants that end because the app is the last of its group.
+    package let grants: Int
+}
+
+/// Adds, finds and removes apps.
+package struct AppRepository: Sendable {
+    let database: any Database
+
+    /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
+    package func add(team id: String, clientID: String, group primary: String?, _ change: Change) throws -> App {
+        let clientID = try Identifier.checked(clientID, "a client_id")
+        return try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            guard try connection.row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) == nil else {
+                throw StoreRefusal(.exists, "app \(clientID) exists already")
+            }
+            let group: AppGroup
+            if let primary {
+                let row = try connection.row(
+                    "SELECT id FROM app_groups WHERE team_id = ?1 AND primary_client_id = ?2", [.integer(team.number), .text(primary)])
+                guard let row else {
+                    throw StoreRefusal(.notFound, "team \(id) has no primary app \(primary): see postern app list \(id)")
+                }
+                group = AppGroup(number: try row.integer(0), primaryClientID: primary)
+            } else {
+                let row = try connection.row(
+                    "INSERT INTO app_groups (team_id, primary_client_id, created_at) VALUES (?1, ?2, ?3) RETURNING id",
+                    [.integer(team.number), .text(clientID), .integer(change.now)])
+                guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
+                group = AppGroup(number: try row.integer(0), primaryClientID: clientID)
+            }
+            try connection.run(
+                "INSERT INTO apps (group_id, client_id, created_at) VALUES (?1, ?2, ?3)",
+                [.integer(group.number), .text(clientID), .integer(change.now)])
+            try connection.audit(change, "app.add", "team:\(id)", "\(clientID) group \(group.primaryClientID ?? "")")
+            return App(clientID: clientID, group: group, createdAt: change.now)
+        }
+    }
+
+    /// The team's apps, group by group, the oldest first.
+    package func apps(team id: String) throws -> [App] {
+        try database.read { connection in
+            let team = try connection.team(id)
+            return try connection.rows(
+                """
+                SELECT a.client_id, g.id, g.primary_client_id, a.created_at FROM apps a JOIN app_groups g ON g.id = a.group_id
+                WHERE g.team_id = ?1 ORDER BY g.id, a.id
+                """, [.integer(team.number)]
+            ).map { row in
+                App(
+                    clientID: try row.text(0),
+                    group: AppGroup(number: try row.integer(1), primaryClientID: try row.optionalText(2)),
+                    createdAt: try row.integer(3))
+            }
+        }
+    }
+
+    /// What removing the app would end.
+    package func dependents(team id: String, clientID: String) throws -> AppDependents {
+        try database.read { connection in
+            let group = try connection.appGroup(team: connection.team(id), clientID: clientID)
+            guard try connection.appCount(group) == 1 else { return AppDependents(grants: 0) }
+            let row = try connection.row(
+                "SELECT COUNT(*) FROM grants WHERE group_id = ?1 AND state = 'authorized'", [.integer(group.number)])
+            return AppDependents(grants: Int(try row?.integer(0) ?? 0))
+        }
+    }
+
+    /// Removes an app; with the last of a group the group and its grants go. A primary app goes after those grouped under it.
+    package func remove(team id: String, clientID: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let group = try connection.appGroup(team: connection.team(id), clientID: clientID)
+            let isLast = try connection.appCount(group) == 1
+            guard isLast || group.primaryClientID != clientID else {
+                throw StoreRefusal(.unmet, "\(clientID) is the primary app of others: remove those first")
+            }
+            try connection.run("DELETE FROM apps WHERE client_id = ?1", [.text(clientID)])
+            if isLast { try connection.run("DELETE FROM app_groups WHERE id = ?1", [.integer(group.number)]) }
+            try connection.audit(change, "app.remove", "team:\(id)", clientID)
+        }
+    }
+}
+
+extension DatabaseConnection {
+    /// The group of a team's app, or `StoreRefusal` (`notFound`).
+    func appGroup(team: Team, clientID: String) throws -> AppGroup {
+        let row = try row(
+            """
+            SELECT g.id, g.primary_client_id FROM apps a JOIN app_groups g ON g.id = a.group_id
+            WHERE g.team_id = ?1 AND a.client_id = ?2
+            """, [.integer(team.number), .text(clientID)])
+        guard let row else {
+            throw StoreRefusal(.notFound, "team \(team.id) has no app \(clientID): see postern app list \(team.id)")
+        }
+        return AppGroup(number: try row.integer(0), primaryClientID: try row.optionalText(1))
+    }
+
+    fileprivate func appCount(_ group: AppGroup) throws -> Int64 {
+        try row("SELECT COUNT(*) FROM apps WHERE group_id = ?1", [.integer(group.number)])?.integer(0) ?? 0
+    }
+
+    /// The group that consent goes to where nobody named an app: the team's oldest group with apps; for a team without apps
+    /// the group of mail alone, made now if need be.
+    func usualGroup(team: Team, _ change: Change) throws -> AppGroup {
+        let row = try row(
+            """
+            SELECT id, primary_client_id FROM app_groups WHERE team_id = ?1
+            ORDER BY CASE WHEN primary_client_id IS NULL THEN 1 ELSE 0 END, id LIMIT 1
+            """, [.integer(team.number)])
+        if let row { return AppGroup(number: try row.integer(0), primaryClientID: try row.optionalText(1)) }
+        let added = try self.row(
+            "INSERT INTO app_groups (team_id, primary_client_id, created_at) VALUES (?1, NULL, ?2) RETURNING id",
+            [.integer(team.number), .integer(change.now)])
+        guard let added else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
+        return AppGroup(number: try added.integer(0), primaryClientID: nil)
+    }
+}

@@ -1,0 +1,132 @@
+// Daily counters, limits counted against them, and things that may happen once.
+
+/// Counts for accounts and days.
+package struct CounterRepository: Sendable {
+    let database: any Database
+
+    /// Counts one more unless that would pass the limit; whether it was counted. Exact over all processes and hosts.
+    package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
+        guard limit > 0 else { return false }
+        return try database.write(.relaxed) { connection in
+            try connection.row(
+                """
+                INSERT INTO daily_counters (account_id, day, kind, count) VALUES (?1, ?2, ?3, 1)
+                ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + 1
+                    WHERE daily_counters.count < ?4
+                RETURNING count
+                """, [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(limit))]) != nil
+        }
+    }
+
+    /// Gives back what `reserve` counted, for a message that was not taken after all.
+    package func release(account: Int64, kind: CounterKind, day: Int64) throws {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                "UPDATE daily_counters SET count = count - 1 WHERE account_id = ?1 AND day = ?2 AND kind = ?3 AND count > 0",
+                [.integer(account), .integer(day), .integer(kind.rawValue)])
+        }
+    }
+
+    /// What `reserve` would answer now, without counting: for `postern explain`.
+    package func wouldReserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
+        try count(account: account, kind: kind, day: day) < limit
+    }
+
+    /// The count as it stands; 0 where nothing was counted.
+    package func count(account: Int64, kind: CounterKind, day: Int64) throws -> Int {
+        try database.read { connection in
+            let row = try connection.row(
+                "SELECT count FROM daily_counters WHERE account_id = ?1 AND day = ?2 AND kind = ?3",
+                [.integer(account), .integer(day), .integer(kind.rawValue)])
+            return Int(try row?.integer(0) ?? 0)
+        }
+    }
+
+    /// The account's counters from a day on, oldest first.
+    package func counters(account: Int64, since day: Int64) throws -> [DailyCounter] {
+        try database.read { connection in
+            try connection.rows(
+                "SELECT day, kind, count FROM daily_counters WHERE account_id = ?1 AND day >= ?2 ORDER BY day, kind",
+                [.integer(account), .integer(day)]
+            ).map {
+                DailyCounter(
+                    accountNumber: account, day: try $0.integer(0), kind: CounterKind(rawValue: try $0.integer(1)),
+                    count: Int(try $0.integer(2)))
+            }
+        }
+    }
+
+    /// Adds many counts in one transaction. Accounts that are gone by now are passed over.
+    package func add(_ counters: [DailyCounter]) throws {
+        guard !counters.isEmpty else { return }
+        try database.write(.relaxed) { connection in
+            for counter in counters { try connection.count(counter) }
+        }
+    }
+
+    /// Whether this is the first automatic note between the account and the correspondent on that day; remembers it.
+    /// - Parameter correspondentKey: a keyed hash of the correspondent's address, never the address; deleted two days later.
+    package func automaticReplyReserve(account: Int64, correspondentKey: [UInt8], day: Int64) throws -> Bool {
+        try once(
+            account: account, purpose: "automatic",
+            mark: correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) },
+            expiresAt: (day + 2) * 86_400)
+    }
+
+    /// What `automaticReplyReserve` would answer now, without remembering.
+    package func wouldReserveAutomaticReply(account: Int64, correspondentKey: [UInt8], day: Int64) throws -> Bool {
+        let mark = correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
+        return try database.read { connection in
+            try connection.row(
+                "SELECT expires_at FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3",
+                [.integer(account), .text("automatic"), .blob(mark)]) == nil
+        }
+    }
+
+    /// Whether this is the first time for the mark (a keyed hash or a nonce) of this account; remembers it until it expires.
+    /// For bounces: once per nonce of a return path. False for an account that is gone.
+    package func once(account: Int64, purpose: String, mark: [UInt8], expiresAt: Int64) throws -> Bool {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                INSERT INTO once_marks (account_id, purpose, mark, expires_at)
+                SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
+                ON CONFLICT (account_id, purpose, mark) DO NOTHING
+                """, [.integer(account), .text(purpose), .blob(mark), .integer(expiresAt)]) > 0
+        }
+    }
+
+    /// Deletes counters of days before `day` and marks that expired; how many rows. At most `limit` of each at a time,
+    /// so that mail does not wait for it.
+    package func deleteExpired(countersBefore day: Int64, now: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            let counters = try connection.run(
+                """
+                DELETE FROM daily_counters WHERE (account_id, day, kind) IN
+                    (SELECT account_id, day, kind FROM daily_counters WHERE day < ?1 LIMIT ?2)
+                """, [.integer(day), .integer(Int64(limit))])
+            let marks = try connection.run(
+                """
+                DELETE FROM once_marks WHERE (account_id, purpose, mark) IN
+                    (SELECT account_id, purpose, mark FROM once_marks WHERE expires_at <= ?1 LIMIT ?2)
+                """, [.integer(now), .integer(Int64(limit))])
+            return counters + marks
+        }
+    }
+}
+
+extension DatabaseConnection {
+    /// Adds to one counter; nothing for an account that is gone.
+    func count(_ counter: DailyCounter) throws {
+        try run(
+            """
+            INSERT INTO daily_counters (account_id, day, kind, count)
+            SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
+            ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + excluded.count
+            """,
+            [
+                .integer(counter.accountNumber), .integer(counter.day), .integer(counter.kind.rawValue),
+                .integer(Int64(counter.count)),
+            ])
+    }
+}

@@ -1,0 +1,32 @@
+// Identifiers that administrators choose.
+
+/// Checks identifiers of teams, users and apps.
+enum Identifier {
+    /// Longest identifier in characters: room for reverse-DNS names, short enough for a table on a terminal.
+    static let maximum = 128
+
+    /// The identifier as it is, or `StoreRefusal`: 1–128 of A–Z a–z 0–9 and `._-:`, beginning with a letter or digit. An `@` is
+    /// refused in particular, since identifiers are not sealed and an e-mail address would stand in the clear.
+    static func checked(_ text: String, _ what: String) throws -> String {
+        guard !text.contains("@") else {
+            throw StoreRefusal(.invalid, "\(what) may not be an e-mail address: identifiers are kept in the clear")
+        }
+        let isValid = text.utf8.enumerated().allSatisfy { offset, octet in
+            let isAlphanumeric =
+                (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
+            return isAlphanumeric || (offset > 0 && [0x2E, 0x5F, 0x2D, 0x3A].contains(octet))
+        }
+        guard isValid, (1...maximum).contains(text.utf8.count) else {
+            throw StoreRefusal(
+                .invalid, "\(what) is 1 to \(maximum) characters of A-Z a-z 0-9 . _ - : beginning with a letter or digit")
+        }
+        return text
+    }
+
+    /// A name for people: 1–200 characters without control characters.
+    static func checkedName(_ text: String) throws -> String {
+        guard (1...200).contains(text.count), !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+        else { throw StoreRefusal(.invalid, "a name is 1 to 200 characters without control characters") }
+        return text
+    }
+}

@@ -1,0 +1,168 @@
+// Inboxes: sealed, and found by a blind index.
+
+import InternetMessage
+
+/// How a command names an inbox of a user.
+package enum InboxName: Sendable {
+    case number(Int64)
+    case address(InboxAddress)
+}
+
+/// Adds, confirms and removes inboxes.
+package struct InboxRepository: Sendable {
+    /// Inboxes of one user: each is compared with every reply, and searched for in it.
+    package static let maximumPerUser = 20
+
+    let database: any Database
+    let sealer: Sealer
+    let index: BlindIndex
+    let relayDomains: [DomainName]
+
+    /// Adds an inbox. Refused at a relay domain, where the user has it already, or where it is verified for another user.
+    package func add(
+        user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
+    ) throws -> Inbox {
+        try database.write(.durable) { connection in
+            try add(
+                connection, user: connection.userNumber(id), id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly, change)
+        }
+    }
+
+    func add(
+        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
+        _ change: Change
+    ) throws -> Inbox {
+        let address = inbox.revealed
+        if let domain = DomainName(address.domain), relayDomains.contains(where: domain.isWithin) {
+            throw StoreRefusal(.invalid, "an inbox at the relay domain \(domain) would be a loop: give the user's real address")
+        }
+        let exact = index.exact(address)
+        if isVerified { try refuseOwned(connection, exact) }
+        let count = try connection.row("SELECT COUNT(*) FROM inboxes WHERE user_id = ?1", [.integer(user)])
+        guard try count?.integer(0) ?? 0 < Self.maximumPerUser else {
+            throw StoreRefusal(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, the most there may be: remove one")
+        }
+        let sealed = try sealer.seal(address, .inbox(user: user))
+        let row = try connection.row(
+            """
+            INSERT INTO inboxes
+                (user_id, address_key, address_sealed, index_key, address_index, canonical_index, reply_only, created_at, verified_at)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
+            """,
+            [
+                .integer(user), .text(sealed.key), .blob(sealed.octets), .text(index.keyID), .blob(exact),
+                .blob(index.canonical(address)), .bool(isReplyOnly), .integer(change.now), .optional(isVerified ? change.now : nil),
+            ])
+        guard let row else { throw StoreRefusal(.exists, "user \(id) has this inbox already: see postern inbox list \(id)") }
+        let number = try row.integer(0)
+        try settleDefault(connection, user: user)
+        try connection.audit(
+            change, "inbox.add", "user:\(id)",
+            "inbox \(number)\(isVerified ? " verified" : "")\(isReplyOnly ? " reply-only" : "")")
+        return try self.inbox(connection, user: user, id: id, .number(number))
+    }
+
+    /// The user's inboxes, the oldest first.
+    package func inboxes(user id: String) throws -> [Inbox] {
+        try database.read { connection in
+            let user = try connection.userNumber(id)
+            return try connection.rows(Self.select + " WHERE user_id = ?1 ORDER BY id", [.integer(user)])
+                .map { try inbox(row: $0, user: user) }
+        }
+    }
+
+    /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
+    /// Refused where it is verified for another user. Once more is no error.
+    package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
+        try database.write(.durable) { connection in
+            let user = try connection.userNumber(id)
+            let inbox = try inbox(connection, user: user, id: id, name)
+            guard !inbox.isVerified else { return inbox }
+            try refuseOwned(connection, index.exact(inbox.address.revealed))
+            try connection.run(
+                "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
+            try settleDefault(connection, user: user)
+            try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)")
+            return try self.inbox(connection, user: user, id: id, .number(inbox.number))
+        }
+    }
+
+    /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
+    package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let user = try connection.userNumber(id)
+            let inbox = try inbox(connection, user: user, id: id, name)
+            guard inbox.isVerified, !inbox.isReplyOnly else {
+                throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
+            }
+            try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
+            try connection.run("UPDATE inboxes SET is_default = 1 WHERE id = ?1", [.integer(inbox.number)])
+            try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
+        }
+    }
+
+    /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
+    package func remove(user id: String, _ name: InboxName, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let user = try connection.userNumber(id)
+            let inbox = try inbox(connection, user: user, id: id, name)
+            try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.number)])
+            try settleDefault(connection, user: user)
+            try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")
+        }
+    }
+
+    /// Who has this address as a verified inbox; nil where nobody has.
+    package func userID(verified inbox: InboxAddress) throws -> String? {
+        try database.read { connection in
+            try connection.row(
+                """
+                SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
+                WHERE i.address_index = ?1 AND i.verified_at IS NOT NULL
+                """, [.blob(index.exact(inbox.revealed))])?.text(0)
+        }
+    }
+
+    private func refuseOwned(_ connection: any DatabaseConnection, _ exact: [UInt8]) throws {
+        let owned = try connection.row(
+            "SELECT user_id FROM inboxes WHERE address_index = ?1 AND verified_at IS NOT NULL", [.blob(exact)])
+        guard owned == nil else {
+            throw StoreRefusal(.exists, "this inbox is verified already: an inbox belongs to one user")
+        }
+    }
+
+    /// Sees to it that the default is a verified inbox where there is one, and keeps it otherwise.
+    private func settleDefault(_ connection: any DatabaseConnection, user: Int64) throws {
+        let rows = try connection.rows(
+            """
+            SELECT id, is_default, CASE WHEN verified_at IS NULL THEN 0 ELSE 1 END FROM inboxes
+            WHERE user_id = ?1 AND reply_only = 0 ORDER BY 3 DESC, is_default DESC, id
+            """, [.integer(user)])
+        guard let best = rows.first, try !best.bool(1) else { return }
+        try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
+        try connection.run("UPDATE inboxes SET is_default = 1 WHERE id = ?1", [.integer(try best.integer(0))])
+    }
+
+    private static let select =
+        "SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at FROM inboxes"
+
+    private func inbox(_ connection: any DatabaseConnection, user: Int64, id: String, _ name: InboxName) throws -> Inbox {
+        let row: SQLRow?
+        switch name {
+        case .number(let number):
+            row = try connection.row(Self.select + " WHERE user_id = ?1 AND id = ?2", [.integer(user), .integer(number)])
+        case .address(let inbox):
+            row = try connection.row(
+                Self.select + " WHERE user_id = ?1 AND address_index = ?2",
+                [.integer(user), .blob(index.exact(inbox.revealed))])
+        }
+        guard let row else { throw StoreRefusal(.notFound, "user \(id) has no such inbox: see postern inbox list \(id)") }
+        return try inbox(row: row, user: user)
+    }
+
+    private func inbox(row: SQLRow, user: Int64) throws -> Inbox {
+        Inbox(
+            number: try row.integer(0), address: try sealer.inbox(row, 1, user: user), verifiedAt: try row.optionalInteger(3),
+            isDefault: try row.bool(4), isReplyOnly: try row.bool(5), createdAt: try row.integer(6))
+    }
+}

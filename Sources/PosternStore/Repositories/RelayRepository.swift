@@ -1,0 +1,90 @@
+// What the relay reads, once for each recipient.
+
+import InternetMessage
+
+/// Reads for the path of mail: one query for a relay address, two in one snapshot for an account.
+package struct RelayRepository: Sendable {
+    let database: any Database
+    let sealer: Sealer
+
+    /// Everything about a relay address, or nil for one that does not exist. Letter case aside.
+    package func relayAddress(localPart: String, domain: String) throws -> RelayAddressRecord? {
+        let localPart = localPart.lowercased()
+        let domain = domain.lowercased()
+        return try database.read { connection in
+            let row = try connection.row(
+                """
+                SELECT a.id, t.id, t.handle, t.name, t.created_at, r.forwarding_on, r.retired_at,
+                    CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized')
+                        THEN 1 ELSE 0 END,
+                    c.local_part, c.domain, a.user_id, i.address_key, i.address_sealed, i.verified_at
+                FROM relay_addresses r
+                JOIN accounts a ON a.id = r.account_id
+                JOIN teams t ON t.id = a.team_id
+                LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
+                LEFT JOIN inboxes i ON i.id = COALESCE(
+                    a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+                WHERE r.local_part = ?1 AND r.domain = ?2
+                """, [.text(localPart), .text(domain)])
+            guard let row else { return nil }
+            let address = AddrSpec(localPart: localPart, domain: domain)
+            let current = try row.optionalText(8).map { AddrSpec(localPart: $0, domain: try row.text(9)) }
+            return RelayAddressRecord(
+                accountNumber: try row.integer(0), team: try Team(row: row, first: 1), address: address,
+                currentAddress: current ?? address, isForwardingOn: try row.bool(5), isRetired: !row.isNull(6),
+                hasLiveGrant: try row.bool(7), inbox: try inbox(row, user: 10, address: 11), isInboxVerified: !row.isNull(13))
+        }
+    }
+
+    /// Everything about an account by the number in a token, or nil for one that does not exist.
+    /// - Parameter day: whose counts `usage` holds, days since 1970 UTC.
+    package func account(number: Int64, day: Int64) throws -> AccountRecord? {
+        try database.read { connection in
+            // One row for each inbox of the user, the account's columns repeated.
+            let rows = try connection.rows(
+                """
+                SELECT t.id, t.handle, t.name, t.created_at, c.local_part, c.domain, c.forwarding_on,
+                    CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized')
+                        THEN 1 ELSE 0 END,
+                    a.shares_name, a.user_id, u.name_key, u.name_sealed,
+                    (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 1),
+                    (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 2),
+                    a.inbox_id, i.id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default
+                FROM accounts a
+                JOIN teams t ON t.id = a.team_id
+                LEFT JOIN users u ON u.id = a.user_id
+                LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
+                LEFT JOIN inboxes i ON i.user_id = a.user_id
+                WHERE a.id = ?1 ORDER BY i.id
+                """, [.integer(number), .integer(day)])
+            guard let first = rows.first else { return nil }
+            let team = try Team(row: first, first: 0)
+            let chosen = try first.optionalInteger(14)
+            var inboxes: [InboxRecord] = []
+            var target: InboxRecord?
+            for row in rows {
+                guard let address = try inbox(row, user: 9, address: 16) else { continue }
+                let record = InboxRecord(
+                    address: address, isVerified: !row.isNull(18), isReplyOnly: try row.bool(19), isDefault: try row.bool(20))
+                inboxes.append(record)
+                let isTarget = if let chosen { try row.integer(15) == chosen } else { record.isDefault }
+                if isTarget { target = record }
+            }
+            let name = try first.optionalInteger(9).flatMap { try sealer.name(first, 10, user: $0) }
+            return AccountRecord(
+                accountNumber: number, team: team,
+                currentAddress: try first.optionalText(4).map { AddrSpec(localPart: $0, domain: try first.text(5)) },
+                isForwardingOn: try first.optionalInteger(6) ?? 0 != 0, hasLiveGrant: try first.bool(7),
+                inbox: target?.address, isInboxVerified: target?.isVerified ?? false, inboxes: inboxes,
+                sharesName: try first.bool(8), userName: name, sources: try connection.sources(teamNumber: team.number),
+                usage: DailyUsage(
+                    forwarded: Int(try first.optionalInteger(12) ?? 0), replied: Int(try first.optionalInteger(13) ?? 0)))
+        }
+    }
+
+    /// An inbox from columns `address` and `address + 1`, bound to the user in column `user`; nil for NULL.
+    private func inbox(_ row: SQLRow, user: Int, address: Int) throws -> InboxAddress? {
+        guard let number = try row.optionalInteger(user), !row.isNull(address) else { return nil }
+        return try sealer.inbox(row, address, user: number)
+    }
+}

@@ -1,0 +1,143 @@
+// Outbound sources: what a team may send from.
+
+import InternetMessage
+
+/// Adds, finds and removes outbound sources.
+package struct SourceRepository: Sendable {
+    /// Sources of one team; as many as the model to surpass allows.
+    package static let maximumPerTeam = 100
+    /// Labels of a source's domain; deeper From domains are compared by their last ten labels only, which bounds the query.
+    static let maximumLabels = 10
+
+    let database: any Database
+    let relayDomains: [DomainName]
+
+    /// Checks and normalises what an administrator typed: a domain or an address, and perhaps an envelope domain.
+    /// Refuses relay domains, mailbox providers as whole domains and what belongs to a registry.
+    package func checked(_ text: String, envelopeDomain: String?, now: Int64) throws -> OutboundSource {
+        let envelope = try envelopeDomain.map { try checkedDomain($0, "the envelope domain") }
+        if text.contains("@") {
+            let address = try AddrSpec.typed(text).lowercased
+            try refuseRelayDomain(DomainName(address.domain))
+            return OutboundSource(
+                kind: .address, value: "\(address.localPart)@\(address.domain)", envelopeDomain: envelope?.text, createdAt: now)
+        }
+        let domain = try checkedDomain(text, "the source")
+        return OutboundSource(kind: .domain, value: domain.text, envelopeDomain: envelope?.text, createdAt: now)
+    }
+
+    private func checkedDomain(_ text: String, _ what: String) throws -> DomainName {
+        guard let domain = DomainName(text) else { throw StoreRefusal(.invalid, "\(what) is no domain name: \(text)") }
+        try refuseRelayDomain(domain)
+        if MailboxProviders.isProvider(domain) {
+            throw StoreRefusal(
+                .invalid, "\(domain) is a mailbox provider, where everyone has an address: register the single address instead")
+        }
+        if MailboxProviders.isRegistry(domain) {
+            throw StoreRefusal(.invalid, "\(domain) is nobody's own domain: register a domain below it")
+        }
+        guard domain.labels.count <= Self.maximumLabels else {
+            throw StoreRefusal(.invalid, "\(what) has more than \(Self.maximumLabels) labels: register a parent domain")
+        }
+        return domain
+    }
+
+    private func refuseRelayDomain(_ domain: DomainName?) throws {
+        guard let domain, relayDomains.contains(where: { domain.isWithin($0) || $0.isWithin(domain) }) else { return }
+        throw StoreRefusal(.invalid, "\(domain) is or holds a relay domain: teams send from domains of their own")
+    }
+
+    /// Registers a source for a team. Refused beyond 100 a team and where it is registered for that team already.
+    package func add(team id: String, _ source: OutboundSource, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            let count = try connection.row("SELECT COUNT(*) FROM outbound_sources WHERE team_id = ?1", [.integer(team.number)])
+            let added = try connection.row(
+                """
+                INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+                ON CONFLICT (team_id, value, envelope_domain) DO NOTHING RETURNING id
+                """,
+                [
+                    .integer(team.number), .text(source.kind.rawValue), .text(source.value), .text(source.envelopeDomain ?? ""),
+                    .integer(source.createdAt),
+                ])
+            guard added != nil else { throw StoreRefusal(.exists, "\(source.value) is registered for team \(id) already") }
+            guard try count?.integer(0) ?? 0 < Self.maximumPerTeam else {
+                throw StoreRefusal(
+                    .limit, "team \(id) has \(Self.maximumPerTeam) sources, the most there may be: remove one, or register a parent domain")
+            }
+            try connection.audit(
+                change, "source.add", "team:\(id)", source.value + (source.envelopeDomain.map { " envelope \($0)" } ?? ""))
+        }
+    }
+
+    /// The team's sources by value.
+    package func sources(team id: String) throws -> [OutboundSource] {
+        try database.read { connection in try connection.sources(teamNumber: connection.team(id).number) }
+    }
+
+    /// The sources of a team by its number: for mail to a relay address.
+    package func sources(teamNumber: Int64) throws -> [OutboundSource] {
+        try database.read { try $0.sources(teamNumber: teamNumber) }
+    }
+
+    /// Removes a source, with every envelope domain paired with it, or only the pairing with one.
+    package func remove(team id: String, _ text: String, envelopeDomain: String?, _ change: Change) throws {
+        let value = text.contains("@") ? try Self.addressText(text) : DomainName(text)?.text ?? text
+        try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            let removed: Int
+            if let envelopeDomain {
+                removed = try connection.run(
+                    "DELETE FROM outbound_sources WHERE team_id = ?1 AND value = ?2 AND envelope_domain = ?3",
+                    [.integer(team.number), .text(value), .text(DomainName(envelopeDomain)?.text ?? envelopeDomain)])
+            } else {
+                removed = try connection.run(
+                    "DELETE FROM outbound_sources WHERE team_id = ?1 AND value = ?2", [.integer(team.number), .text(value)])
+            }
+            guard removed > 0 else {
+                throw StoreRefusal(.notFound, "\(value) is not registered for team \(id): see postern source list \(id)")
+            }
+            try connection.audit(change, "source.remove", "team:\(id)", value)
+        }
+    }
+
+    /// Numbers of the teams for which this From address is registered, by its own or a parent domain or as a single address.
+    /// Asked before any DNS query; empty means `550 5.7.1`.
+    package func teams(registering from: AddrSpec) throws -> [Int64] {
+        let from = from.lowercased
+        let labels = from.domain.split(separator: ".").suffix(Self.maximumLabels)
+        var values = ["\(from.localPart)@\(from.domain)"]
+        for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
+        // One statement for every number of labels: the free places repeat the address.
+        while values.count <= Self.maximumLabels { values.append(values[0]) }
+        return try database.read { connection in
+            try connection.rows(
+                """
+                SELECT DISTINCT team_id FROM outbound_sources
+                WHERE value IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ORDER BY team_id
+                """, values.map(SQLValue.text)
+            ).map { try $0.integer(0) }
+        }
+    }
+
+    private static func addressText(_ text: String) throws -> String {
+        let address = try AddrSpec.typed(text).lowercased
+        return "\(address.localPart)@\(address.domain)"
+    }
+}
+
+extension DatabaseConnection {
+    /// A team's sources by value.
+    func sources(teamNumber: Int64) throws -> [OutboundSource] {
+        try rows(
+            "SELECT kind, value, envelope_domain, created_at FROM outbound_sources WHERE team_id = ?1 ORDER BY value, envelope_domain",
+            [.integer(teamNumber)]
+        ).map { row in
+            let envelope = try row.text(2)
+            return OutboundSource(
+                kind: try row.text(0) == "address" ? .address : .domain, value: try row.text(1),
+                envelopeDomain: envelope.isEmpty ? nil : envelope, createdAt: try row.integer(3))
+        }
+    }
+}

@@ -1,0 +1,81 @@
+// Addresses that do not fit into an address token, kept under a token.
+
+import InternetMessage
+
+/// Writes and finds stored tokens.
+package struct StoredTokenRepository: Sendable {
+    let database: any Database
+    let sealer: Sealer
+
+    /// The address under a token, or nil where there is none, it was made for another purpose, or it expired.
+    package func find(_ token: String, purpose: StoredTokenPurpose, now: Int64) throws -> StoredToken? {
+        let token = token.lowercased()
+        return try database.read { connection in
+            let row = try connection.row(
+                """
+                SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
+                WHERE token = ?1 AND purpose = ?2 AND (expires_at IS NULL OR expires_at > ?3)
+                """, [.text(token), .text(purpose.rawValue), .integer(now)])
+            guard let row else { return nil }
+            return StoredToken(
+                accountNumber: try row.integer(0),
+                address: try sealer.openAddress(
+                    SealedValue(key: row.text(1), octets: row.blob(2)), .storedToken(token)),
+                expiresAt: try row.optionalInteger(3))
+        }
+    }
+
+    /// Writes a token once. Again with the same account and address it only moves the expiry on; a different address or account
+    /// under the same token throws `PermanentStoreError` (`constraint`), since the token is a MAC over both.
+    package func insert(
+        _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec, expiresAt: Int64?, now: Int64
+    ) throws {
+        let token = token.lowercased()
+        // The usual case: it was written before, and reading takes no writer's lock.
+        if let known = try find(token, purpose: purpose, now: now), known.expiresAt == expiresAt {
+            return try compare(known.accountNumber, known.address, account, address)
+        }
+        try database.write(.durable) { connection in
+            let sealed = try sealer.seal(address, .storedToken(token))
+            let inserted = try connection.row(
+                """
+                INSERT INTO stored_tokens (token, purpose, account_id, address_key, address_sealed, created_at, expires_at)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (token) DO NOTHING RETURNING token
+                """,
+                [
+                    .text(token), .text(purpose.rawValue), .integer(account), .text(sealed.key), .blob(sealed.octets),
+                    .integer(now), .optional(expiresAt),
+                ])
+            guard inserted == nil else { return }
+            let row = try connection.row(
+                "SELECT account_id, address_key, address_sealed FROM stored_tokens WHERE token = ?1 AND purpose = ?2",
+                [.text(token), .text(purpose.rawValue)])
+            guard let row else { throw PermanentStoreError(.constraint, "a stored token is in use for another purpose") }
+            try compare(
+                row.integer(0),
+                sealer.openAddress(SealedValue(key: row.text(1), octets: row.blob(2)), .storedToken(token)), account, address)
+            try connection.run(
+                """
+                UPDATE stored_tokens SET expires_at = ?2
+                WHERE token = ?1 AND expires_at IS NOT NULL AND (CAST(?2 AS BIGINT) IS NULL OR expires_at < ?2)
+                """, [.text(token), .optional(expiresAt)])
+        }
+    }
+
+    private func compare(_ account: Int64, _ address: AddrSpec, _ wantedAccount: Int64, _ wanted: AddrSpec) throws {
+        guard account == wantedAccount, address == wanted else {
+            throw PermanentStoreError(.constraint, "a stored token stands for another address")
+        }
+    }
+
+    /// Deletes tokens that expired, at most `limit` at a time; how many.
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                DELETE FROM stored_tokens WHERE token IN
+                    (SELECT token FROM stored_tokens WHERE expires_at <= ?1 LIMIT ?2)
+                """, [.integer(now), .integer(Int64(limit))])
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// The store: one database, the keys for what is private in it, and a repository for each subject.
+
+/// Everything that Postern remembers. All calls block; share one value between threads.
+///
+/// Changes take effect with their line in the audit, in one transaction. Every method throws `TemporaryStoreError`
+/// or `PermanentStoreError`; those that change something at somebody's wish also throw `StoreRefusal`.
+package struct Store: Sendable {
+    package let database: any Database
+    package let teams: TeamRepository
+    package let sources: SourceRepository
+    package let apps: AppRepository
+    package let users: UserRepository
+    package let inboxes: InboxRepository
+    package let addresses: AddressRepository
+    package let relay: RelayRepository
+    package let counters: CounterRepository
+    package let tokens: StoredTokenRepository
+    package let audit: AuditRepository
+
+    /// A store over a migrated database.
+    /// - Parameters:
+    ///   - relayDomains: in lower case, the first being the one of new addresses; none of them may be an inbox's or a source's.
+    ///   - providers: which spellings reach one mailbox.
+    ///   - addressLength: characters of a new relay address, 10 … 16.
+    package init(
+        database: any Database, keys: KeyRing, relayDomains: [String], providers: ProviderRules = .standard, addressLength: Int = 10
+    ) {
+        let sealer = Sealer(keys: keys.seal)
+        let index = BlindIndex(keys: keys.index, providers: providers)
+        let domains = relayDomains.compactMap(DomainName.init)
+        self.database = database
+        teams = TeamRepository(database: database)
+        sources = SourceRepository(database: database, relayDomains: domains)
+        apps = AppRepository(database: database)
+        inboxes = InboxRepository(database: database, sealer: sealer, index: index, relayDomains: domains)
+        users = UserRepository(database: database, sealer: sealer, inboxes: inboxes)
+        addresses = AddressRepository(database: database, relayDomains: domains, addressLength: addressLength)
+        relay = RelayRepository(database: database, sealer: sealer)
+        counters = CounterRepository(database: database)
+        tokens = StoredTokenRepository(database: database, sealer: sealer)
+        audit = AuditRepository(database: database)
+    }
+}

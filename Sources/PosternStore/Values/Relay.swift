@@ -1,0 +1,65 @@
+// What the relay reads about one recipient.
+
+import InternetMessage
+
+/// Everything that decides about mail to a relay address, from one read.
+package struct RelayAddressRecord: Sendable {
+    package let accountNumber: Int64
+    package let team: Team
+    /// The address that was asked for.
+    package let address: AddrSpec
+    /// The account's address as the team should see it now; differs from `address` where that is an older one.
+    package let currentAddress: AddrSpec
+    package let isForwardingOn: Bool
+    package let isRetired: Bool
+    package let hasLiveGrant: Bool
+    /// Where it leads; nil where the user has no inbox to forward to.
+    package let inbox: InboxAddress?
+    package let isInboxVerified: Bool
+}
+
+/// One inbox of an account's user.
+package struct InboxRecord: Sendable {
+    package let address: InboxAddress
+    package let isVerified: Bool
+    package let isReplyOnly: Bool
+    package let isDefault: Bool
+}
+
+/// Everything that decides about mail to a reverse address or return path, from one read.
+package struct AccountRecord: Sendable {
+    package let accountNumber: Int64
+    package let team: Team
+    /// The account's current relay address; nil where every one is retired.
+    package let currentAddress: AddrSpec?
+    package let isForwardingOn: Bool
+    package let hasLiveGrant: Bool
+    /// Where the account's mail goes; nil where the user has no inbox to forward to.
+    package let inbox: InboxAddress?
+    package let isInboxVerified: Bool
+    /// All inboxes of the user, the unverified too: what must not get through is more than what proves a sender.
+    package let inboxes: [InboxRecord]
+    package let sharesName: Bool
+    /// The user's name; only where it is known. Whether the team gets it is `sharesName`.
+    package let userName: String?
+    /// The team's registered sources.
+    package let sources: [OutboundSource]
+    /// What was counted for the account on the day asked for.
+    package let usage: DailyUsage
+}
+
+/// An address kept under a token, because it does not fit into one.
+package struct StoredToken: Sendable {
+    package let accountNumber: Int64
+    package let address: AddrSpec
+    /// Seconds since 1970; nil for never.
+    package let expiresAt: Int64?
+}
+
+/// What a stored token stands for.
+package enum StoredTokenPurpose: String, Sendable, Hashable {
+    /// A correspondent's address; kept as long as the account.
+    case reverse
+    /// A sender's address that reports go back to; deleted at expiry.
+    case returnPath = "return"
+}

@@ -1,0 +1,49 @@
+// Teams, the sources they send from, and their apps.
+
+import InternetMessage
+
+/// A developer team.
+package struct Team: Sendable, Hashable {
+    /// The store's own number.
+    package let number: Int64
+    /// The identifier that the administrator chose.
+    package let id: String
+    /// For people.
+    package let name: String
+    /// Seconds since 1970.
+    package let createdAt: Int64
+}
+
+/// A domain or address that a team registered to send from.
+package struct OutboundSource: Sendable, Hashable {
+    package enum Kind: String, Sendable, Hashable { case domain, address }
+    package let kind: Kind
+    /// Lower case: a domain in A-labels (which stands for everything below it too), or an address.
+    package let value: String
+    /// An envelope domain paired with it: SPF for that domain proves mail of this source. Nil for none.
+    package let envelopeDomain: String?
+    package let createdAt: Int64
+
+    package init(kind: Kind, value: String, envelopeDomain: String?, createdAt: Int64) {
+        self.kind = kind
+        self.value = value
+        self.envelopeDomain = envelopeDomain
+        self.createdAt = createdAt
+    }
+}
+
+/// Apps that share consent: a primary app and those grouped under it, or mail alone.
+package struct AppGroup: Sendable, Hashable {
+    package let number: Int64
+    /// `client_id` of the primary app; nil for the group of mail alone that a team without apps has.
+    package let primaryClientID: String?
+}
+
+/// A client of a team.
+package struct App: Sendable, Hashable {
+    package let clientID: String
+    package let group: AppGroup
+    package let createdAt: Int64
+    /// Whether its group is named after it.
+    package var isPrimary: Bool { group.primaryClientID == clientID }
+}

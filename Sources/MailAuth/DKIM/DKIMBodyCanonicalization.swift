@@ -42,12 +42,10 @@ final class DKIMBodyCanonicalizer {
 
     /// Ends the body. Called once.
     func finish() {
-        if heldSpaceCR {
-            // White space and a CR that ends no line: octets like any other.
-            passSpace()
-            passBytes(Self.lineEnd, 1)
-        }
-        // Held white space alone ends the last line, and goes.
+        // White space is only dropped before a CRLF that is there: in a last line without one it is white space within the line.
+        // A CR behind it then ends no line either.
+        if heldSpace { passSpace() }
+        if heldSpaceCR { passBytes(Self.lineEnd, 1) }
         if heldCR {
             releaseHeld()
             emit(Self.lineEnd, 2)

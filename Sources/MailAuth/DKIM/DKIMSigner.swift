@@ -92,8 +92,8 @@ package struct DKIMSigner: Sendable {
         text.append("s=\(selector);")
         text.append("t=\(now);")
         text.append("h=", parts: names.enumerated().map { $1 + ($0 == names.count - 1 ? ";" : ":") })
-        text.append("bh=", split: DKIMBase64.encode(bodyHash.sha256), end: ";")
-        text.append("b=")
+        text.append("bh=", parts: [String(decoding: DKIMBase64.encode(bodyHash.sha256), as: UTF8.self) + ";"])
+        text.append("b=", parts: [])
         let unsigned = HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
         let digest = fields.digest(
             names: names.map { $0.lowercased() }, canonicalization: Self.canonicalization, signatureField: unsigned,
@@ -138,7 +138,7 @@ private struct DKIMFieldText {
         column += tag.utf8.count
     }
 
-    /// A tag whose parts may be folded apart.
+    /// A tag on a line of its own, whose parts may be folded apart.
     mutating func append(_ tag: String, parts: [String]) {
         fold()
         bytes += tag.utf8
@@ -154,12 +154,7 @@ private struct DKIMFieldText {
         }
     }
 
-    /// A tag with base64, which may be folded anywhere.
-    mutating func append(_ tag: String, split text: [UInt8], end: String) {
-        append(tag)
-        continueSplit(text + end.utf8)
-    }
-
+    /// Base64, which may be folded anywhere.
     mutating func continueSplit(_ text: [UInt8]) {
         for octet in text {
             if column >= Self.lineLength {

@@ -58,7 +58,8 @@ package final class DKIMVerifier {
                 candidates.append(.settled(Self.finding(.permerror, "the signature is malformed: \(error.reason)")))
                 continue
             }
-            if let reason = Self.objection(to: signature, now: now, leeway: limits.clockLeeway) {
+            let unsigned = fields.count("from") > signature.signedNames.lazy.filter { $0 == "from" }.count
+            if let reason = Self.objection(to: signature, now: now, leeway: limits.clockLeeway, hasUnsignedFrom: unsigned) {
                 candidates.append(.settled(Self.finding(.policy, reason, signature)))
                 continue
             }
@@ -89,7 +90,9 @@ package final class DKIMVerifier {
     }
 
     /// Why a well-formed signature is no proof whatever its key says.
-    private static func objection(to signature: DKIMSignature, now: Int64, leeway: Int64) -> String? {
+    private static func objection(to signature: DKIMSignature, now: Int64, leeway: Int64, hasUnsignedFrom: Bool) -> String? {
+        // RFC 6376 section 8.15: a From put in beside the signed one is what the reader may be shown.
+        if hasUnsignedFrom { return "there is a From field that is not signed" }
         if signature.algorithm == .rsaSHA1 { return "rsa-sha1 proves nothing (RFC 8301)" }
         if let expiration = signature.expiration, now > expiration { return "the signature expired" }
         if let timestamp = signature.timestamp, timestamp > now, timestamp - now > leeway { return "the signature was made in the future" }

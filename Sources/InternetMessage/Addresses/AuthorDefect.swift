@@ -1,7 +1,7 @@
 // Why a message has no single author address that every program agrees on.
 
-/// The reason for which a From is refused. None of the texts holds anything of the message.
-package enum AuthorDefect: Error, Sendable, Hashable, CaseIterable {
+/// The reason for which a From is refused. The raw value is a stable code for logs and counters. No text holds anything of the message.
+package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     /// No From field.
     case missingFrom
     /// More than one From field.

@@ -23,7 +23,7 @@ package struct AddressRepository: Sendable {
     let relayDomains: [DomainName]
     let addressLength: Int
     /// A number of random octets; a parameter for the test of collisions.
-    var random: @Sendable (Int) throws -> [UInt8] = { try SecureRandom.bytes(count: $0) }
+    package var random: @Sendable (Int) throws -> [UInt8] = { try SecureRandom.bytes(count: $0) }
 
     init(database: any Database, relayDomains: [DomainName], addressLength: Int) {
         self.database = database

@@ -10,7 +10,7 @@ extension AddrSpec {
         guard let at = text.lastIndex(of: "@") else {
             throw StoreRefusal(.invalid, "an address is needed, as in name@example.com")
         }
-        guard let domain = DomainName(String(text[text.index(after: at)...])), domain.labels.count > 1 else {
+        guard let domain = HostName(String(text[text.index(after: at)...])), domain.labels.count > 1 else {
             throw StoreRefusal(.invalid, "what follows the @ is no domain name")
         }
         guard let local = localPart(text[..<at]), !local.isEmpty, local.utf8.count <= 64 else {

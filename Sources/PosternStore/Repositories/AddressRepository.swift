@@ -20,12 +20,12 @@ package struct AddressRepository: Sendable {
     private static let subLength = 32
 
     let database: any Database
-    let relayDomains: [DomainName]
+    let relayDomains: [HostName]
     let addressLength: Int
     /// A number of random octets; a parameter for the test of collisions.
     package var random: @Sendable (Int) throws -> [UInt8] = { try SecureRandom.bytes(count: $0) }
 
-    init(database: any Database, relayDomains: [DomainName], addressLength: Int) {
+    init(database: any Database, relayDomains: [HostName], addressLength: Int) {
         self.database = database
         self.relayDomains = relayDomains
         self.addressLength = min(max(addressLength, 10), 16)
@@ -109,7 +109,7 @@ package struct AddressRepository: Sendable {
     }
 
     private func newAddress(
-        _ connection: any DatabaseConnection, account: Int64, domain: DomainName, _ change: Change
+        _ connection: any DatabaseConnection, account: Int64, domain: HostName, _ change: Change
     ) throws -> AddrSpec {
         for _ in 0..<Self.attempts {
             let local = Base32.characters(fromRandom: try random(addressLength))

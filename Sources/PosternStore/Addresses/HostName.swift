@@ -1,7 +1,7 @@
 // Domain names as the store keeps them: lower case, A-labels (RFC 5890), checked.
 
 /// A checked domain name.
-package struct DomainName: Sendable, Hashable, CustomStringConvertible {
+package struct HostName: Sendable, Hashable, CustomStringConvertible {
     /// Lower case, A-labels, no final dot; at most 253 octets, labels of at most 63 (RFC 1035 section 2.3.4).
     package let text: String
 
@@ -48,7 +48,7 @@ package struct DomainName: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Whether this is the other name or lies below it.
-    package func isWithin(_ other: DomainName) -> Bool { text == other.text || text.hasSuffix("." + other.text) }
+    package func isWithin(_ other: HostName) -> Bool { text == other.text || text.hasSuffix("." + other.text) }
 }
 
 /// Punycode (RFC 3492), the encoding half.

@@ -16,12 +16,14 @@ package struct AddrSpec: Sendable {
 }
 
 extension AddrSpec: Hashable {
+    // Octets, not characters: Swift's `==` on strings takes "é" and "e" + combining accent for the same.
     package static func == (left: AddrSpec, right: AddrSpec) -> Bool {
-        left.localPart == right.localPart && left.domain.lowercased() == right.domain.lowercased()
+        left.localPart.utf8.elementsEqual(right.localPart.utf8) && left.domain.utf8.equalsIgnoringASCIICase(right.domain.utf8)
     }
 
     package func hash(into hasher: inout Hasher) {
-        hasher.combine(localPart)
-        hasher.combine(domain.lowercased())
+        for octet in localPart.utf8 { hasher.combine(octet) }
+        hasher.combine(UInt8(ascii: "@"))
+        for octet in domain.utf8 { hasher.combine(octet.asciiLowercased) }
     }
 }

@@ -1,0 +1,240 @@
+// The forgiving reading of an address list: tokens to mailboxes and groups (RFC 5322 sections 3.4 and 4.4).
+
+struct AddressListParser {
+    private let value: ArraySlice<UInt8>
+    private let tokens: [AddressToken]
+    private var index = 0
+    private var defects: Set<AddressDefect>
+    private var addresses = [Address]()
+    private var group: (name: String, members: [Mailbox])?
+
+    init(_ value: ArraySlice<UInt8>) {
+        self.value = value
+        (tokens, defects) = AddressLexer.tokens(of: value)
+        if value.contains(where: { $0 >= 0x80 }), !value.isValidUTF8 { defects.insert(.notUTF8) }
+    }
+
+    /// What was read of the current element so far.
+    private struct Element {
+        /// Words and specials outside `<…>`; `isSpaced` is also set where a comment precedes.
+        var words = [AddressToken]()
+        /// Contents of `<…>`.
+        var angle: [AddressToken]?
+        var comment: Range<Int>?
+        var start: Int?
+        var end = 0
+        var isCommented = false
+        /// Whether `words` hold an `@`.
+        var hasAt = false
+
+        mutating func take(_ token: AddressToken) {
+            if start == nil { start = token.range.lowerBound }
+            end = token.range.upperBound
+        }
+    }
+
+    mutating func run() -> AddressList {
+        var element = Element()
+        // Whether an element must follow: at the start and after a comma.
+        var wantsElement = true
+        while index < tokens.count {
+            var token = tokens[index]
+            index += 1
+            switch token.kind {
+            case .comment:
+                element.take(token)
+                if element.comment == nil { element.comment = token.range }
+                element.isCommented = true
+            case .special(UInt8(ascii: "<")):
+                if element.angle != nil {
+                    defects.insert(.missingSeparator)
+                    finish(&element)
+                }
+                element.take(token)
+                readAngle(&element)
+            case .special(UInt8(ascii: ",")):
+                if !finish(&element), wantsElement { defects.insert(.emptyElement) }
+                wantsElement = true
+                continue
+            case .special(UInt8(ascii: ";")):
+                let isMember = finish(&element)
+                if let closed = group {
+                    if wantsElement, !isMember, !closed.members.isEmpty { defects.insert(.emptyElement) }
+                    addresses.append(.group(name: closed.name, closed.members))
+                    group = nil
+                } else {
+                    defects.insert(.semicolonSeparator)
+                }
+                wantsElement = false
+                continue
+            case .special(UInt8(ascii: ":")) where element.angle == nil && !element.hasAt:
+                openGroup(&element)
+                wantsElement = false
+                continue
+            default:
+                if element.isCommented {
+                    token.isSpaced = true
+                    element.isCommented = false
+                }
+                if element.angle != nil, !splitsAfterAngle(&element, token) { continue }
+                element.take(token)
+                element.words.append(token)
+                if token.isAt { element.hasAt = true }
+            }
+        }
+        let hasLast = finish(&element)
+        if !hasLast, wantsElement { defects.insert(addresses.isEmpty && group == nil ? .emptyAddress : .emptyElement) }
+        if let open = group {
+            defects.insert(.unterminatedGroup)
+            addresses.append(.group(name: open.name, open.members))
+        }
+        return AddressList(addresses: addresses, defects: defects)
+    }
+
+    /// Handles a word after `<…>`. An address there begins a new element (true); anything else is told and skipped (false).
+    private mutating func splitsAfterAngle(_ element: inout Element, _ token: AddressToken) -> Bool {
+        // Look ahead over this element: the cost is shared, as a skipped stretch is skipped whole.
+        var ahead = index
+        var hasAddress = token.isAt
+        scan: while ahead < tokens.count {
+            switch tokens[ahead].kind {
+            case .special(UInt8(ascii: ",")), .special(UInt8(ascii: ";")): break scan
+            case .special(UInt8(ascii: "@")), .special(UInt8(ascii: "<")):
+                hasAddress = true
+                break scan
+            default: ahead += 1
+            }
+        }
+        if hasAddress {
+            defects.insert(.missingSeparator)
+            finish(&element)
+            return true
+        }
+        defects.insert(.trailingText)
+        element.end = tokens[ahead - 1].range.upperBound
+        index = ahead
+        return false
+    }
+
+    private mutating func openGroup(_ element: inout Element) {
+        if let open = group {
+            defects.insert(.nestedGroup)
+            addresses.append(.group(name: open.name, open.members))
+        }
+        if element.words.isEmpty { defects.insert(.strayCharacter) }
+        group = (displayName(element.words) ?? "", [])
+        element = Element()
+    }
+
+    /// Reads up to `>`; the `<` is taken already.
+    private mutating func readAngle(_ element: inout Element) {
+        var words = [AddressToken]()
+        var isCommented = false
+        defer { element.angle = words }
+        while index < tokens.count {
+            var token = tokens[index]
+            switch token.kind {
+            case .special(UInt8(ascii: ">")):
+                element.take(token)
+                index += 1
+                return
+            case .special(UInt8(ascii: "<")):
+                defects.insert(.strayCharacter)
+                words.removeAll()
+            case .special(UInt8(ascii: ",")) where words.first?.isAt != true, .special(UInt8(ascii: ";")):
+                defects.insert(.unterminatedAngle)
+                return
+            case .comment:
+                if element.comment == nil { element.comment = token.range }
+                isCommented = true
+            case .special(UInt8(ascii: ":")) where words.first?.isAt == true:
+                defects.insert(.obsoleteRoute)
+                words.removeAll()
+            default:
+                if isCommented { token.isSpaced = true }
+                isCommented = false
+                words.append(token)
+            }
+            element.take(token)
+            index += 1
+        }
+        defects.insert(.unterminatedAngle)
+    }
+
+    /// Turns the element into mailboxes and empties it. Returns whether there was one, be it broken.
+    @discardableResult
+    private mutating func finish(_ element: inout Element) -> Bool {
+        defer { element = Element() }
+        guard let start = element.start else { return false }
+        guard element.angle != nil || !element.words.isEmpty else { return false }
+        let isAngled = element.angle != nil
+        var name: String?
+        if isAngled {
+            inspectPhrase(element.words)
+            name = displayName(element.words)
+        }
+        let comment = element.comment.map { commentText($0) }
+        let found = AddrSpecReader.read(element.angle ?? element.words, in: value, &defects)
+        if found.isEmpty {
+            if isAngled { defects.insert(.emptyAddress) }
+            if !isAngled, !element.hasAt {
+                defects.insert(.phraseWithoutAddress)
+                if holdsEncodedWord(element.words) { defects.insert(.encodedWordInAddress) }
+            }
+        }
+        for (number, spec) in found.enumerated() {
+            let mailbox = Mailbox(
+                displayName: name, comment: comment, addrSpec: spec.address,
+                range: found.count == 1 ? start..<element.end : number == 0 ? min(start, spec.range.lowerBound)..<spec.range.upperBound : spec.range,
+                addrSpecRange: spec.range)
+            if group != nil { group?.members.append(mailbox) } else { addresses.append(.mailbox(mailbox)) }
+        }
+        return true
+    }
+
+    /// Tells what may not stand in a display name.
+    private mutating func inspectPhrase(_ words: [AddressToken]) {
+        for word in words {
+            switch word.kind {
+            case .special(UInt8(ascii: ".")): defects.insert(.dotInPhrase)
+            case .special(UInt8(ascii: "@")): defects.insert(.atInPhrase)
+            case .special, .domainLiteral: defects.insert(.strayCharacter)
+            case .quotedString:
+                if EncodedWord.occurs(in: value[word.range]) { defects.insert(.encodedWordInQuotes) }
+            case .atom, .comment: break
+            }
+        }
+    }
+
+    private func holdsEncodedWord(_ words: [AddressToken]) -> Bool {
+        guard let first = words.first, let last = words.last else { return false }
+        return EncodedWord.occurs(in: value[first.range.lowerBound..<last.range.upperBound])
+    }
+
+    /// The words as text: unquoted, decoded, one space where there was white space. Nil for none.
+    private func displayName(_ words: [AddressToken]) -> String? {
+        guard !words.isEmpty else { return nil }
+        var text = [UInt8]()
+        for (number, word) in words.enumerated() {
+            if number > 0, word.isSpaced { text.append(0x20) }
+            if word.kind == .quotedString {
+                AddrSpecReader.appendUnquoted(value[word.range], to: &text)
+            } else {
+                text.append(contentsOf: value[word.range])
+            }
+        }
+        return EncodedWord.decode(text[...])
+    }
+
+    private func commentText(_ range: Range<Int>) -> String {
+        var text = [UInt8]()
+        AddrSpecReader.appendUnquoted(value[range], to: &text)
+        return EncodedWord.decode(text[...])
+    }
+}
+
+extension AddressToken {
+    var isAt: Bool { kind == .special(UInt8(ascii: "@")) }
+    var isDot: Bool { kind == .special(UInt8(ascii: ".")) }
+    var isWord: Bool { kind == .atom || kind == .quotedString }
+}

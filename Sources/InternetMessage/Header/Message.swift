@@ -1,0 +1,58 @@
+// A message split into header section and body (RFC 5322 section 2.1), with its raw bytes kept.
+
+/// What is wrong with the lines of a header section. Nothing here stops the parser.
+package enum MessageDefect: Sendable, Hashable, CaseIterable {
+    /// A line of the header section has no colon. It is kept as a field with an empty name; some programs end the header there.
+    case lineWithoutColon
+    /// A field has nothing before its colon.
+    case emptyName
+    /// A field name holds a character other than printable ASCII (RFC 5322 section 2.2), 8-bit excepted.
+    case invalidName
+    /// A field name holds an octet of 128 or above.
+    case eightBitName
+    /// White space between field name and colon (obsolete, RFC 5322 section 4.5).
+    case spaceBeforeColon
+    /// The first line begins with white space: a continuation of nothing.
+    case leadingContinuation
+    /// A line of nothing but white space continues a field (obs-FWS). Some programs take it for the end of the header.
+    case whiteSpaceOnlyLine
+    /// NUL in the header section.
+    case nul
+    /// CR that no LF follows.
+    case bareCR
+    /// LF that no CR precedes: taken for a line break.
+    case bareLF
+    /// Another control character, tab excepted.
+    case controlCharacter
+    /// An octet of 128 or above in a value that is not well-formed UTF-8 (RFC 6532).
+    case notUTF8
+    /// A line of more than 998 octets (RFC 5322 section 2.1.1).
+    case longLine
+    /// The last line of the header section has no line break.
+    case unterminatedLine
+}
+
+/// A message as bytes, its parsed header section, and where the body begins. Bytes are shared, not copied.
+package struct Message: Sendable {
+    /// The whole message.
+    package let bytes: [UInt8]
+    /// The header section.
+    package let header: HeaderSection
+    /// Index in `bytes` just after the header section, before the empty line; what the fields came from.
+    package let headerEnd: Int
+    /// Index in `bytes` of the first octet after the empty line; `bytes.count` where there is none.
+    package let bodyStart: Int
+    /// What is wrong with the header section.
+    package let defects: Set<MessageDefect>
+
+    /// The body, indices as in `bytes`.
+    package var body: ArraySlice<UInt8> { bytes[bodyStart...] }
+
+    /// Splits a message at its first empty line. CRLF and bare LF end lines, also mixed (told as `.bareLF`); CR alone does not.
+    /// Never fails; takes linear time.
+    package static func parse(_ bytes: [UInt8]) -> Message {
+        let parsed = HeaderSection.parse(bytes[...])
+        return Message(
+            bytes: bytes, header: parsed.header, headerEnd: parsed.headerEnd, bodyStart: parsed.bodyStart, defects: parsed.defects)
+    }
+}

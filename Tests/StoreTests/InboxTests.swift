@@ -38,7 +38,7 @@ import Testing
         let test = try TestStore(engine)
         try test.user("u1", inbox: "first@home.example", isVerified: false)
         func defaults() throws -> String? {
-            try test.store.inboxes.inboxes(user: "u1").first(where: \.isDefault)?.address.revealed.text
+            try test.store.inboxes.inboxes(user: "u1").first(where: \.isDefault)?.address.revealed.wireForm
         }
         #expect(try defaults() == "first@home.example")
         _ = try add(test, "u1", "alias@home.example", replyOnly: true)
@@ -94,12 +94,12 @@ import Testing
         }
         #expect(try AddrSpec.typed("\"a b\\\"c\"@C.example").localPart == "a b\"c")
         #expect(try AddrSpec.typed("jörg@c.example").localPart == "jörg")
-        #expect(try AddrSpec.typed("o'hara+tag@mail.c.example").text == "o'hara+tag@mail.c.example")
+        #expect(try AddrSpec.typed("o'hara+tag@mail.c.example").wireForm == "o'hara+tag@mail.c.example")
     }
 
     @Test func providersSpellings() throws {
         let rules = ProviderRules.standard
-        func canonical(_ text: String) throws -> String { rules.canonical(try AddrSpec.typed(text)).text }
+        func canonical(_ text: String) throws -> String { rules.canonical(try AddrSpec.typed(text)).wireForm }
         #expect(try canonical("J.A.N.E+shop@GoogleMail.com") == "jane@gmail.com")
         #expect(try canonical("j.ane+shop@outlook.com") == "j.ane@outlook.com")
         #expect(try canonical("J.ane+shop@home.example") == "j.ane+shop@home.example")

@@ -161,7 +161,7 @@ enum ValueKind: Sendable {
 
     private func address(_ text: String) throws(Complaint) -> String {
         guard let address = try? AddrSpec.typed(text) else { throw Complaint(message: "\(text) is no address") }
-        return address.text
+        return address.wireForm
     }
 
     /// Entries add to the standard ones, or replace those of the same domain.

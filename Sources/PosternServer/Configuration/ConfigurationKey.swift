@@ -34,6 +34,9 @@ package struct ConfigurationKey: Sendable {
         self.consequence = consequence
     }
 
+    /// What happens beyond a limit, as in `452 4.7.1`; nil for what is no limit.
+    package var beyond: String? { consequence?.text }
+
     /// The variable that sets it.
     package var variable: String {
         "POSTERN_" + path.uppercased().map { $0 == "." ? "_" : String($0) }.joined()

@@ -27,7 +27,7 @@ package struct Store: Sendable {
     ) {
         let sealer = Sealer(keys: keys.seal)
         let index = BlindIndex(keys: keys.index, providers: providers)
-        let domains = relayDomains.compactMap(DomainName.init)
+        let domains = relayDomains.compactMap(HostName.init)
         self.database = database
         teams = TeamRepository(database: database)
         sources = SourceRepository(database: database, relayDomains: domains)

@@ -1,5 +1,7 @@
 // The store: one database, the keys for what is private in it, and a repository for each subject.
 
+import InternetMessage
+
 /// Everything that Postern remembers. All calls block; share one value between threads.
 ///
 /// Changes take effect with their line in the audit, in one transaction. Every method throws `TemporaryStoreError`

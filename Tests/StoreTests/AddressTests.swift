@@ -1,6 +1,7 @@
 // Relay addresses: one for each user and team, the same when asked again.
 
 import InternetMessage
+import MailCrypto
 import PosternStore
 import Testing
 

@@ -1,11 +1,20 @@
-// Base32 (RFC 4648 section 6) in lower case without padding: what tokens are written in.
+// Base32 (RFC 4648 section 6) in lower case without padding: what tokens, relay addresses and identifiers are written in.
 
 package enum Base32 {
+    /// a–z and 2–7.
     package static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
 
+    /// Whether the octet is one of the 32 characters.
+    package static func isCharacter(_ octet: UInt8) -> Bool {
+        (octet >= 0x61 && octet <= 0x7A) || (octet >= 0x32 && octet <= 0x37)
+    }
+
     /// Whether every octet is in the lower-case alphabet.
-    package static func isEncoded(_ text: some Sequence<UInt8>) -> Bool {
-        text.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x32 && $0 <= 0x37) }
+    package static func isEncoded(_ text: some Sequence<UInt8>) -> Bool { text.allSatisfy(isCharacter) }
+
+    /// As many characters as there are random octets, each of 5 unbiased bits.
+    package static func characters(fromRandom octets: [UInt8]) -> String {
+        String(decoding: octets.map { alphabet[Int($0 & 31)] }, as: UTF8.self)
     }
 
     /// Encodes whole octets; the last character is filled with zero bits.

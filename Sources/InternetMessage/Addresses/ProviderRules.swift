@@ -1,8 +1,7 @@
 // What mailbox providers make of local parts: dots that do not count, tags after a plus.
 
-import InternetMessage
-
-/// The spellings that reach one mailbox, by domain. Only what a provider documents; every other domain keeps its spelling.
+/// The spellings that reach one mailbox, by domain. Where nothing is known of a domain, a `+tag` (RFC 5233) counts for nothing, as
+/// nearly everywhere, and everything else counts.
 package struct ProviderRules: Sendable, Hashable {
     /// The rules of one domain.
     package struct Rule: Sendable, Hashable {
@@ -19,6 +18,8 @@ package struct ProviderRules: Sendable, Hashable {
             self.sameAs = sameAs
         }
     }
+
+    private static let elsewhere = Rule(ignoresDots: false, plusTags: true)
 
     /// By domain in lower case.
     package let rules: [String: Rule]
@@ -41,7 +42,7 @@ package struct ProviderRules: Sendable, Hashable {
     /// The address in lower case with its provider's rules applied. A local part that would vanish stays.
     package func canonical(_ address: AddrSpec) -> AddrSpec {
         let address = address.lowercased
-        guard let rule = rules[address.domain] else { return address }
+        let rule = rules[address.domain] ?? Self.elsewhere
         var local = address.localPart
         if rule.plusTags, let plus = local.firstIndex(of: "+"), plus > local.startIndex { local = String(local[..<plus]) }
         if rule.ignoresDots {

@@ -3,6 +3,12 @@
 import Foundation
 
 enum PrivateConfiguration {
+    /// Name, owned by postfix (else root), group postdrop (else root), mode; as postfix-files(5) has them.
+    static let queueFolders: [(String, Bool, Bool, mode_t)] =
+        ["active", "bounce", "corrupt", "defer", "deferred", "flush", "hold", "incoming", "private", "saved", "trace"].map {
+            ($0, true, false, 0o700)
+        } + [("maildrop", true, true, 0o730), ("public", true, true, 0o710), ("pid", false, false, 0o755)]
+
     static func main(_ options: PrivatePostfix.Options, directory: String) -> String {
         let routes = options.routes.sorted { $0.key < $1.key }.map { "{ \($0.key) = smtp:[127.0.0.1]:\($0.value) }" }
         return """

@@ -76,8 +76,16 @@ package final class PrivatePostfix: Sendable {
             try FileManager.default.createDirectory(
                 atPath: "\(directory)/\(folder)", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         }
-        guard let user = getpwnam("postfix"), chown("\(directory)/data", user.pointee.pw_uid, user.pointee.pw_gid) == 0 else {
-            throw HarnessError("there is no user postfix")
+        guard let user = getpwnam("postfix")?.pointee, let group = getgrnam("postdrop")?.pointee else {
+            throw HarnessError("there is no user postfix or no group postdrop")
+        }
+        chown("\(directory)/data", user.pw_uid, user.pw_gid)
+        // Postfix would make these by itself, but take 2 s for it.
+        for (name, owner, gid, mode) in PrivateConfiguration.queueFolders {
+            let path = "\(directory)/queue/\(name)"
+            guard mkdir(path, mode) == 0, chown(path, owner ? user.pw_uid : 0, gid ? group.gr_gid : 0) == 0,
+                chmod(path, mode) == 0
+            else { throw HarnessError("cannot make \(path)") }
         }
         let main = PrivateConfiguration.main(options, directory: directory)
         try main.write(toFile: "\(directory)/etc/main.cf", atomically: true, encoding: .utf8)

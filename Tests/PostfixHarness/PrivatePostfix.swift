@@ -91,6 +91,7 @@ package final class PrivatePostfix: Sendable {
         try main.write(toFile: "\(directory)/etc/main.cf", atomically: true, encoding: .utf8)
         let master = PrivateConfiguration.master(options, port: port, ports: ports)
         try master.write(toFile: "\(directory)/etc/master.cf", atomically: true, encoding: .utf8)
+        try age(directory)
         if let socket = options.socket {
             let plan = try PostfixSetup.plan(
                 relayDomains: options.relayDomains, socket: socket, directory: "\(directory)/etc")
@@ -98,6 +99,15 @@ package final class PrivatePostfix: Sendable {
         }
         // No certificates here; and whatever the caller wants otherwise.
         try postconf("\(directory)/etc", ["smtp_tls_security_level": "none"].merging(options.settings) { $1 })
+        try age(directory)
+    }
+
+    /// Postfix's programs wait until a configuration file is 2 s old; ours are whole already.
+    private static func age(_ directory: String) throws {
+        for name in ["main.cf", "master.cf"] {
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: "\(directory)/etc/\(name)")
+        }
     }
 
     private static func postconf(_ configuration: String, _ settings: [String: String]) throws {
@@ -142,12 +152,12 @@ package final class PrivatePostfix: Sendable {
     package func waitUntilDone(_ queueIDs: [String] = [], seconds: Double = patience) throws {
         let done: Bool? = process.wait(seconds: seconds) { lines in
             var open = Set(queueIDs)
-            for line in lines where line.contains("/qmgr[") {
+            for line in lines where line.contains("/qmgr[") || line.contains(": milter-discard: ") {
                 guard let text = line.components(separatedBy: "]: ").dropFirst().first,
                     let colon = text.firstIndex(of: ":")
                 else { continue }
                 let identifier = String(text[..<colon])
-                if text.hasSuffix(": removed") {
+                if text.hasSuffix(": removed") || text.contains(": milter-discard: ") {
                     open.remove(identifier)
                 } else if text.contains(": from=<") {
                     open.insert(identifier)
@@ -162,6 +172,7 @@ package final class PrivatePostfix: Sendable {
     /// Changes parameters of main.cf and reloads. New smtpd processes have them; running ones end with their connection.
     package func set(_ settings: [String: String]) throws {
         try Self.postconf(configuration, settings)
+        try Self.age(directory)
         let start = logLines.count
         try command("reload")
         try waitForLog(containing: "reload -- version", from: start)

@@ -35,10 +35,9 @@ import Testing
         defer { rig.stop() }
         let client = try rig.postfix.connect()
         try client.expect(250, "EHLO client.test")
-        let start = ContinuousClock.now
         rig.filter.signal(SIGTERM)
-        #expect(try rig.filter.waitForExit(seconds: 10) == 0)
-        print("idle stop: \(ContinuousClock.now - start)")
+        // libmilter by itself takes 5 s; the product promises 2.
+        #expect(try rig.filter.waitForExit(seconds: 4) == 0)
         // The old connection's filter is gone: Postfix does not let its mail through.
         #expect(try client.command("MAIL FROM:<a@out.test>").code / 100 == 4)
     }
@@ -108,7 +107,7 @@ import Testing
         let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.mail.code == 451)
         let reason = try rig.filter.waitForLine(containing: "refused an MTA")
-        print(version, reason)
+        #expect(reason.contains("milter_protocol = 6"))
         #expect(rig.sink.messages.isEmpty)
     }
 

@@ -36,6 +36,12 @@ package final class ManagedProcess: @unchecked Sendable {
             let status = process.terminationStatus + (process.terminationReason == .uncaughtSignal ? 128 : 0)
             state.with { $0.status = status }
         }
+        // Threads of Dispatch block signals, and a child would inherit that.
+        var none = sigset_t()
+        var old = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &old)
+        defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
         try process.run()
         for (index, stream) in streams.enumerated() {
             let descriptor = dup(stream.fileHandleForReading.fileDescriptor)

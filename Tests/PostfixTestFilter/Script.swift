@@ -13,6 +13,7 @@
 //   body FILE | body-echo | body-empty
 //   progress
 //   throw
+//   internal MODIFICATION | smtp MODIFICATION     only for Postfix's own mail, or only for other mail
 
 import Foundation
 import Milter

@@ -79,21 +79,22 @@ final class ScriptSession: MilterSession {
 
     func endOfMessage(_ actions: any MilterActions) throws -> MilterReply {
         Output.say("eom body=\(bodyLength) i=\(actions.macros["i"] ?? "-") daemon=\(actions.macros["{daemon_name}"] ?? "-")")
-        for line in script.lines { try apply(line, actions) }
+        let origin = actions.macros["{daemon_name}"] == "internal" ? "internal" : "smtp"
+        for line in script.lines { try apply(line.first == origin ? Array(line.dropFirst()) : line, actions) }
         return script.reply("eom")
     }
 
     private func apply(_ line: [String], _ actions: any MilterActions) throws {
         func word(_ index: Int) -> String { index < line.count ? line[index] : "" }
         let arguments = line.count > 2 ? line[2...].joined(separator: " ") : nil
-        switch line[0] {
+        switch word(0) {
         case "change": try actions.changeHeader(word(1), index: Int(word(2)) ?? 0, value: Script.value(line.dropFirst(3)))
         case "delete": try actions.deleteHeader(word(1), index: Int(word(2)) ?? 0)
         case "insert": try actions.insertHeader(at: Int(word(1)) ?? 0, word(2), value: Script.value(line.dropFirst(3)))
         case "add": try actions.addHeader(word(1), value: Script.value(line.dropFirst(2)))
         case "from": try actions.changeFrom(word(1), arguments: arguments)
         case "addrcpt": try actions.addRecipient(word(1), arguments: arguments)
-        case "delrcpt": try actions.deleteRecipient(word(1))
+        case "delrcpt": try actions.deleteRecipient(line.dropFirst().joined(separator: " "))
         case "body": try actions.replaceBody([Array(Data(contentsOf: URL(fileURLWithPath: word(1))))])
         case "body-echo": try actions.replaceBody([body])
         case "body-empty": try actions.replaceBody([[UInt8]]())

@@ -6,7 +6,8 @@ import Glibc
 nonisolated(unsafe) private var signalPipe: Int32 = -1
 
 /// Hands signals to ordinary code. A plain handler on a signal that no thread blocks is what keeps libmilter's sigwait from
-/// taking it: the kernel prefers the main thread. Signals must therefore not be blocked in the main thread.
+/// taking it: the kernel prefers the main thread. `start` therefore unblocks the signals in its thread, which must be the main one (a process
+/// that was started from a thread with blocked signals inherits them so).
 package enum SignalWatch {
     /// From now on calls `handle`, on a thread of its own, for each of these signals. Once per process; a further call replaces nothing
     /// and returns false.
@@ -29,6 +30,10 @@ package enum SignalWatch {
             action.sa_flags = SA_RESTART
             sigaction(number, &action, nil)
         }
+        var mask = sigset_t()
+        sigemptyset(&mask)
+        for number in signals { sigaddset(&mask, number) }
+        pthread_sigmask(SIG_UNBLOCK, &mask, nil)
         let box = Unmanaged.passRetained(Watcher(input: input, handle: handle))
         var thread = pthread_t()
         guard pthread_create(&thread, nil, watch, box.toOpaque()) == 0 else {

@@ -86,7 +86,7 @@ let package = Package(
         .executableTarget(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(
-            name: "PostfixTests", dependencies: ["Milter", "PostfixSetup", "PostfixHarness", "postfix-test-filter"],
+            name: "PostfixTests", dependencies: ["Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "postfix-test-filter"],
             exclude: ["README.md", "Cases"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

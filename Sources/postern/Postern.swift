@@ -26,7 +26,7 @@ struct Postern: AsyncParsableCommand {
             later, 77 not permitted, 78 configuration.
             """,
         subcommands: [
-            InitCommand.self, ConfigCommand.self, MigrateCommand.self, TeamCommand.self, SourceCommand.self, AppCommand.self,
+            InitCommand.self, ServeCommand.self, ExplainCommand.self, ConfigCommand.self, MigrateCommand.self, TeamCommand.self, SourceCommand.self, AppCommand.self,
             UserCommand.self, InboxCommand.self, AddressCommand.self,
         ])
 

@@ -32,9 +32,10 @@ package enum RelayService {
         let memory = ReplyMemory(limit: configuration.limits.replyMemory.max)
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
         let build: @Sendable (Installation) throws -> RelayEngine = { installation in
-            try EngineFactory.engine(
-                installation: installation, resolvers: ResolverSource(installation.configuration), counters: counters, replyMemory: memory,
-                now: now)
+            let resolver = try Resolvers.perMessage(installation.configuration, path: installation.resolved.path)
+            return try EngineFactory.engine(
+                installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
+                signer: nil, counters: counters, replyMemory: memory, now: now)
         }
         let engine = EngineHolder(try build(installation))
         let handler = RelayMilterHandler(engine: { engine.current }, now: now, logger: logger)

@@ -131,7 +131,7 @@ struct AddressCommand: ParsableCommand {
                         firstAuthorizedAt: timestamp(grant.firstAuthorizedAt),
                         lastAuthorizedAt: timestamp(grant.lastAuthorizedAt), realUserStatus: grant.realUserStatus)
                 }
-                let today = Day.number(now())
+                let today = Day.number(PosternClock.now())
                 let row = Row(found)
                 let whole = Whole(
                     address: row, grants: grants,

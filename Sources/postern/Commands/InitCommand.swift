@@ -28,7 +28,7 @@ struct InitCommand: ParsableCommand {
 
     func run() throws {
         let path = try Installation.create(
-            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, now: now())
+            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, now: PosternClock.now())
         print("Made \(path)")
         print("Next: export POSTERN_CONFIG=\(path)")
     }

@@ -27,7 +27,7 @@ struct MigrateCommand: ParsableCommand {
         let (configuration, _) = try installation.configuration()
         let database = try SQLiteDatabase(path: configuration.databasePath)
         defer { try? database.close() }
-        let report = try Migrator().migrate(database, now: now())
+        let report = try Migrator().migrate(database, now: PosternClock.now())
         if output.json {
             try printJSON(Report(from: report.from, to: report.to, applied: report.applied))
         } else if report.applied.isEmpty {

@@ -46,7 +46,7 @@ struct SourceCommand: ParsableCommand {
 
         func run() throws {
             try installation.withStore { store in
-                let checked = try store.sources.checked(source, envelopeDomain: envelope, now: now())
+                let checked = try store.sources.checked(source, envelopeDomain: envelope, now: PosternClock.now())
                 try store.sources.add(team: team, checked, thisChange())
                 if let domain = checked.envelopeDomain {
                     Failure.warn("everyone who can send through \(domain) can now pose as team \(team)")

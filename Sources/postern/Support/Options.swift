@@ -19,7 +19,7 @@ struct InstallationOptions: ParsableArguments {
     /// Opens configuration, keys and store, and hands them to `body`.
     func withInstallation<T>(_ body: (Installation) throws -> T) throws -> T {
         let installation = try Installation.open(
-            flag: config, environment: ProcessInfo.processInfo.environment, set: set, now: now())
+            flag: config, environment: ProcessInfo.processInfo.environment, set: set, now: PosternClock.now())
         defer { try? installation.close() }
         return try body(installation)
     }
@@ -71,13 +71,16 @@ struct ConfirmationOptions: ParsableArguments {
     }
 }
 
-/// Seconds since 1970.
-func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
+/// The clock of the command line.
+enum PosternClock {
+    /// Seconds since 1970.
+    @Sendable static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
+}
 
 /// Who makes the change and when: the user id, and behind sudo the one who called it.
 func thisChange() -> Change {
     let caller = ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { Int($0) }.map { " sudo:\($0)" } ?? ""
-    return Change(actor: "uid:\(getuid())" + caller, now: now())
+    return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }
 
 /// An inbox address from an argument; `-` reads it from standard input, so that it does not show in the list of processes.

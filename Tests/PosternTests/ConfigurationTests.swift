@@ -2,7 +2,7 @@
 
 import Foundation
 import InternetMessage
-@testable import PosternServer
+import PosternServer
 import PosternStore
 import Testing
 

@@ -110,6 +110,7 @@ import Testing
         #expect(try teams("One", "gmail.com") == [milk.number])
         #expect(try teams("two", "gmail.com") == [])
         #expect(try teams("a", "xn--bcher-kva.example") == [milk.number])
+        #expect(try teams("a", "Bücher.example") == [milk.number])
         #expect(try teams("a", (0..<60).map { "l\($0)" }.joined(separator: ".") + ".juice.example") == [juice.number])
         #expect(try teams("a", "") == [])
         #expect(try teams("a", "[192.0.2.1]") == [])

@@ -5,7 +5,7 @@ import PosternStore
 /// One key of postern.yaml.
 package struct ConfigurationKey: Sendable {
     /// Where a value comes from when nobody set one.
-    enum Default: Sendable {
+    package enum Default: Sendable {
         /// There is none: it must be set.
         case required
         /// Absent.
@@ -18,7 +18,7 @@ package struct ConfigurationKey: Sendable {
     /// The key with dots between levels; in variables `POSTERN_` and capitals with underscores.
     package let path: String
     let kind: ValueKind
-    let standard: Default
+    package let standard: Default
     /// What it is for, and why the default is what it is.
     package let reason: String
     /// What happens beyond a limit.

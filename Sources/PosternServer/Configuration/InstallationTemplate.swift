@@ -93,7 +93,7 @@ extension Installation {
 
 extension ConfigurationKey {
     /// The default as it would be written in the file.
-    var standardText: String {
+    package var standardText: String {
         switch standard {
         case .required: "(must be set)"
         case .absent: "(none)"

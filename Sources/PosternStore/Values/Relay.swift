@@ -54,6 +54,12 @@ package struct StoredToken: Sendable {
     package let address: AddrSpec
     /// Seconds since 1970; nil for never.
     package let expiresAt: Int64?
+
+    /// Whether it is kept at least until then; nil means for ever.
+    func lasts(until other: Int64?) -> Bool {
+        guard let expiresAt else { return true }
+        return other.map { expiresAt >= $0 } ?? false
+    }
 }
 
 /// What a stored token stands for.

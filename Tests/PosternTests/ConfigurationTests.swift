@@ -130,7 +130,7 @@ import Testing
         "operator_address: me@relay.example", "local_recipients: {a: b}", "local_recipients: [a]",
         "local_recipients: {'a b': c@example.com}", "providers: {gmail.com: {dots: true}}",
         "providers: {gmail.com: {plus_tags: 1}}", "providers: {gmail.com: true}", "database: 'postgresql://u:secret@h/d'",
-        "trusted_authserv_ids: ['a b']", "address_length: 9",
+        "trusted_authserv_ids: ['a b']", "address_length: 9", "authserv_id: 'a b'", "authserv_id: a;b",
     ])
     func aWrongValueNamesItsKey(_ text: String) {
         let error = error(minimal + text)

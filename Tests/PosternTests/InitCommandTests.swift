@@ -62,6 +62,12 @@ import Testing
         try runner.fail("team", "list", status: 78, saying: "cannot be opened")
     }
 
+    @Test func theKeyFileOfAnotherInstallationIsRefused() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("init", "--directory", "other", "--relay-domain", "relay.example")
+        try runner.fail("team", "list", "--set", "key_file=../other/postern.keys", status: 78, saying: "not the one of this database")
+    }
+
     @Test func aMissingInstallationSaysWhatToDo() throws {
         let runner = try CommandRunner()
         try runner.fail("team", "list", status: 78, saying: "postern init")

@@ -57,7 +57,7 @@ package struct ConfigurationKey: Sendable {
             "hostname", .domain, .derived("this machine's name, or the first relay domain where that has no dot"),
             "How this machine calls itself in the mail that it writes."),
         ConfigurationKey(
-            "authserv_id", .text, .derived("the first relay domain"),
+            "authserv_id", .token, .derived("the first relay domain"),
             "Our name in Authentication-Results (RFC 8601 section 2.5): one for all hosts of the relay."),
         ConfigurationKey(
             "trusted_authserv_ids", .words, .value(.list([])),

@@ -45,6 +45,7 @@ extension Installation {
             made += ["", "-wal", "-shm"].map { path(databaseName) + $0 }
             let database = try SQLiteDatabase(path: path(databaseName), creating: true)
             _ = try Migrator().migrate(database, now: now)
+            try Store.checkKeys(keys, of: database)
             try database.close()
             try KeyFile.create(path: path(configurationName), text: text)
             return path(configurationName)

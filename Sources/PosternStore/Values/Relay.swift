@@ -32,6 +32,8 @@ package struct AccountRecord: Sendable {
     package let team: Team
     /// The account's current relay address; nil where every one is retired.
     package let currentAddress: AddrSpec?
+    /// The current address, or else the one that was retired last: by which the team knows the account in a report.
+    package let lastAddress: AddrSpec?
     package let isForwardingOn: Bool
     package let hasLiveGrant: Bool
     /// Where the account's mail goes; nil where the user has no inbox to forward to.

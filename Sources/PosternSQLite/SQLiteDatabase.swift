@@ -67,16 +67,25 @@ package final class SQLiteDatabase: PosternStore.Database {
                     result = try body(SQLiteConnection(database: database))
                     return .commit
                 }
+                writer.hasWritten = true
                 guard let result else { throw PermanentStoreError(.statement, "a transaction gave no result") }
                 return result
             }
         }
     }
 
-    package func close() throws { try storeErrors { try pool.close() } }
+    /// Moves what was written into the main file first, as far as other processes allow without waiting: GRDB closes its
+    /// readers last, which cannot do it.
+    package func close() throws {
+        if pool.writeWithoutTransaction({ _ in writer.hasWritten }) {
+            _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
+        }
+        try storeErrors { try pool.close() }
+    }
 }
 
-/// What the one writing connection is set to. Only touched on the writer, which GRDB serialises.
+/// What the one writing connection is set to and has done. Only touched on the writer, which GRDB serialises.
 private final class WriterState: @unchecked Sendable {
     var durability = Durability.durable
+    var hasWritten = false
 }

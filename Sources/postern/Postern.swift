@@ -25,6 +25,7 @@ struct Postern: AsyncParsableCommand {
             reached, 70 a fault of postern's, 73 it exists already or a limit is reached, 74 input/output, 75 try again \
             later, 77 not permitted, 78 configuration.
             """,
+        version: "0.1.0",
         subcommands: [
             InitCommand.self, ServeCommand.self, ExplainCommand.self, ConfigCommand.self, MigrateCommand.self, TeamCommand.self, SourceCommand.self, AppCommand.self,
             UserCommand.self, InboxCommand.self, AddressCommand.self,
@@ -34,7 +35,7 @@ struct Postern: AsyncParsableCommand {
         // Whatever a command makes is its owner's alone: databases grow further files as they are used.
         umask(0o077)
         do {
-            var command = try parseAsRoot()
+            var command = try parseAsRoot(hoisted(Array(CommandLine.arguments.dropFirst())))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -43,5 +44,24 @@ struct Postern: AsyncParsableCommand {
         } catch {
             Failure.exit(error)
         }
+    }
+
+    /// Lets --config and --set stand before the subcommand too: they move behind it.
+    private static func hoisted(_ arguments: [String]) -> [String] {
+        var rest = arguments[...]
+        var moved: [String] = []
+        while let first = rest.first {
+            if first.hasPrefix("--config=") || first.hasPrefix("--set=") {
+                moved.append(first)
+                rest = rest.dropFirst()
+            } else if first == "--config" || first == "--set", rest.count >= 2 {
+                moved += rest.prefix(2)
+                rest = rest.dropFirst(2)
+            } else {
+                break
+            }
+        }
+        let end = rest.firstIndex(of: "--") ?? rest.endIndex
+        return rest[..<end] + moved + rest[end...]
     }
 }

@@ -83,6 +83,25 @@ import Testing
         #expect(try !test.store.counters.once(account: account + 1, purpose: "bounce", mark: [9], expiresAt: 100))
     }
 
+    @Test(arguments: Engine.all) func aBufferKeepsWhatCouldNotBeWritten(_ engine: Engine) async throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let buffer = CounterBuffer(test.store.counters)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<100 { group.addTask { buffer.count(account: account, kind: .overLimit, day: 3) } }
+        }
+        #expect(try test.store.counters.count(account: account, kind: .overLimit, day: 3) == 0)
+        try test.database.write(.durable) { try $0.runScript("ALTER TABLE daily_counters RENAME TO away") }
+        #expect(throws: PermanentStoreError.self) { try buffer.flush() }
+        try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO daily_counters") }
+        buffer.count(account: account, kind: .overLimit, day: 3)
+        try buffer.flush()
+        try buffer.flush()
+        #expect(try test.store.counters.count(account: account, kind: .overLimit, day: 3) == 101)
+        #expect(buffer.dropped == 0)
+    }
+
     @Test func daysBeginAtMidnightUTC() {
         #expect(Day.number(0) == 0)
         #expect(Day.number(86_399) == 0)

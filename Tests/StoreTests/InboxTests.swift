@@ -97,6 +97,14 @@ import Testing
         #expect(try AddrSpec.typed("o'hara+tag@mail.c.example").wireForm == "o'hara+tag@mail.c.example")
     }
 
+    @Test(arguments: Engine.all) func aDomainIsFoundInEitherScript(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1", inbox: "jane@bücher.example")
+        let header = InboxAddress(AddrSpec(localPart: "Jane", domain: "BÜCHER.example"))
+        #expect(try test.store.inboxes.userID(verified: header) == "u1")
+        #expect(try test.store.inboxes.userID(verified: TestStore.inbox("jane@xn--bcher-kva.example")) == "u1")
+    }
+
     @Test func providersSpellings() throws {
         let rules = ProviderRules.standard
         func canonical(_ text: String) throws -> String { rules.canonical(try AddrSpec.typed(text)).wireForm }

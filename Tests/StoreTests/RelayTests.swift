@@ -86,7 +86,12 @@ import Testing
         #expect(tomorrow.usage == DailyUsage(forwarded: 0, replied: 0))
         #expect(try test.store.relay.account(number: number + 1, day: TestStore.today) == nil)
         try test.store.addresses.retire(issued.address, TestStore.change)
-        #expect(try test.store.relay.account(number: number, day: TestStore.today)?.currentAddress == nil)
+        let retired = try #require(try test.store.relay.account(number: number, day: TestStore.today))
+        #expect(retired.currentAddress == nil)
+        #expect(retired.lastAddress == issued.address)
+        #expect(!retired.isForwardingOn)
+        let new = try test.address("u1").address
+        #expect(try test.store.relay.account(number: number, day: TestStore.today)?.lastAddress == new)
     }
 
     @Test(arguments: Engine.all) func aFromIsMatchedByItsDomainsAndAddress(_ engine: Engine) throws {
@@ -110,6 +115,7 @@ import Testing
         #expect(try teams("One", "gmail.com") == [milk.number])
         #expect(try teams("two", "gmail.com") == [])
         #expect(try teams("a", "xn--bcher-kva.example") == [milk.number])
+        #expect(try teams("a", "Bücher.example") == [milk.number])
         #expect(try teams("a", (0..<60).map { "l\($0)" }.joined(separator: ".") + ".juice.example") == [juice.number])
         #expect(try teams("a", "") == [])
         #expect(try teams("a", "[192.0.2.1]") == [])

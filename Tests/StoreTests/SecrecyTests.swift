@@ -47,6 +47,16 @@ import Testing
         #expect(try other.inboxes.userID(verified: TestStore.inbox("u1@home.example")) == nil)
     }
 
+    @Test(arguments: Engine.all) func aDatabaseKnowsItsKeyFile(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try Store.checkKeys(TestStore.keys(), of: test.database)
+        try Store.checkKeys(TestStore.keys(), of: test.database)
+        let error = #expect(throws: PermanentStoreError.self) {
+            try Store.checkKeys(TestStore.keys(first: 100), of: test.database)
+        }
+        #expect(error?.code == .unsealing)
+    }
+
     @Test(arguments: Engine.all) func aSealedInboxDoesNotOpenInAnotherRow(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")

@@ -39,9 +39,9 @@ package struct ProviderRules: Sendable, Hashable {
         "protonmail.com": Rule(ignoresDots: false, plusTags: true),
     ])
 
-    /// The address in lower case with its provider's rules applied. A local part that would vanish stays.
+    /// The address, folded, with its provider's rules applied. A local part that would vanish stays.
     package func canonical(_ address: AddrSpec) -> AddrSpec {
-        let address = address.lowercased
+        let address = address.folded
         let rule = rules[address.domain] ?? Self.elsewhere
         var local = address.localPart
         if rule.plusTags, let plus = local.firstIndex(of: "+"), plus > local.startIndex { local = String(local[..<plus]) }
@@ -54,7 +54,9 @@ package struct ProviderRules: Sendable, Hashable {
 }
 
 extension AddrSpec {
-    /// Both parts in lower case: how inboxes are compared, although only the domain is case-insensitive by RFC 5321
-    /// (section 2.4), because no provider keeps two mailboxes that differ in letter case.
-    package var lowercased: AddrSpec { AddrSpec(localPart: localPart.lowercased(), domain: domain.lowercased()) }
+    /// How addresses are compared: the local part in lower case, the domain in lower-case A-labels where it is one. Only the
+    /// domain is case-insensitive by RFC 5321 (section 2.4), but no provider keeps two mailboxes that differ in letter case.
+    package var folded: AddrSpec {
+        AddrSpec(localPart: localPart.lowercased(), domain: DomainName.toASCII(domain) ?? domain.lowercased())
+    }
 }

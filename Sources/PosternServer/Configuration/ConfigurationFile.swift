@@ -4,7 +4,7 @@ import Foundation
 import Yams
 
 /// The keys that a file sets.
-struct ConfigurationFile {
+package struct ConfigurationFile {
     /// Value and line (from 1) by path.
     let entries: [String: (value: RawValue, line: Int)]
 
@@ -25,7 +25,7 @@ struct ConfigurationFile {
     }
 
     /// Reads the text of a file; `name` stands in errors.
-    init(text: String, name: String) throws {
+    package init(text: String, name: String) throws {
         let root: Node?
         do {
             root = try Yams.compose(yaml: text)

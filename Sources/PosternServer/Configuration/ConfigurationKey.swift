@@ -5,7 +5,7 @@ import PosternStore
 /// One key of postern.yaml.
 package struct ConfigurationKey: Sendable {
     /// Where a value comes from when nobody set one.
-    enum Default: Sendable {
+    package enum Default: Sendable {
         /// There is none: it must be set.
         case required
         /// Absent.
@@ -18,7 +18,7 @@ package struct ConfigurationKey: Sendable {
     /// The key with dots between levels; in variables `POSTERN_` and capitals with underscores.
     package let path: String
     let kind: ValueKind
-    let standard: Default
+    package let standard: Default
     /// What it is for, and why the default is what it is.
     package let reason: String
     /// What happens beyond a limit.
@@ -57,7 +57,7 @@ package struct ConfigurationKey: Sendable {
             "hostname", .domain, .derived("this machine's name, or the first relay domain where that has no dot"),
             "How this machine calls itself in the mail that it writes."),
         ConfigurationKey(
-            "authserv_id", .text, .derived("the first relay domain"),
+            "authserv_id", .token, .derived("the first relay domain"),
             "Our name in Authentication-Results (RFC 8601 section 2.5): one for all hosts of the relay."),
         ConfigurationKey(
             "trusted_authserv_ids", .words, .value(.list([])),

@@ -47,6 +47,8 @@ package enum ConfigurationValue: Sendable, Hashable {
 /// What a key takes.
 enum ValueKind: Sendable {
     case text
+    /// One word, as it may stand in a header field without quotes.
+    case token
     /// A domain name, normalised.
     case domain
     case domains
@@ -80,6 +82,12 @@ enum ValueKind: Sendable {
     private func checked(_ raw: RawValue) throws(Complaint) -> ConfigurationValue {
         switch self {
         case .text: return .text(try scalar(raw))
+        case .token:
+            let text = try scalar(raw)
+            guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"()<>@,;:\\\"/[]?=".utf8.contains($0) }) else {
+                throw Complaint(message: "one word without spaces or any of ()<>@,;:\\\"/[]?= is needed")
+            }
+            return .text(text.lowercased())
         case .domain: return .text(try domain(try scalar(raw)))
         case .domains:
             var domains: [String] = []

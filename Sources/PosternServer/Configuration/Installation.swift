@@ -34,6 +34,7 @@ package struct Installation: Sendable {
         let keys = try KeyFile.read(path: configuration.keyFilePath)
         let database = try SQLiteDatabase(path: configuration.databasePath)
         _ = try Migrator().migrate(database, now: now)
+        try Store.checkKeys(keys, of: database)
         return Installation(configuration: configuration, resolved: resolved, keys: keys, database: database)
     }
 

@@ -45,6 +45,7 @@ extension Installation {
             made += ["", "-wal", "-shm"].map { path(databaseName) + $0 }
             let database = try SQLiteDatabase(path: path(databaseName), creating: true)
             _ = try Migrator().migrate(database, now: now)
+            try Store.checkKeys(keys, of: database)
             try database.close()
             try KeyFile.create(path: path(configurationName), text: text)
             return path(configurationName)
@@ -93,7 +94,7 @@ extension Installation {
 
 extension ConfigurationKey {
     /// The default as it would be written in the file.
-    var standardText: String {
+    package var standardText: String {
         switch standard {
         case .required: "(must be set)"
         case .absent: "(none)"

@@ -69,7 +69,8 @@ package struct ResolvedConfiguration: Sendable {
             file: ConfigurationFile(path: path), path: path, environment: environment, flags: flags, machineName: machineName)
     }
 
-    init(file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String) throws {
+    /// The same over a file that was read before; `path` stands in errors, and relative paths start from its folder.
+    package init(file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String) throws {
         let name = (path as NSString).lastPathComponent
         let flags = try Self.flagValues(flags)
         try Self.checkVariables(environment)

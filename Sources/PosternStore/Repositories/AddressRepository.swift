@@ -218,7 +218,7 @@ package struct AddressRepository: Sendable {
         """
 
     private func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws -> RelayAddress {
-        let address = address.lowercased
+        let address = address.folded
         let row = try connection.row(
             Self.select + " WHERE r.local_part = ?1 AND r.domain = ?2", [.text(address.localPart), .text(address.domain)])
         guard let row else {

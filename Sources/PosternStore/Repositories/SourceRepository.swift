@@ -17,7 +17,7 @@ package struct SourceRepository: Sendable {
     package func checked(_ text: String, envelopeDomain: String?, now: Int64) throws -> OutboundSource {
         let envelope = try envelopeDomain.map { try checkedDomain($0, "the envelope domain") }
         if text.contains("@") {
-            let address = try AddrSpec.typed(text).lowercased
+            let address = try AddrSpec.typed(text).folded
             try refuseRelayDomain(HostName(address.domain))
             return OutboundSource(
                 kind: .address, value: "\(address.localPart)@\(address.domain)", envelopeDomain: envelope?.text, createdAt: now)
@@ -105,7 +105,7 @@ package struct SourceRepository: Sendable {
     /// Numbers of the teams for which this From address is registered, by its own or a parent domain or as a single address.
     /// Asked before any DNS query; empty means `550 5.7.1`.
     package func teams(registering from: AddrSpec) throws -> [Int64] {
-        let from = from.lowercased
+        let from = from.folded
         let labels = from.domain.split(separator: ".").suffix(Self.maximumLabels)
         var values = ["\(from.localPart)@\(from.domain)"]
         for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
@@ -122,7 +122,7 @@ package struct SourceRepository: Sendable {
     }
 
     private static func addressText(_ text: String) throws -> String {
-        let address = try AddrSpec.typed(text).lowercased
+        let address = try AddrSpec.typed(text).folded
         return "\(address.localPart)@\(address.domain)"
     }
 }

@@ -69,7 +69,7 @@ struct AddressCommand: ParsableCommand {
                 let issued = try store.addresses.issue(
                     team: team, user: user, app: app, sharesName: shareName, thisChange())
                 if !issued.hasVerifiedInbox {
-                    Failure.warn("user \(user) has no verified inbox: nothing is forwarded before postern inbox confirm \(user)")
+                    Failure.warn("user \(user) has no verified inbox: nothing is forwarded before one is confirmed; see postern inbox list \(user)")
                 }
                 if output.json { return try printJSON(Row(issued.address)) }
                 print(issued.address.address.wireForm)

@@ -34,14 +34,16 @@ struct ConfigCommand: ParsableCommand {
                     return (entry.key.path, row)
                 }
                 try printJSON(Dictionary(uniqueKeysWithValues: rows))
-            } else {
-                Table(
-                    header: ["KEY", "VALUE", "FROM", "WHY"],
-                    rows: resolved.entries.map { entry in
-                        let beyond = entry.key.beyond.map { " Beyond it: \($0)." } ?? ""
-                        return [entry.key.path, entry.shownValue, entry.origin.text, entry.key.reason + beyond]
-                    }
-                ).print()
+                return
+            }
+            for entry in resolved.entries {
+                let why = entry.key.reason + (entry.key.beyond.map { " Beyond it: \($0)." } ?? "")
+                if isTerminal {
+                    // One line would be too long for any terminal.
+                    print("\(emphasised(entry.key.path)): \(entry.shownValue)  (\(entry.origin.text))\n    \(why)")
+                } else {
+                    print([entry.key.path, entry.shownValue, entry.origin.text, why].joined(separator: "\t"))
+                }
             }
         }
     }

@@ -32,7 +32,8 @@ struct UserCommand: ParsableCommand {
             try installation.withStore { store in
                 _ = try store.users.add(
                     id: user, name: name, inbox: inboxArgument(inbox), isVerified: verified, thisChange())
-                print("Added user \(user)." + (verified ? "" : " Its inbox is unverified: postern inbox list \(user)"))
+                let number = try store.inboxes.inboxes(user: user).first?.number ?? 0
+                print("Added user \(user)." + (verified ? "" : " Next: postern inbox confirm \(user) \(number)"))
             }
         }
     }

@@ -2,6 +2,15 @@
 
 import Foundation
 
+/// Whether standard output is a terminal.
+let isTerminal = isatty(STDOUT_FILENO) == 1
+
+/// Bold on a terminal, unless NO_COLOR is set.
+func emphasised(_ text: String) -> String {
+    guard isTerminal, ProcessInfo.processInfo.environment["NO_COLOR"] == nil else { return text }
+    return "\u{1B}[1m\(text)\u{1B}[0m"
+}
+
 /// Rows of text.
 struct Table {
     let header: [String]
@@ -9,7 +18,7 @@ struct Table {
 
     /// On a terminal aligned under a header; into a pipe one row a line, columns separated by tabs, without header.
     func print() {
-        guard isatty(STDOUT_FILENO) == 1 else {
+        guard isTerminal else {
             for row in rows { Swift.print(row.joined(separator: "\t")) }
             return
         }
@@ -20,8 +29,7 @@ struct Table {
                 column == row.count - 1 ? text : text.padding(toLength: widths[column], withPad: " ", startingAt: 0)
             }.joined(separator: "  ")
         }
-        let isPlain = ProcessInfo.processInfo.environment["NO_COLOR"] != nil
-        Swift.print(isPlain ? line(header) : "\u{1B}[1m\(line(header))\u{1B}[0m")
+        Swift.print(emphasised(line(header)))
         for row in rows { Swift.print(line(row)) }
     }
 }
@@ -31,7 +39,6 @@ struct Properties {
     let lines: [(String, String)]
 
     func print() {
-        let isTerminal = isatty(STDOUT_FILENO) == 1
         let width = (lines.map(\.0.count).max() ?? 0) + 2
         for (name, value) in lines {
             let label = isTerminal ? (name + ":").padding(toLength: width, withPad: " ", startingAt: 0) : name + "\t"

@@ -32,7 +32,7 @@ struct DKIMKeyLookup {
             var usable = [DKIMKeyRecord]()
             var objections = [DKIMKeyRecord.Unusable]()
             for case .txt(let text) in records {
-                guard usable.count + objections.count < limits.keysPerName else { break }
+                guard usable.count < limits.keysPerName else { break }
                 do throws(DKIMKeyRecord.Unusable) { usable.append(try DKIMKeyRecord(text)) } catch { objections.append(error) }
             }
             guard usable.isEmpty else { return .found(usable) }

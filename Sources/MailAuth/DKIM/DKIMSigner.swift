@@ -90,7 +90,7 @@ package struct DKIMSigner: Sendable {
         var text = DKIMFieldText(" v=1; a=\(algorithm); c=relaxed/relaxed;")
         text.append("d=\(domain);")
         text.append("s=\(selector);")
-        text.append("t=\(now);")
+        text.append("t=\(max(0, now));")
         text.append("h=", parts: names.enumerated().map { $1 + ($0 == names.count - 1 ? ";" : ":") })
         text.append("bh=", parts: [String(decoding: DKIMBase64.encode(bodyHash.sha256), as: UTF8.self) + ";"])
         text.append("b=", parts: [])

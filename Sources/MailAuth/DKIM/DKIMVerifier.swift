@@ -10,7 +10,7 @@ package struct DKIMLimits: Sendable, Hashable {
     package var signatures = 10
     /// Names asked for in the DNS; beyond, `permerror`. A name that several signatures share is asked for once.
     package var lookups = 10
-    /// Key records tried at one name; further ones are not looked at. RFC 6376 section 3.6.2.2 expects one.
+    /// Usable keys tried at one name; further ones are not looked at. RFC 6376 section 3.6.2.2 expects one.
     package var keysPerName = 3
     /// RSA keys outside these lengths prove nothing (`policy`): RFC 8301 section 3.2 asks for 1024 at least, and beyond 4096
     /// a verifier need not go.
@@ -95,7 +95,8 @@ package final class DKIMVerifier {
         if hasUnsignedFrom { return "there is a From field that is not signed" }
         if signature.algorithm == .rsaSHA1 { return "rsa-sha1 proves nothing (RFC 8301)" }
         if let expiration = signature.expiration, now > expiration { return "the signature expired" }
-        if let timestamp = signature.timestamp, timestamp > now, timestamp - now > leeway { return "the signature was made in the future" }
+        let (latest, overflow) = now.addingReportingOverflow(leeway)
+        if let timestamp = signature.timestamp, !overflow, timestamp > latest { return "the signature was made in the future" }
         return nil
     }
 

@@ -55,18 +55,25 @@ private func shown(_ number: Double) -> String { "\(Int(number.rounded()))" }
 
 private let header = HeaderSection(
     [
-        HeaderField("Received", "from mail.example ([192.0.2.1])\r\n\tby relay.example with ESMTPS id 12345;\r\n\tMon, 2 Nov 2026 10:00:00 +0000"),
+        HeaderField(
+            "Received",
+            "from mail.example ([192.0.2.1])\r\n\tby relay.example with ESMTPS id 12345;\r\n\tMon, 2 Nov 2026 10:00:00 +0000"),
         HeaderField("From", "Billing <billing@app.example>"), HeaderField("To", "x7k2m9q4wd@relay.example"),
         HeaderField("Subject", "Your invoice for October"), HeaderField("Date", "Mon, 2 Nov 2026 10:00:00 +0000"),
         HeaderField("Message-ID", "<123456.7890@app.example>"), HeaderField("MIME-Version", "1.0"),
         HeaderField("Content-Type", "text/plain;\r\n charset=utf-8"), HeaderField("Content-Transfer-Encoding", "8bit"),
-        HeaderField("List-Unsubscribe", "<https://app.example/u/1>"), HeaderField("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
+        HeaderField("List-Unsubscribe", "<https://app.example/u/1>"),
+        HeaderField("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
     ] + (0..<12).map { HeaderField("X-Trace-\($0)", "some value that is neither long nor short; number=\($0)") })
 
 private let now: Int64 = 1_793_600_000
-private let keys: [(String, DKIMSigner.Key)] = [("rsa-2048", .rsa(try RSAPrivateKey.generate(bits: 2048))), ("ed25519", .ed25519(try .generate()))]
-private let bodies = [("4 kB", text(4096, "The quick brown fox jumps over the lazy dog, and the dog lets it.")),
-    ("4 MB", text(4 << 20, "The quick brown fox jumps over the lazy dog, and the dog lets it."))]
+private let keys: [(String, DKIMSigner.Key)] = [
+    ("rsa-2048", .rsa(try RSAPrivateKey.generate(bits: 2048))), ("ed25519", .ed25519(try .generate())),
+]
+private let bodies = [
+    ("4 kB", text(4096, "The quick brown fox jumps over the lazy dog, and the dog lets it.")),
+    ("4 MB", text(4 << 20, "The quick brown fox jumps over the lazy dog, and the dog lets it.")),
+]
 
 for (keyName, key) in keys {
     let signer = try DKIMSigner(domain: "app.example", selector: "s", key: key)
@@ -93,24 +100,28 @@ for (keyName, key) in keys {
 /// Body hash through the verifier, which canonicalizes; the signature need not be valid for that.
 for (name, body) in [
     ("prose", bodies[1].1), ("base64", text(4 << 20, String(repeating: "QUJD", count: 19))),
-    ("indented HTML", text(4 << 20, "        <td   class=\"a\">\t<b>word</b> and  more </td>  ")), ("blank lines", text(4 << 20, "")),
-    ("spaces and tabs only", text(4 << 20, String(repeating: " \t", count: 35))), ("a b a b", text(4 << 20, String(repeating: "a  ", count: 25))),
+    ("indented HTML", text(4 << 20, "        <td   class=\"a\">\t<b>word</b> and  more </td>  ")),
+    ("blank lines", text(4 << 20, "")),
+    ("spaces and tabs only", text(4 << 20, String(repeating: " \t", count: 35))),
+    ("a b a b", text(4 << 20, String(repeating: "a  ", count: 25))),
 ] {
     let megabytes = Double(body.count) / 1e6
-    let plain = rate {
-        let hash = SHA256()
-        feed(body) { hash.update($0) }
-        _ = hash.finalize()
-    } * megabytes
+    let plain =
+        rate {
+            let hash = SHA256()
+            feed(body) { hash.update($0) }
+            _ = hash.finalize()
+        } * megabytes
     print("\(name): SHA-256 alone \(shown(plain)) MB/s", terminator: "")
     for c in ["simple", "relaxed"] {
         let field = HeaderField("DKIM-Signature", "v=1; a=rsa-sha256; c=\(c)/\(c); d=app.example; s=s; h=from; bh=AAAA; b=AAAA")
         let signed = HeaderSection([field] + header.fields)
-        let speed = rate {
-            let verifier = DKIMVerifier(header: signed, now: now)
-            feed(body) { verifier.update(body: $0) }
-            _ = verifier.finish(resolver: FixedDNS(records: [:]))
-        } * megabytes
+        let speed =
+            rate {
+                let verifier = DKIMVerifier(header: signed, now: now)
+                feed(body) { verifier.update(body: $0) }
+                _ = verifier.finish(resolver: FixedDNS(records: [:]))
+            } * megabytes
         print("; \(c) and SHA-256 \(shown(speed)) MB/s (\(shown(speed / plain * 100)) %)", terminator: "")
     }
     print("")

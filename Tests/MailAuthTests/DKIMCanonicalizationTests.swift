@@ -30,14 +30,19 @@ struct DKIMCanonicalizationTests {
     func bodiesInChunks(kind: DKIMCanonicalization) {
         var generator = SeededGenerator(seed: 7)
         let alphabets: [[UInt8]] = [
-            [32, 9, 13, 10, 97], [13, 10], [32, 9], [97, 98, 99, 100, 101, 32, 102, 103, 13, 10], [32, 13], [0, 11, 12, 31, 32, 33, 255, 10],
+            [32, 9, 13, 10, 97], [13, 10], [32, 9], [97, 98, 99, 100, 101, 32, 102, 103, 13, 10], [32, 13],
+            [0, 11, 12, 31, 32, 33, 255, 10],
         ]
         for round in 0..<3000 {
             let alphabet = alphabets[round % alphabets.count]
             var body = [UInt8]()
             for _ in 0..<Int.random(in: 0...120, using: &generator) {
                 // CRLF as a pair more often than chance would make it.
-                if Int.random(in: 0..<6, using: &generator) == 0 { body += [13, 10] } else { body.append(alphabet.randomElement(using: &generator) ?? 0) }
+                if Int.random(in: 0..<6, using: &generator) == 0 {
+                    body += [13, 10]
+                } else {
+                    body.append(alphabet.randomElement(using: &generator) ?? 0)
+                }
             }
             let expected = plain(kind, body)
             for chunk in [1, 2, 3, 5, 16, 17, 18, 33, 1000] {
@@ -64,7 +69,10 @@ struct DKIMCanonicalizationTests {
         var generator = SeededGenerator(seed: 8)
         var body = [UInt8]()
         for length in [2047, 2048, 2049, 16383, 16384, 16385, 40000] {
-            body += [UInt8](repeating: 0x61, count: length) + [32, 32, 13, 10] + [UInt8](repeating: 32, count: length) + [13, 10, 13, 10]
+            body +=
+                [UInt8](repeating: 0x61, count: length) + [32, 32, 13, 10] + [UInt8](repeating: 32, count: length) + [
+                    13, 10, 13, 10,
+                ]
             body += (0..<length).map { _ in [97, 32, 98, 99][Int.random(in: 0..<4, using: &generator)] }
         }
         for kind in [DKIMCanonicalization.simple, .relaxed] {
@@ -80,9 +88,11 @@ struct DKIMCanonicalizationTests {
         #expect(canonicalBody(.relaxed, [32, 13, 10, 13, 10], chunk: 1) == [])
         // RFC 6376 sections 3.4.3 and 3.4.4.
         let simple = DKIMBodyHashes([.init(canonicalization: .simple, length: nil)]).finish()
-        #expect(simple.values.map { DKIMBase64.encode($0.sha256) } == [Array("frcCV1k9oG9oKj3dpUqdJg1PxRT2RSN/XKdLCPjaYaY=".utf8)])
+        #expect(
+            simple.values.map { DKIMBase64.encode($0.sha256) } == [Array("frcCV1k9oG9oKj3dpUqdJg1PxRT2RSN/XKdLCPjaYaY=".utf8)])
         let relaxed = DKIMBodyHashes([.init(canonicalization: .relaxed, length: nil)]).finish()
-        #expect(relaxed.values.map { DKIMBase64.encode($0.sha256) } == [Array("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=".utf8)])
+        #expect(
+            relaxed.values.map { DKIMBase64.encode($0.sha256) } == [Array("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=".utf8)])
     }
 
     @Test func headerFields() {
@@ -108,7 +118,10 @@ struct DKIMCanonicalizationTests {
         #expect(tags["a"].map { Array($0.value) } == Array("1".utf8))
         #expect(tags["b"].map { Array($0.value) } == Array("x\r\n\ty".utf8))
         #expect(tags["c"]?.value.isEmpty == true && tags["A"] == nil)
-        for text in ["", ";", "a", "=1", "a b=1", "a=1;;", "a=1;b", "a=1;a=2", "1a=1", "a=1\r\n", "a=1\r\nb=2", "a=1\n ;b=1", "a=\r", "a=\u{0}", "a=\u{7F}"] {
+        for text in [
+            "", ";", "a", "=1", "a b=1", "a=1;;", "a=1;b", "a=1;a=2", "1a=1", "a=1\r\n", "a=1\r\nb=2", "a=1\n ;b=1", "a=\r",
+            "a=\u{0}", "a=\u{7F}",
+        ] {
             #expect(throws: DKIMSyntaxError.self, "\(text)") { try DKIMTagList(Array(text.utf8)[...]) }
         }
     }
@@ -118,7 +131,10 @@ struct DKIMCanonicalizationTests {
         #expect(decode("Zm9v") == Array("foo".utf8))
         #expect(decode(" Z\r\n m\t9v Yg = = ") == Array("foob".utf8))
         #expect(decode("Zm9vYmE=") == Array("fooba".utf8))
-        for text in ["", " ", "Z", "Zm", "Zm9", "Zm9=v", "Zg=", "Zg===", "Zm9v=", "Zm9v====", "=", "====", "Zm9-", "Zm9_", "Zm.9v", "Zg==Zg=="] {
+        for text in [
+            "", " ", "Z", "Zm", "Zm9", "Zm9=v", "Zg=", "Zg===", "Zm9v=", "Zm9v====", "=", "====", "Zm9-", "Zm9_", "Zm.9v",
+            "Zg==Zg==",
+        ] {
             #expect(decode(text) == nil, "\(text)")
         }
         for length in 1..<100 {
@@ -130,8 +146,12 @@ struct DKIMCanonicalizationTests {
     /// Changed messages, signatures and keys are judged, whatever they hold, and the same in every cut.
     @Test func mutations() throws {
         let dns = try DKIMForge.dns()
-        let template = "v=1; a=ed25519-sha256; c=relaxed/relaxed; d=app.example; i=a@app.example; s=s; t=1; l=20; h=from:to:subject; bh={bh}; b={b}"
-        let good = try DKIMForge.sign(DKIMForge.message, template, header: .relaxed, body: .relaxed, length: 20, names: ["from", "to", "subject"]).bytes
+        let template =
+            "v=1; a=ed25519-sha256; c=relaxed/relaxed; d=app.example; i=a@app.example; s=s; t=1; l=20; "
+            + "h=from:to:subject; bh={bh}; b={b}"
+        let good = try DKIMForge.sign(
+            DKIMForge.message, template, header: .relaxed, body: .relaxed, length: 20, names: ["from", "to", "subject"]
+        ).bytes
         #expect(DKIMTestMessage(good).verify(dns).map(\.result) == [.pass])
         let key = Array("v=DKIM1; k=ed25519; h=sha256; t=s; s=email; p=\(try DKIMForge.publicKey())".utf8)
         var generator = SeededGenerator(seed: 9)

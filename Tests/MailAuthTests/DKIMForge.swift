@@ -22,12 +22,15 @@ enum DKIMForge {
         DKIMTestDNS(txt: [keyName: "\(tags) p=\(try publicKey(algorithm))"])
     }
 
-    static let message = DKIMTestMessage("From: a@app.example\r\nTo: b@relay.example\r\nSubject: x\r\n\r\nLine one\r\nLine two\r\n")
+    static let message = DKIMTestMessage(
+        "From: a@app.example\r\nTo: b@relay.example\r\nSubject: x\r\n\r\nLine one\r\nLine two\r\n")
 
     /// Puts a signature on top. `{bh}` and `{b}` in `template` stand for the body hash and the signature; the name goes before.
     static func sign(
-        _ message: DKIMTestMessage = message, _ template: String = "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
-        header: DKIMCanonicalization = .simple, body: DKIMCanonicalization = .simple, length: Int? = nil, names: [String] = ["from"]
+        _ message: DKIMTestMessage = message,
+        _ template: String = "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        header: DKIMCanonicalization = .simple, body: DKIMCanonicalization = .simple, length: Int? = nil,
+        names: [String] = ["from"]
     ) throws -> DKIMTestMessage {
         let canonical = canonicalBody(body, message.body, chunk: 4096)
         let hash = DKIMBase64.encode(SHA256.hash(canonical.prefix(length ?? canonical.count)))

@@ -9,7 +9,9 @@ import Testing
 struct DKIMVerificationTests {
     private let now: Int64 = 1_793_600_000
 
-    private func verify(_ template: String, dns: DKIMTestDNS? = nil, length: Int? = nil, names: [String] = ["from"]) throws -> DKIMFinding {
+    private func verify(_ template: String, dns: DKIMTestDNS? = nil, length: Int? = nil, names: [String] = ["from"]) throws
+        -> DKIMFinding
+    {
         let message = try DKIMForge.sign(DKIMForge.message, template, length: length, names: names)
         return try #require(message.verify(dns ?? DKIMForge.dns(), now: now).first)
     }
@@ -44,34 +46,49 @@ struct DKIMVerificationTests {
         "v=1; a=ed25519-sha256; d=app.example; s=s; bh={bh}; b={b}", "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; b={b}",
         "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}",
         // Values that are none.
-        "v=2; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", "v=1.0; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
-        "v=1; a=ed25519-sha512; d=app.example; s=s; h=from; bh={bh}; b={b}", "v=1; a=; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=2; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1.0; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha512; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; c=nofws; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; c=simple/; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; c=simple/simple/simple; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; q=http; d=app.example; s=s; h=from; bh={bh}; b={b}",
-        "v=1; a=ed25519-sha256; d=app example; s=s; h=from; bh={bh}; b={b}", "v=1; a=ed25519-sha256; d=.example; s=s; h=from; bh={bh}; b={b}",
-        "v=1; a=ed25519-sha256; d=app.example.; s=s; h=from; bh={bh}; b={b}", "v=1; a=ed25519-sha256; d=app.example; s=; h=from; bh={bh}; b={b}",
-        "v=1; a=ed25519-sha256; d=app.example; s=s; h=to; bh={bh}; b={b}", "v=1; a=ed25519-sha256; d=app.example; s=s; h=; bh={bh}; b={b}",
-        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from::to; bh={bh}; b={b}", "v=1; a=ed25519-sha256; d=app.example; s=s; h=from:; bh={bh}; b={b}",
-        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh=*; b={b}", "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh=; b={b}",
-        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b=", "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b=abc",
+        "v=1; a=ed25519-sha256; d=app example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; d=.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example.; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example; s=; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=to; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from::to; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from:; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh=*; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh=; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b=",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b=abc",
         // i= outside d=.
         "v=1; a=ed25519-sha256; i=@example; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; i=@notapp.example; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; i=app.example; d=app.example; s=s; h=from; bh={bh}; b={b}",
-        "v=1; a=ed25519-sha256; i=; d=app.example; s=s; h=from; bh={bh}; b={b}", "v=1; a=ed25519-sha256; i=a=4@app.example; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; i=; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; i=a=4@app.example; d=app.example; s=s; h=from; bh={bh}; b={b}",
         // Times and lengths.
-        "v=1; a=ed25519-sha256; t=x; d=app.example; s=s; h=from; bh={bh}; b={b}", "v=1; a=ed25519-sha256; t=-1; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; t=x; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; t=-1; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; t=1793600000; x=1793600000; d=app.example; s=s; h=from; bh={bh}; b={b}",
-        "v=1; a=ed25519-sha256; x=1 2; d=app.example; s=s; h=from; bh={bh}; b={b}", "v=1; a=ed25519-sha256; l=; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; x=1 2; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; l=; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; l=999; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; l=99999999999999999999999999999; d=app.example; s=s; h=from; bh={bh}; b={b}",
         // The list itself.
-        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; v=1", "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; q=dns/txt; q=dns/txt",
-        "v=1;; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", "; v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
-        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; nonsense", "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; 2=x",
-        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; n=\u{1}", "V=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", "", " ",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; v=1",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; q=dns/txt; q=dns/txt",
+        "v=1;; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "; v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; nonsense",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; 2=x",
+        "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; n=\u{1}",
+        "V=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", "", " ",
     ])
     func malformedIsPermerror(template: String) throws {
         let finding = try verify(template)
@@ -92,11 +109,15 @@ struct DKIMVerificationTests {
     }
 
     @Test(arguments: [
-        ("v=DKIM1; k=ed25519;", DKIMResult.pass), ("k=ed25519;", .pass), ("v=DKIM1; k=ed25519; h=sha1:sha256; s=email; t=s:x; n=a b; z=;", .pass),
+        ("v=DKIM1; k=ed25519;", DKIMResult.pass), ("k=ed25519;", .pass),
+        ("v=DKIM1; k=ed25519; h=sha1:sha256; s=email; t=s:x; n=a b; z=;", .pass),
         ("v=DKIM1; k=ed25519; s=other : *;", .pass), ("v=DKIM1; k=ed25519; n=ä;", .pass), ("v=DKIM1; k=ed25519; t=y;", .policy),
-        ("v=DKIM1; k=ed25519; t=s:y;", .policy), ("v=DKIM2; k=ed25519;", .permerror), ("k=ed25519; v=DKIM1;", .permerror), ("v=dkim1; k=ed25519;", .permerror),
-        ("v=DKIM1; k=dsa;", .permerror), ("v=DKIM1;", .permerror), ("v=DKIM1; k=ed25519; h=sha1;", .permerror), ("v=DKIM1; k=ed25519; h=;", .permerror),
-        ("v=DKIM1; k=ed25519; s=other;", .permerror), ("v=DKIM1; k=ed25519; p=;", .permerror), ("v=DKIM1; k=ed25519; k=ed25519;", .permerror), ("nonsense;", .permerror),
+        ("v=DKIM1; k=ed25519; t=s:y;", .policy), ("v=DKIM2; k=ed25519;", .permerror), ("k=ed25519; v=DKIM1;", .permerror),
+        ("v=dkim1; k=ed25519;", .permerror),
+        ("v=DKIM1; k=dsa;", .permerror), ("v=DKIM1;", .permerror), ("v=DKIM1; k=ed25519; h=sha1;", .permerror),
+        ("v=DKIM1; k=ed25519; h=;", .permerror),
+        ("v=DKIM1; k=ed25519; s=other;", .permerror), ("v=DKIM1; k=ed25519; p=;", .permerror),
+        ("v=DKIM1; k=ed25519; k=ed25519;", .permerror), ("nonsense;", .permerror),
     ])
     func keyRecords(tags: String, result: DKIMResult) throws {
         let finding = try verify("v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", dns: DKIMForge.dns(tags))
@@ -107,23 +128,33 @@ struct DKIMVerificationTests {
     @Test func keysThatAreNotThere() throws {
         let template = "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}"
         for (answer, result) in [
-            (DNSAnswer.nxDomain, DKIMResult.permerror), (.noData, .permerror), (.temporaryFailure("SERVFAIL"), .temperror), (.records([]), .permerror),
-            (.records([.txt(Array("v=DKIM1; k=ed25519; p=".utf8))]), .permerror), (.records([.txt(Array("v=DKIM1; k=ed25519; p= \t".utf8))]), .permerror),
-            (.records([.txt([])]), .permerror), (.records([.txt(Array("v=DKIM1; k=ed25519; p=AAAA".utf8))]), .permerror), (.records([.address([1, 2, 3, 4])]), .permerror),
+            (DNSAnswer.nxDomain, DKIMResult.permerror), (.noData, .permerror), (.temporaryFailure("SERVFAIL"), .temperror),
+            (.records([]), .permerror),
+            (.records([.txt(Array("v=DKIM1; k=ed25519; p=".utf8))]), .permerror),
+            (.records([.txt(Array("v=DKIM1; k=ed25519; p= \t".utf8))]), .permerror),
+            (.records([.txt([])]), .permerror), (.records([.txt(Array("v=DKIM1; k=ed25519; p=AAAA".utf8))]), .permerror),
+            (.records([.address([1, 2, 3, 4])]), .permerror),
         ] {
             #expect(try verify(template, dns: DKIMTestDNS([DKIMForge.keyName: answer])).result == result, "\(answer)")
         }
-        #expect(try verify(template, dns: DKIMTestDNS([DKIMForge.keyName: .records([.txt(Array("v=DKIM1; p=".utf8))])])).reason.contains("revoked"))
+        #expect(
+            try verify(template, dns: DKIMTestDNS([DKIMForge.keyName: .records([.txt(Array("v=DKIM1; p=".utf8))])])).reason
+                .contains("revoked"))
     }
 
     @Test func severalKeyRecords() throws {
         let good = DNSRecord.txt(Array("v=DKIM1; k=ed25519; p=\(try DKIMForge.publicKey())".utf8))
-        let other = DNSRecord.txt(Array("v=DKIM1; k=ed25519; p=\(String(decoding: DKIMBase64.encode(try Ed25519PrivateKey.generate().rawPublicKey()), as: UTF8.self))".utf8))
+        let otherKey = try Ed25519PrivateKey.generate().rawPublicKey()
+        let other = DNSRecord.txt(
+            Array(
+                "v=DKIM1; k=ed25519; p=\(String(decoding: DKIMBase64.encode(otherKey), as: UTF8.self))"
+                    .utf8))
         let testing = DNSRecord.txt(Array("v=DKIM1; k=ed25519; t=y; p=\(try DKIMForge.publicKey())".utf8))
         let noise = DNSRecord.txt(Array("v=spf1 -all".utf8))
         let template = "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}"
         for (records, result) in [
-            ([noise, other, good], DKIMResult.pass), ([good, other], .pass), ([testing, good], .pass), ([other, testing], .policy), ([other, noise], .fail),
+            ([noise, other, good], DKIMResult.pass), ([good, other], .pass), ([testing, good], .pass),
+            ([other, testing], .policy), ([other, noise], .fail),
             ([noise, noise, noise, noise, good], .pass), ([other, other, other, good], .fail),
         ] {
             #expect(try verify(template, dns: DKIMTestDNS([DKIMForge.keyName: .records(records)])).result == result)
@@ -150,7 +181,10 @@ struct DKIMVerificationTests {
         var limits = DKIMLimits()
         for (range, result) in [(1024...4096, DKIMResult.pass), (1025...4096, .policy), (512...1023, .policy)] {
             limits.rsaBits = range
-            #expect(message.verify(try DKIMForge.dns("v=DKIM1;", algorithm: "rsa"), now: now, limits: limits).map(\.result) == [result])
+            #expect(
+                message.verify(try DKIMForge.dns("v=DKIM1;", algorithm: "rsa"), now: now, limits: limits).map(\.result) == [
+                    result
+                ])
         }
         #expect(DKIMLimits().rsaBits == 1024...4096)
     }
@@ -192,7 +226,8 @@ struct DKIMVerificationTests {
         #expect(message.verify(dns, now: now, limits: limits).allSatisfy { $0.result == .permerror || $0.result == .policy })
         // Malformed ones do not push a good one out.
         var other = DKIMForge.message
-        other.header.fields.insert(contentsOf: Array(repeating: HeaderField("DKIM-Signature", "v=1"), count: 50) + [signature], at: 0)
+        other.header.fields.insert(
+            contentsOf: Array(repeating: HeaderField("DKIM-Signature", "v=1"), count: 50) + [signature], at: 0)
         #expect(other.verify(dns, now: now).last?.result == .pass)
     }
 
@@ -250,11 +285,13 @@ struct DKIMVerificationTests {
         let plain = message
         let dns = try DKIMForge.dns()
         for (header, body, length): (DKIMCanonicalization, DKIMCanonicalization, Int?) in [
-            (.simple, .simple, nil), (.relaxed, .simple, 4), (.simple, .relaxed, nil), (.relaxed, .relaxed, 3), (.relaxed, .relaxed, 0),
+            (.simple, .simple, nil), (.relaxed, .simple, 4), (.simple, .relaxed, nil), (.relaxed, .relaxed, 3),
+            (.relaxed, .relaxed, 0),
         ] {
             let c = "\(header)/\(body)\(length.map { "; l=\($0)" } ?? "")"
             let signed = try DKIMForge.sign(
-                plain, "v=1; a=ed25519-sha256; c=\(c); d=app.example; s=s; h=from; bh={bh}; b={b}", header: header, body: body, length: length)
+                plain, "v=1; a=ed25519-sha256; c=\(c); d=app.example; s=s; h=from; bh={bh}; b={b}", header: header, body: body,
+                length: length)
             message.header.fields.insert(signed.header.fields[0], at: 0)
         }
         for chunk in [1, 2, 3, 100] {
@@ -266,7 +303,9 @@ struct DKIMVerificationTests {
 
     /// Reasons go to the log: nothing of a signature's free text may be in them.
     @Test func reasonsNameNobody() throws {
-        for tag in ["i=joe.inbox@gmail.example", "z=From:joe.inbox@gmail.example", "joe.inbox@gmail.example", "q=joe.inbox@gmail.example"] {
+        for tag in [
+            "i=joe.inbox@gmail.example", "z=From:joe.inbox@gmail.example", "joe.inbox@gmail.example", "q=joe.inbox@gmail.example",
+        ] {
             let finding = try verify("v=1; a=ed25519-sha256; \(tag); d=app.example; s=s; h=from; bh={bh}; b={b}")
             #expect(!"\(finding)".contains("joe.inbox"))
         }

@@ -18,7 +18,9 @@ struct DKIMKeyLookup {
 
     mutating func records(_ name: String) -> Outcome {
         if let known = outcomes[name] { return known }
-        guard outcomes.count < limits.lookups else { return .failed(.permerror, "more than \(limits.lookups) keys would have to be asked for") }
+        guard outcomes.count < limits.lookups else {
+            return .failed(.permerror, "more than \(limits.lookups) keys would have to be asked for")
+        }
         let outcome = ask(name)
         outcomes[name] = outcome
         return outcome

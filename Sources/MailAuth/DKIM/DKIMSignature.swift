@@ -101,7 +101,9 @@ struct DKIMSignature {
     private static func names(_ value: ArraySlice<UInt8>) throws(DKIMSyntaxError) -> [String] {
         var names = [String]()
         for name in DKIMSyntax.colonList(value) {
-            guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw DKIMSyntaxError("h= holds no field name") }
+            guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+                throw DKIMSyntaxError("h= holds no field name")
+            }
             names.append(String(decoding: name.map(\.asciiLowercased), as: UTF8.self))
         }
         guard names.contains("from") else { throw DKIMSyntaxError("h= does not cover From") }

@@ -17,7 +17,9 @@ package final class DKIMBodyHasher {
     package func update(body: [UInt8]) { body.withUnsafeBytes { hashes.update($0) } }
 
     /// Ends the body. Called once.
-    package func finish() -> DKIMBodyHash { DKIMBodyHash(sha256: hashes.finish()[Self.request]?.sha256 ?? SHA256.hash([UInt8]())) }
+    package func finish() -> DKIMBodyHash {
+        DKIMBodyHash(sha256: hashes.finish()[Self.request]?.sha256 ?? SHA256.hash([UInt8]()))
+    }
 }
 
 /// SHA-256 of a body in relaxed canonical form.

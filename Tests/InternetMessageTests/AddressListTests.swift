@@ -20,7 +20,7 @@ struct AddressListTests {
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
             try #require(fields.count == 3, "\(line)")
             let list = AddressList.parse(TestData.unescaped(fields[0]))
-            #expect(show(list) == fields[1], "\(line)")
+            #expect(show(list) == String(decoding: TestData.unescaped(fields[1]), as: UTF8.self), "\(line)")
             #expect(list.defects.map { "\($0)" }.sorted().joined(separator: " ") == fields[2], "\(line)")
         }
         print("addresses: \(lines.count) lists")
@@ -54,7 +54,7 @@ struct AddressListTests {
     /// Where that library keeps what is no address (URIs, routes, white space), takes comments into names, or stops at a line break.
     private static let differing: [String] = [
         "<http", "<mailto", "<ftp", "(Use this", "NO (", "Pete(", "A Group(Some", "(Empty list)", "<@node", "machine(comment)", "test@test.com\n",
-        "Name (comment)", "<a@b.com> =?utf-8", "=?ISO-8859-1?Q =?",
+        "Name (comment)", "<a@b.com> =?utf-8", "=?ISO-8859-1?Q =?", "Nathaniel",
     ]
 
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
@@ -89,7 +89,7 @@ struct AddressListTests {
         ("=?utf-8?q?a=40?= =?utf-8?q?b=2Ec?=", ["a@b.c"]),
         ("=?utf-8?b?PGFAYj4=?= <c@d>", ["a@b", "c@d"]),
         ("x=?utf-8?q?a=40b?=y", ["a@b", "xa@by"]),
-        ("<http://x/?q=e@f>", ["q=e@f"]),
+        ("<http://x/?q=e@f>", ["//x/?q=e@f", "e@f"]),
         ("a＠b", ["a@b"]),
         ("a@b@c", ["a@b", "b@c"]),
         ("[x] a@[1.2.3.4]", ["a@[1.2.3.4]"]),
@@ -104,7 +104,7 @@ struct AddressListTests {
 
     @Test(arguments: [
         ("John Doe", "John Doe"), ("John Q. Public", "\"John Q. Public\""), ("Doe, John", "\"Doe, John\""), ("a\"b\\c", "\"a\\\"b\\\\c\""),
-        ("", ""), ("  ", ""), ("a@b", "\"a@b\""), ("Jürgen", "=?utf-8?q?J=C3=BCrgen?="), ("=?utf-8?q?x?=", "=?utf-8?q?=3D=3Futf-8=3Fq=3Fx=3F=3D?="),
+        ("", ""), ("  ", ""), ("a@b", "\"a@b\""), ("Jürgen", "=?utf-8?q?J=C3=BCrgen?="), ("=?utf-8?q?x?=", "=?utf-8?b?PT91dGYtOD9xP3g/PQ==?="),
         ("a\r\nBcc: x", "\"a  Bcc: x\""), ("ハロー", "=?utf-8?b?44OP44Ot44O8?="), ("a  b", "\"a  b\""),
     ])
     func displayNamesAreWrittenAsPhrases(_ name: String, _ expected: String) {

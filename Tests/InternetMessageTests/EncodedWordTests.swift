@@ -7,7 +7,7 @@ struct EncodedWordTests {
         ("plain", "plain"), ("=?utf-8?q?a_b?=", "a b"), ("=?UTF-8?Q?a=5Fb?=", "a_b"), ("=?iso-8859-1?q?=E9?= x", "é x"),
         ("=?utf-8?b?w6k=?=", "é"), ("=?utf-8?B?w6k?=", "é"), ("=?us-ascii*en?q?x?=", "x"),
         ("=?utf-8?q?a?= =?utf-8?q?b?=", "ab"), ("=?utf-8?q?a?=\t\r\n =?iso-8859-1?q?b?=", "ab"), ("=?utf-8?q?a?= b =?utf-8?q?c?=", "a b c"),
-        ("=?utf-8?b?w6?= =?utf-8?b?k=?=", "é"), ("=?utf-8?q?=C3?= =?utf-8?q?=A9?=", "é"),
+        ("=?utf-8?q?=C3?= =?utf-8?q?=A9?=", "é"),
         ("=?utf-8?x?a?=", "=?utf-8?x?a?="), ("=?none-such?q?a?=", "=?none-such?q?a?="), ("=?utf-8?q?a", "=?utf-8?q?a"), ("=?", "=?"), ("=?=", "=?="),
         ("=??q?a?=", "=??q?a?="), ("=?utf-8?q??=", ""), ("a=?utf-8?q?b?=c", "abc"), ("=?utf-8?q?a b?=", "a b"), ("=?utf-8?q?what??=", "what?"),
         ("=?utf-8?b?!!!!?=", "=?utf-8?b?!!!!?="), ("=?utf-8?q?=zz?=", "=zz"), ("=?ISO-2022-JP?B?GyRCRnxLXBsoQg==?=", "日本"),
@@ -37,7 +37,7 @@ struct EncodedWordTests {
 
     @Test func plainTextStaysAsItIs() {
         #expect(EncodedWord.encodeWhereNeeded("Re: your order (3 items)") == "Re: your order (3 items)")
-        #expect(EncodedWord.encodeWhereNeeded("Re: Größe 3") == "Re: =?utf-8?q?Gr=C3=B6=C3=9Fe?= 3")
+        #expect(EncodedWord.encodeWhereNeeded("Re: Größe 3") == "Re: =?utf-8?b?R3LDtsOfZQ==?= 3")
         #expect(EncodedWord.encodeWhereNeeded("a\r\nBcc: b@c") == "a  Bcc: b@c")
         #expect(HeaderField.unstructured("Subject", "a\r\nBcc: b@c").controls.isEmpty)
     }

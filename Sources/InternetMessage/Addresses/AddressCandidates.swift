@@ -132,16 +132,24 @@ package enum AddressCandidates {
         return isWide || isSmall ? 3 : 0
     }
 
-    /// Where the local part could begin: after the last octet that is no atext, without leading dots, or at an opening quote.
+    /// Where the local part could begin: after the last octet that is no atext, without leading dots; after the last one that
+    /// a program which turns text into links would not take; or at an opening quote.
     private static func localStarts(_ octets: [UInt8], _ at: Int) -> [Int] {
         let limit = max(0, at - maximumPartLength)
         var start = at
         while start > limit, octets[start - 1].isAtomText || octets[start - 1] == UInt8(ascii: ".") { start -= 1 }
         while start < at, octets[start] == UInt8(ascii: ".") { start += 1 }
-        guard at > limit, octets[at - 1] == UInt8(ascii: "\"") else { return [start] }
+        var plain = at
+        while plain > start, isPlain(octets[plain - 1]) { plain -= 1 }
+        while plain < at, octets[plain] == UInt8(ascii: ".") { plain += 1 }
+        guard at > limit, octets[at - 1] == UInt8(ascii: "\"") else { return plain == start || plain == at ? [start] : [start, plain] }
         var quote = at - 2
         while quote >= limit, octets[quote] != UInt8(ascii: "\"") || (quote > limit && octets[quote - 1] == UInt8(ascii: "\\")) { quote -= 1 }
         return quote >= limit && quote < at - 1 ? [quote] : []
+    }
+
+    private static func isPlain(_ octet: UInt8) -> Bool {
+        octet >= 0x80 || octet.isASCIILetter || octet.isASCIIDigit || "._%+-".utf8.contains(octet)
     }
 
     private static func domainEnd(_ octets: [UInt8], _ start: Int) -> Int {

@@ -91,6 +91,7 @@ package enum DNSMessage {
             }
         }
         var owner = asked
+        var visited: Set<[UInt8]> = [asked]
         var ttl = Int64.max
         for _ in 0...maximumChain {
             if header.code == 0, let match = found[owner] {
@@ -98,11 +99,12 @@ package enum DNSMessage {
                 // All records may have been dropped for names that no text form has.
                 return .answer(match.records.isEmpty ? .noData : .records(match.records), ttl: ttl)
             }
-            guard let alias = aliases.removeValue(forKey: owner) else {
+            guard let alias = aliases[owner] else {
                 let negative: DNSAnswer = header.code == 3 ? .nxDomain : .noData
                 guard let limit = negativeTTL(&reader, count: header.counts.authority) else { return .answer(negative, ttl: nil) }
                 return .answer(negative, ttl: min(ttl, limit))
             }
+            guard visited.insert(alias.target).inserted else { return .unusable("CNAME loop") }
             owner = alias.target
             ttl = min(ttl, alias.ttl)
         }

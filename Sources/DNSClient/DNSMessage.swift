@@ -86,8 +86,8 @@ package enum DNSMessage {
                 aliases[record.owner] = (target, record.ttl)
             } else if record.type == type.code {
                 guard let value = reader.value(record, type) else { return .unusable("garbage") }
-                let before = found[record.owner] ?? ([], record.ttl)
-                found[record.owner] = (before.records + value, min(before.ttl, record.ttl))
+                found[record.owner, default: ([], record.ttl)].records += value
+                found[record.owner]?.ttl.lower(to: record.ttl)
             }
         }
         var owner = asked
@@ -124,6 +124,10 @@ package enum DNSMessage {
         }
         return nil
     }
+}
+
+extension Int64 {
+    fileprivate mutating func lower(to other: Int64) { self = Swift.min(self, other) }
 }
 
 extension DNSRecordType {

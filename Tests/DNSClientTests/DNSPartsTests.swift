@@ -197,11 +197,25 @@ import Testing
             }
         }
         #expect(usable > 1_000)
-        // Many records whose names are long chains of pointers: the work stays within octets times the length of a name.
-        var chain = message(answers: 255, [])
-        for _ in 0..<127 { chain += [1, 97] }
-        for _ in 0..<4_000 { chain += [0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0] }
-        #expect(reply(chain) != .formatError)
+    }
+
+    /// A pointer may lead to a pointer, but not through a message full of them.
+    @Test func chainsOfPointersAreBounded() {
+        func chained(_ count: Int) -> DNSMessage.Reply {
+            var bytes = message(answers: 2, [])
+            // The first record's data is the chain: each pointer leads to the one before it, the first to the question's name.
+            let data = bytes.count + 11
+            let pointers: [UInt8] = (0..<count).flatMap { index -> [UInt8] in
+                let target = index == 0 ? 12 : data + (index - 1) * 2
+                return [0xC0 | UInt8(target >> 8), UInt8(target & 0xFF)]
+            }
+            bytes += [0, 0, 99, 0, 1, 0, 0, 0, 9, UInt8(pointers.count >> 8), UInt8(pointers.count & 0xFF)]
+            let last = bytes.count + (count - 1) * 2
+            bytes += pointers
+            return reply(bytes + Self.record([0xC0 | UInt8(last >> 8), UInt8(last & 0xFF)], 16, ttl: 9, [1, 66]))
+        }
+        #expect(chained(126) == .answer(.records([.txt([66])]), ttl: 9))
+        #expect(chained(127) == .unusable("garbage"))
     }
 
     @Test func questions() throws {

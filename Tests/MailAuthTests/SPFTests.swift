@@ -107,6 +107,20 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(result(record, zone) == .pass)
     }
 
+    @Test func recordsAreFoundWithoutEvaluation() {
+        let resolver = RecordingResolver(ZoneResolver([
+            "a.example": txt("other", "v=spf1 include:b.example -all"), "two.example": txt("v=spf1", "V=SPF1 -all"),
+            "bad.example": txt("v=spf1 ip4:x -all"), "slow.example": .init(failure: .timeout), "other.example": txt("v=spf10 -all"),
+        ]))
+        #expect(SPF.record(at: "A.example", resolver: resolver) == .record("v=spf1 include:b.example -all"))
+        #expect(SPF.record(at: "two.example", resolver: resolver) == .several(2))
+        #expect(SPF.record(at: "bad.example", resolver: resolver) == .syntaxError("ip4:x"))
+        #expect(SPF.record(at: "slow.example", resolver: resolver) == .temporaryFailure("time-out"))
+        #expect(SPF.record(at: "other.example", resolver: resolver) == .none && SPF.record(at: "no.example", resolver: resolver) == .none)
+        #expect(SPF.record(at: "com", resolver: resolver) == .none)
+        #expect(resolver.questions.count == 6)
+    }
+
     @Test func lookupLimits() {
         let terms = { (count: Int) in (0..<count).map { "a:h\($0).example" }.joined(separator: " ") }
         var zone: [String: ZoneResolver.Node] = [:]

@@ -15,7 +15,8 @@ package struct DNSClientSettings: Sendable {
     package var questionMilliseconds: Int64
     /// Questions in flight at once; beyond: a temporary failure. Well below the 65,536 message ids.
     package var maximumInFlight: Int
-    /// Size of a UDP answer that is asked for (EDNS); 1,232 octets pass every link unfragmented.
+    /// Octets of a UDP answer that are asked for (EDNS), 512 to 4,096; 1,232 pass every link unfragmented. Longer answers come by
+    /// TCP.
     package var udpPayload: Int32
     package var cache: DNSCacheLimits
 
@@ -28,7 +29,7 @@ package struct DNSClientSettings: Sendable {
         self.tries = tries
         self.questionMilliseconds = questionMilliseconds
         self.maximumInFlight = maximumInFlight
-        self.udpPayload = udpPayload
+        self.udpPayload = min(max(udpPayload, 512), 4_096)
         self.cache = cache
     }
 }

@@ -86,11 +86,12 @@ package enum DNSMessage {
                 aliases[record.owner] = (target, record.ttl)
             } else if record.type == type.code {
                 guard let value = reader.value(record, type) else { return .unusable("garbage") }
-                let before = found[record.owner] ?? ([], record.ttl)
-                found[record.owner] = (before.records + value, min(before.ttl, record.ttl))
+                found[record.owner, default: ([], record.ttl)].records += value
+                found[record.owner]?.ttl.lower(to: record.ttl)
             }
         }
         var owner = asked
+        var visited: Set<[UInt8]> = [asked]
         var ttl = Int64.max
         for _ in 0...maximumChain {
             if header.code == 0, let match = found[owner] {
@@ -98,11 +99,12 @@ package enum DNSMessage {
                 // All records may have been dropped for names that no text form has.
                 return .answer(match.records.isEmpty ? .noData : .records(match.records), ttl: ttl)
             }
-            guard let alias = aliases.removeValue(forKey: owner) else {
+            guard let alias = aliases[owner] else {
                 let negative: DNSAnswer = header.code == 3 ? .nxDomain : .noData
                 guard let limit = negativeTTL(&reader, count: header.counts.authority) else { return .answer(negative, ttl: nil) }
                 return .answer(negative, ttl: min(ttl, limit))
             }
+            guard visited.insert(alias.target).inserted else { return .unusable("CNAME loop") }
             owner = alias.target
             ttl = min(ttl, alias.ttl)
         }
@@ -122,6 +124,10 @@ package enum DNSMessage {
         }
         return nil
     }
+}
+
+extension Int64 {
+    fileprivate mutating func lower(to other: Int64) { self = Swift.min(self, other) }
 }
 
 extension DNSRecordType {

@@ -27,6 +27,9 @@ struct DNSReader {
     /// Octets of a name on the wire (RFC 1035 section 2.3.4).
     static let maximumName = 255
 
+    /// Compression pointers within one name; a name has at most 127 labels, so an honest one needs no more. Beyond: garbage.
+    static let maximumPointers = 127
+
     private let bytes: UnsafeBufferPointer<UInt8>
     /// The next octet to read; always within 0...count.
     var position = 0
@@ -74,6 +77,7 @@ struct DNSReader {
         var cursor = position
         var end: Int?
         var earliest = position
+        var pointers = 0
         while true {
             guard cursor < bytes.count else { return nil }
             let length = Int(bytes[cursor])
@@ -91,7 +95,8 @@ struct DNSReader {
                 guard bytes.count - cursor >= 2 else { return nil }
                 let target = (length & 0x3F) << 8 | Int(bytes[cursor + 1])
                 if end == nil { end = cursor + 2 }
-                guard target < earliest else { return nil }
+                pointers += 1
+                guard target < earliest, pointers <= Self.maximumPointers else { return nil }
                 earliest = target
                 cursor = target
             default: return nil

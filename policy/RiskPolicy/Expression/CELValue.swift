@@ -134,3 +134,40 @@ package struct CELMap: Sendable {
         positions[.string(ExactString(name))].map { entries[$0].value }
     }
 }
+
+extension CELValue {
+    /// As a person writes it in an expression; long lists and strings are cut.
+    package var text: String {
+        switch self {
+        case .null: return "null"
+        case .bool(let bool): return bool ? "true" : "false"
+        case .int(let int): return String(int)
+        case .uint(let uint): return "\(uint)u"
+        case .double(let double):
+            let text = doubleText(double)
+            return text.contains { ".eNI".contains($0) } ? text : text + ".0"
+        case .string(let string):
+            let shown = string.unicodeScalars.prefix(80).map { $0.value < 0x20 || $0 == "\"" || $0 == "\\" ? $0.escaped(asASCII: false) : String($0) }
+            return "\"\(shown.joined())\(string.unicodeScalars.count > 80 ? "…" : "")\""
+        case .bytes(let bytes): return "b\"" + bytes.prefix(40).map { "\\x" + String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() + "\""
+        case .list(let list):
+            return "[" + list.prefix(20).map(\.shortText).joined(separator: ", ") + (list.count > 20 ? ", …]" : "]")
+        case .map(let map):
+            let shown = map.entries.prefix(20).map { "\($0.key.shortText): \($0.value.shortText)" }
+            return "{" + shown.joined(separator: ", ") + (map.entries.count > 20 ? ", …}" : "}")
+        case .timestamp(let time): return "timestamp(\"\(time.text)\")"
+        case .duration(let duration): return "duration(\"\(duration.text)\")"
+        case .type(let name): return name
+        case .missing: return "missing"
+        }
+    }
+
+    /// Within a collection: deeper collections are not spelled out, since shared structure could be huge.
+    private var shortText: String {
+        switch self {
+        case .list(let list) where !list.isEmpty: "[…]"
+        case .map(let map) where !map.entries.isEmpty: "{…}"
+        default: text
+        }
+    }
+}

@@ -52,3 +52,20 @@ package enum ExpressionLimits {
     /// comprehensions. Beyond it: the evaluation is an error, "budget".
     package static let maximumSteps = 100_000
 }
+
+extension ExpressionFault {
+    /// The fault under the expression, as for an expression on a command line.
+    package func text(in expression: String) -> String {
+        let source = SourceFile(name: "expression", text: expression)
+        var line = 1
+        var column = 1
+        var seen = 0
+        for scalar in expression.unicodeScalars {
+            if seen >= span.lowerBound { break }
+            seen += UTF8.width(scalar)
+            column += 1
+            if scalar == "\n" { (line, column) = (line + 1, 1) }
+        }
+        return source.diagnostic(at: SourcePosition(line: line, column: column), message).text
+    }
+}

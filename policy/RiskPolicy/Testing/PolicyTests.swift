@@ -93,6 +93,11 @@ struct PolicyTestReader {
 
     // MARK: Input
 
+    /// A question on its own.
+    func readInput(_ node: Node) -> PolicyInput? {
+        input(given: [], own: values(node), node: node)
+    }
+
     /// Nested and dotted names, flattened; null takes a name and everything under it away.
     private func values(_ node: Node, prefix: String = "") -> [Assignment] {
         var result: [Assignment] = []

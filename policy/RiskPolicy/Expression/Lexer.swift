@@ -54,8 +54,10 @@ struct Lexer {
     }
 
     private mutating func next() throws(ExpressionFault) -> Token {
+        let before = index
         skipBlank()
-        guard index < bytes.count else { return Token(kind: .end, span: bytes.count..<bytes.count) }
+        // The end is pointed at right behind the last token.
+        guard index < bytes.count else { return Token(kind: .end, span: before..<before) }
         let start = index
         let first = bytes[index]
         if let literal = try stringLiteral() { return Token(kind: literal, span: start..<index) }

@@ -7,6 +7,8 @@ import Yams
 package struct InputGenerator {
     private let policy: Policy
     private var state: UInt64
+    /// The numbers that each signal is compared with, and their neighbours.
+    private let near: [Int: [Int64]]
     private let ints: [Int64]
     private let doubles: [Double]
     private let strings: [String]
@@ -16,8 +18,16 @@ package struct InputGenerator {
         var ints: Set<Int64> = [0, 1, -1, 2, 100, Int64.max, Int64.min]
         var doubles: Set<Double> = [0, 1, -1, 0.5, 1e300]
         var strings: Set<String> = ["", "other"]
-        let expressions = policy.rules.map(\.condition) + policy.guarantees.map(\.condition) + policy.challenges.compactMap(\.unavailableWhen)
+        var near: [Int: Set<Int64>] = [:]
+        let expressions =
+            policy.rules.map(\.condition) + policy.guarantees.map(\.condition) + policy.challenges.compactMap(\.unavailableWhen)
         for expression in expressions {
+            for part in expression.resolved.conditionParts {
+                part.visit { node in
+                    guard case .constant(.int(let int)) = node.kind else { return }
+                    for slot in part.variables { near[slot, default: []].formUnion([int &- 1, int, int &+ 1]) }
+                }
+            }
             expression.resolved.visit { node in
                 guard case .constant(let value) = node.kind else { return }
                 for value in Self.scalars(value) {
@@ -30,6 +40,7 @@ package struct InputGenerator {
                 }
             }
         }
+        self.near = near.mapValues { $0.sorted() }
         self.policy = policy
         self.state = seed
         self.now = now
@@ -57,7 +68,11 @@ package struct InputGenerator {
         for (slot, signal) in policy.signals.enumerated() where signal.name != "event" {
             if next(below: 6) == 0 { continue }
             // Out of a declared bound: stays missing.
-            try? policy.set(slot: slot, to: value(of: signal.type), in: &input)
+            if signal.type == .int, let near = near[slot], next(below: 4) > 0 {
+                try? policy.set(slot: slot, to: .int(near[next(below: near.count)]), in: &input)
+            } else {
+                try? policy.set(slot: slot, to: value(of: signal.type), in: &input)
+            }
         }
         input.isHistoryUnavailable = next(below: 16) == 0
         return input

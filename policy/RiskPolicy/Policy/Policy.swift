@@ -5,7 +5,8 @@ package struct PolicyChallenge: Sendable {
     package let kind: String
     /// Bit per event (`PolicyEvent.index`).
     let events: UInt8
-    let unavailableWhen: PolicyExpression?
+    /// Where it ends true, the challenge is not offered.
+    package let unavailableWhen: PolicyExpression?
 
     /// Whether it can be offered for an event at all.
     package func isOffered(for event: PolicyEvent) -> Bool { events >> UInt8(event.index) & 1 == 1 }

@@ -159,7 +159,7 @@ extension PolicyLoader {
     /// A condition that is false whatever the signals say is a mistake. Found by evaluating it with every signal missing:
     /// what is false then does not depend on any. (`has()` does, and is left out.)
     private func checkReachable(_ rule: PolicyRule, _ fields: [String: Node]) {
-        guard let conditionNode = fields["condition"], !rule.condition.resolved.usesHas else { return }
+        guard let conditionNode = fields["condition"], !rule.events.isEmpty, !rule.condition.resolved.usesHas else { return }
         let eventSlot = parts.signals.firstIndex { $0.name == "event" }
         let canHold = rule.events.contains { event in
             var values: [CELValue?] = Array(repeating: .missing, count: parts.signals.count + 1)

@@ -19,7 +19,6 @@ package struct PolicyLoader {
     let reader: YAMLReader
     let options: PolicyLoadOptions
     var parts = PolicyParts()
-    var usedSlots: Set<Int> = []
 
     /// Loads a policy and holds its guarantees against generated inputs. Tests are run apart (`PolicyTestSuite`).
     ///
@@ -95,7 +94,10 @@ package struct PolicyLoader {
                 reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a signal")
                 continue
             }
-            guard let signal = readSignal(entry.key, entry.keyNode, entry.value) else { continue }
+            // A faulty declaration still makes the name known: one fault, not one per use.
+            let signal =
+                readSignal(entry.key, entry.keyNode, entry.value)
+                ?? SignalDeclaration(name: entry.key, type: .dyn, mayBeMissing: true)
             parts.scope.declare(signal.name, signal.type)
             parts.signals.append(signal)
         }
@@ -220,7 +222,7 @@ package struct PolicyLoader {
         guard let node, let scalar = reader.scalar(node, what) else { return nil }
         do throws(ExpressionFault) {
             let resolved = try Checker.resolve(scalar.string, in: parts.scope)
-            guard resolved.type == .bool else {
+            guard resolved.type == .bool || (resolved.type == .dyn && !reader.faults.diagnostics.isEmpty) else {
                 throw ExpressionFault("\(what) must be a bool, this is \(resolved.type.text)", at: resolved.span)
             }
             guard resolved.largestCost <= ExpressionLimits.maximumSteps else {

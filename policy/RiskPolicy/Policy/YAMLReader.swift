@@ -35,12 +35,17 @@ struct YAMLReader {
         var fields: [String: Node] = [:]
         for entry in entries {
             guard required.contains(entry.key) || optional.contains(entry.key) else {
-                report(entry.keyNode, "unknown key '\(entry.key)' in \(what)\(suggestion(for: entry.key, among: required + optional))")
+                // `on:` is what everyone tries first, and YAML 1.1 reads it as a boolean.
+                let hint =
+                    entry.key == "on" && required.contains("events")
+                    ? "; did you mean 'events'?" : suggestion(for: entry.key, among: required + optional)
+                report(entry.keyNode, "unknown key '\(entry.key)' in \(what)\(hint)")
                 continue
             }
             fields[entry.key] = entry.value
         }
-        for key in required where fields[key] == nil { report(node, "\(what) needs '\(key)'") }
+        let absent = required.filter { fields[$0] == nil }
+        if !absent.isEmpty { report(node, "\(what) needs \(absent.map { "'\($0)'" }.joined(separator: ", "))") }
         return fields
     }
 
@@ -68,7 +73,8 @@ struct YAMLReader {
     func word(_ node: Node?, _ what: String, among words: [String]) -> String? {
         guard let node, let text = text(node, what) else { return nil }
         guard words.contains(text) else {
-            report(node, "unknown \(what) '\(text)'\(suggestion(for: text, among: words)); known: \(words.joined(separator: ", "))")
+            let near = suggestion(for: text, among: words)
+            report(node, "unknown \(what) '\(text)'\(near.isEmpty ? "; known: " + words.joined(separator: ", ") : near)")
             return nil
         }
         return text

@@ -80,7 +80,8 @@ let package = Package(
         .testTarget(
             name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], exclude: ["Tools", "Vectors"],
             swiftSettings: strict),
-        .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "MailAuth"], swiftSettings: strict),
+        .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
+        .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
             name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto"],
             swiftSettings: strict),
@@ -95,10 +96,16 @@ let package = Package(
             name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage"], exclude: ["Snapshots"],
             swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
+        .target(
+            name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
+            swiftSettings: strict),
+        .executableTarget(name: "relay-demo", dependencies: ["PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo", swiftSettings: strict),
         .executableTarget(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(
-            name: "PostfixTests", dependencies: ["Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "postfix-test-filter"],
+            name: "PostfixTests", dependencies: [
+                "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "postfix-test-filter", "postern",
+            ],
             exclude: ["README.md", "Cases"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

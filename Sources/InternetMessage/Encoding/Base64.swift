@@ -106,6 +106,9 @@ package enum Base64 {
         /// Characters of the open group, 0…3.
         var open: Int { count }
 
+        /// Whether four characters of the alphabet may be decoded at once: no group is open, no padding came before.
+        var canTakeQuad: Bool { count == 0 && !isPadded }
+
         @inline(__always)
         mutating func feed(_ octet: UInt8, into output: inout [UInt8]) {
             let value = Base64.values[Int(octet)]

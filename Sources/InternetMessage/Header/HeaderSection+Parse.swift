@@ -22,7 +22,7 @@ extension HeaderSection {
         }
     }
 
-    private static func parse(_ buffer: UnsafeBufferPointer<UInt8>, base: Int) -> Parsed {
+    static func parse(_ buffer: UnsafeBufferPointer<UInt8>, base: Int) -> Parsed {
         var fields = [HeaderField]()
         var defects = Set<MessageDefect>()
         var fieldStart = -1

@@ -46,9 +46,16 @@ package struct DKIMFinding: Sendable, Hashable {
     package let coversWholeBody: Bool
     /// Why, for the log and the operator.
     package let reason: String
+    /// Domain of `i=`, lower case (`d=` where there is no `i=`); empty where unknown. Its local part is never kept.
+    package let identityDomain: String
+    /// The first eight characters of `b=`, which tell several signatures apart (`header.b`, RFC 6008); empty where unknown.
+    package let signaturePrefix: String
+    /// Whether the key that decided is in test mode (`t=y`); the result is then never `pass`.
+    package let isTesting: Bool
 
     package init(
-        result: DKIMResult, domain: String, selector: String, algorithm: String, coversWholeBody: Bool, reason: String
+        result: DKIMResult, domain: String, selector: String, algorithm: String, coversWholeBody: Bool, reason: String,
+        identityDomain: String = "", signaturePrefix: String = "", isTesting: Bool = false
     ) {
         self.result = result
         self.domain = domain
@@ -56,6 +63,9 @@ package struct DKIMFinding: Sendable, Hashable {
         self.algorithm = algorithm
         self.coversWholeBody = coversWholeBody
         self.reason = reason
+        self.identityDomain = identityDomain
+        self.signaturePrefix = signaturePrefix
+        self.isTesting = isTesting
     }
 }
 

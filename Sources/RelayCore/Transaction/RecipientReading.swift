@@ -17,7 +17,7 @@ package enum RecipientReading: Sendable, Hashable {
 
     /// - Parameter path: the argument of RCPT TO, with or without angle brackets.
     package static func read(_ path: String, settings: RelaySettings, tokens: TokenMint) -> RecipientReading {
-        guard let address = AddrSpec(envelope: path) else {
+        guard let address = AddrSpec.parseForwardPath(path) else {
             // `<postmaster>` needs no domain (RFC 5321 section 4.1.1.3); Postfix completes it with its own.
             return isAtRelayDomain(path, settings: settings) ? .unknown : .elsewhere
         }

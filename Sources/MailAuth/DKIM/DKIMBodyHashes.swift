@@ -1,0 +1,69 @@
+// Body hashes (RFC 6376 section 3.7), computed while the body arrives and shared by all signatures that want the same one.
+
+import MailCrypto
+
+/// All body hashes that the signatures of one message ask for: at most one canonicalization run of each kind, and one SHA-256
+/// for each different length. For one thread at a time.
+final class DKIMBodyHashes {
+    struct Request: Hashable {
+        let canonicalization: DKIMCanonicalization
+        /// `l=` in octets; nil for the whole body.
+        let length: Int64?
+    }
+
+    struct Digest {
+        let sha256: [UInt8]
+        /// Octets of the whole canonical body.
+        let bodyLength: Int64
+    }
+
+    private final class Sink {
+        let hash = SHA256()
+        var remaining: Int64
+        init(_ length: Int64?) { remaining = length ?? .max }
+    }
+
+    /// One canonicalization and everything that listens to it.
+    private final class Stream {
+        var sinks: [(request: Request, sink: Sink)] = []
+        var length: Int64 = 0
+
+        func take(_ bytes: UnsafeRawBufferPointer) {
+            length += Int64(bytes.count)
+            for (_, sink) in sinks where sink.remaining > 0 {
+                let count = min(sink.remaining, Int64(bytes.count))
+                sink.hash.update(UnsafeRawBufferPointer(rebasing: bytes[..<Int(count)]))
+                sink.remaining -= count
+            }
+        }
+    }
+
+    private var streams: [(stream: Stream, canonicalizer: DKIMBodyCanonicalizer)] = []
+
+    init(_ requests: some Sequence<Request>) {
+        let requests = Set(requests)
+        for kind in [DKIMCanonicalization.simple, .relaxed] {
+            let wanted = requests.filter { $0.canonicalization == kind }
+            guard !wanted.isEmpty else { continue }
+            let stream = Stream()
+            stream.sinks = wanted.map { ($0, Sink($0.length)) }
+            streams.append((stream, DKIMBodyCanonicalizer(kind) { stream.take($0) }))
+        }
+    }
+
+    func update(_ chunk: UnsafeRawBufferPointer) {
+        for (_, canonicalizer) in streams { canonicalizer.update(chunk) }
+    }
+
+    /// Ends the body. Called once.
+    func finish() -> [Request: Digest] {
+        var digests: [Request: Digest] = [:]
+        for (stream, canonicalizer) in streams {
+            canonicalizer.finish()
+            for (request, sink) in stream.sinks {
+                digests[request] = Digest(sha256: sink.hash.finalize(), bodyLength: stream.length)
+            }
+        }
+        return digests
+    }
+}

@@ -1,0 +1,44 @@
+// Keys from the DNS (RFC 6376 section 6.1.2): each name once for a message, a bounded number of names.
+
+struct DKIMKeyLookup {
+    enum Outcome {
+        /// At least one key that may be used.
+        case found([DKIMKeyRecord])
+        case failed(DKIMResult, String)
+    }
+
+    private let resolver: any DNSResolver
+    private let limits: DKIMLimits
+    private var outcomes: [String: Outcome] = [:]
+
+    init(resolver: any DNSResolver, limits: DKIMLimits) {
+        self.resolver = resolver
+        self.limits = limits
+    }
+
+    mutating func records(_ name: String) -> Outcome {
+        if let known = outcomes[name] { return known }
+        guard outcomes.count < limits.lookups else { return .failed(.permerror, "more than \(limits.lookups) keys would have to be asked for") }
+        let outcome = ask(name)
+        outcomes[name] = outcome
+        return outcome
+    }
+
+    private func ask(_ name: String) -> Outcome {
+        switch resolver.query(name, .txt) {
+        case .temporaryFailure(let reason): return .failed(.temperror, "no answer for the key: \(reason)")
+        case .nxDomain, .noData: return .failed(.permerror, "no key in the DNS")
+        case .records(let records):
+            var usable = [DKIMKeyRecord]()
+            var objections = [DKIMKeyRecord.Unusable]()
+            for case .txt(let text) in records {
+                guard usable.count + objections.count < limits.keysPerName else { break }
+                do throws(DKIMKeyRecord.Unusable) { usable.append(try DKIMKeyRecord(text)) } catch { objections.append(error) }
+            }
+            guard usable.isEmpty else { return .found(usable) }
+            // A revoked key says more than some other record beside it.
+            let objection = objections.first { $0.isKeyRecord } ?? objections.first
+            return .failed(.permerror, objection?.reason ?? "no key in the DNS")
+        }
+    }
+}

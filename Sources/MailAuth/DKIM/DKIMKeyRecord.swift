@@ -1,0 +1,69 @@
+// Key records in the DNS (RFC 6376 section 3.6.1, RFC 8463 section 4).
+
+import MailCrypto
+
+struct DKIMKeyRecord {
+    enum PublicKey {
+        case rsa(RSAPublicKey)
+        case ed25519(Ed25519PublicKey)
+    }
+
+    enum KeyType: Hashable { case rsa, ed25519 }
+
+    /// A record that gives no key for mail. `reason` is for the log.
+    struct Unusable: Error, Hashable {
+        let reason: String
+        /// Whether it is a key record of this kind at all: others found at the name say nothing.
+        let isKeyRecord: Bool
+    }
+
+    let keyType: KeyType
+    /// `p=`, decoded: SubjectPublicKeyInfo or RSAPublicKey for RSA, 32 raw octets for Ed25519.
+    let keyData: [UInt8]
+    /// Whether SHA-256 is among the hashes of `h=`; true without that tag.
+    let allowsSHA256: Bool
+    /// `t=y`: the domain is only testing (see `DKIMVerifier`).
+    let isTesting: Bool
+    /// `t=s`: the domain of `i=` must be `d=` itself.
+    let requiresSameDomain: Bool
+
+    init(_ record: [UInt8]) throws(Unusable) {
+        let tags: DKIMTagList
+        do { tags = try DKIMTagList(record[...]) } catch {
+            throw Unusable(reason: "the key record is malformed: \(error.reason)", isKeyRecord: false)
+        }
+        if let version = tags["v"] {
+            guard tags.tags.first?.name == "v", DKIMSyntax.equals(version.value, "DKIM1") else {
+                throw Unusable(reason: "the record is no DKIM1 key record", isKeyRecord: false)
+            }
+        }
+        guard let data = tags["p"]?.value else { throw Unusable(reason: "the key record has no key", isKeyRecord: false) }
+        func unusable(_ reason: String) -> Unusable { Unusable(reason: reason, isKeyRecord: true) }
+        guard !data.isEmpty else { throw unusable("the key is revoked") }
+        switch tags["k"]?.value {
+        case .none: keyType = .rsa
+        case .some(let type) where DKIMSyntax.equals(type, "rsa"): keyType = .rsa
+        case .some(let type) where DKIMSyntax.equals(type, "ed25519"): keyType = .ed25519
+        default: throw unusable("the type of the key is unknown")
+        }
+        guard let key = DKIMBase64.decode(data) else { throw unusable("the key is no base64") }
+        keyData = key
+        if let services = tags["s"]?.value,
+            !DKIMSyntax.colonList(services).contains(where: { DKIMSyntax.equals($0, "*") || DKIMSyntax.equals($0, "email") })
+        {
+            throw unusable("the key is not for mail")
+        }
+        allowsSHA256 = tags["h"].map { DKIMSyntax.colonList($0.value).contains { DKIMSyntax.equals($0, "sha256") } } ?? true
+        let flags = tags["t"].map { DKIMSyntax.colonList($0.value) } ?? []
+        isTesting = flags.contains { DKIMSyntax.equals($0, "y") }
+        requiresSameDomain = flags.contains { DKIMSyntax.equals($0, "s") }
+    }
+
+    /// The key itself; throws `CryptoError` where the data is none of that type.
+    func publicKey() throws -> PublicKey {
+        switch keyType {
+        case .rsa: .rsa(try RSAPublicKey(der: keyData))
+        case .ed25519: .ed25519(try Ed25519PublicKey(rawBytes: keyData))
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// The DKIM-Signature field (RFC 6376 section 3.5), parsed and checked as far as that goes without key and message.
+
+import InternetMessage
+
+enum DKIMCanonicalization: Hashable, Sendable {
+    case simple, relaxed
+}
+
+enum DKIMAlgorithm: String, Hashable, Sendable {
+    case rsaSHA256 = "rsa-sha256"
+    case ed25519SHA256 = "ed25519-sha256"
+    /// Known, and never a proof (RFC 8301 section 3.1).
+    case rsaSHA1 = "rsa-sha1"
+}
+
+struct DKIMSignature {
+    let algorithm: DKIMAlgorithm
+    let domain: String
+    let selector: String
+    let headerCanonicalization: DKIMCanonicalization
+    let bodyCanonicalization: DKIMCanonicalization
+    /// `h=`, lower case, in order.
+    let signedNames: [String]
+    let bodyHash: [UInt8]
+    let signature: [UInt8]
+    /// `l=` in octets.
+    let bodyLength: Int64?
+    let timestamp: Int64?
+    let expiration: Int64?
+    /// Domain of `i=`, lower case; `d=` where there is no `i=`. The local part is not kept: it may name a person.
+    let identityDomain: String
+    /// The value of `b=` within the field's bytes, which is not part of what is signed (section 3.7).
+    let signatureRange: Range<Int>
+
+    init(_ field: HeaderField) throws(DKIMSyntaxError) {
+        try self.init(DKIMTagList(field.rawValue))
+    }
+
+    init(_ tags: DKIMTagList) throws(DKIMSyntaxError) {
+        func required(_ name: String) throws(DKIMSyntaxError) -> DKIMTagList.Tag {
+            guard let tag = tags[name] else { throw DKIMSyntaxError("the tag \(name)= is missing") }
+            return tag
+        }
+        guard DKIMSyntax.equals(try required("v").value, "1") else { throw DKIMSyntaxError("the version is not 1") }
+        guard let algorithm = DKIMAlgorithm(rawValue: String(decoding: try required("a").value, as: UTF8.self)) else {
+            throw DKIMSyntaxError("the algorithm is unknown")
+        }
+        self.algorithm = algorithm
+        guard let domain = DKIMSyntax.domain(try required("d").value) else { throw DKIMSyntaxError("d= is no domain name") }
+        guard let selector = DKIMSyntax.domain(try required("s").value),
+            selector.utf8.count + "._domainkey.".utf8.count + domain.utf8.count <= DKIMSyntax.maximumDomainLength
+        else { throw DKIMSyntaxError("s= is no selector") }
+        self.domain = domain
+        self.selector = selector
+        let signature = try required("b")
+        let bodyHash = try required("bh")
+        guard let bytes = DKIMBase64.decode(signature.value) else { throw DKIMSyntaxError("b= is no base64") }
+        guard let hash = DKIMBase64.decode(bodyHash.value) else { throw DKIMSyntaxError("bh= is no base64") }
+        self.signature = bytes
+        self.bodyHash = hash
+        signatureRange = signature.range
+        (headerCanonicalization, bodyCanonicalization) = try Self.canonicalization(tags["c"]?.value)
+        signedNames = try Self.names(try required("h").value)
+        identityDomain = try Self.identityDomain(tags["i"]?.value, within: domain)
+        if let query = tags["q"], !DKIMSyntax.colonList(query.value).contains(where: { DKIMSyntax.equals($0, "dns/txt") }) {
+            throw DKIMSyntaxError("q= names no known way to the key")
+        }
+        // Digits allowed: section 3.5. A number of seconds beyond twelve digits would be the year 33658.
+        bodyLength = try Self.number(tags["l"], maximumDigits: 76)
+        timestamp = try Self.number(tags["t"], maximumDigits: 12)
+        expiration = try Self.number(tags["x"], maximumDigits: 12)
+        if let timestamp, let expiration, expiration <= timestamp { throw DKIMSyntaxError("x= is not after t=") }
+    }
+
+    /// Where the key is to be found.
+    var keyName: String { "\(selector)._domainkey.\(domain)" }
+
+    private static func number(_ tag: DKIMTagList.Tag?, maximumDigits: Int) throws(DKIMSyntaxError) -> Int64? {
+        guard let tag else { return nil }
+        guard let number = DKIMSyntax.number(tag.value, maximumDigits: maximumDigits) else {
+            throw DKIMSyntaxError("\(tag.name)= is no number")
+        }
+        return number
+    }
+
+    private static func canonicalization(
+        _ value: ArraySlice<UInt8>?
+    ) throws(DKIMSyntaxError) -> (DKIMCanonicalization, DKIMCanonicalization) {
+        guard let value else { return (.simple, .simple) }
+        func one(_ bytes: ArraySlice<UInt8>) throws(DKIMSyntaxError) -> DKIMCanonicalization {
+            if DKIMSyntax.equals(bytes, "simple") { return .simple }
+            if DKIMSyntax.equals(bytes, "relaxed") { return .relaxed }
+            throw DKIMSyntaxError("the canonicalization is unknown")
+        }
+        let slash = value.firstIndex(of: UInt8(ascii: "/"))
+        let header = try one(value[..<(slash ?? value.endIndex)])
+        guard let slash else { return (header, .simple) }
+        return (header, try one(value[(slash + 1)...]))
+    }
+
+    private static func names(_ value: ArraySlice<UInt8>) throws(DKIMSyntaxError) -> [String] {
+        var names = [String]()
+        for name in DKIMSyntax.colonList(value) {
+            guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw DKIMSyntaxError("h= holds no field name") }
+            names.append(String(decoding: name.map(\.asciiLowercased), as: UTF8.self))
+        }
+        guard names.contains("from") else { throw DKIMSyntaxError("h= does not cover From") }
+        return names
+    }
+
+    /// `[local-part] "@" domain-name` in dkim-quoted-printable; the domain is `d=` or below it.
+    private static func identityDomain(_ value: ArraySlice<UInt8>?, within domain: String) throws(DKIMSyntaxError) -> String {
+        guard let value else { return domain }
+        guard let decoded = quotedPrintable(value), let at = decoded.lastIndex(of: UInt8(ascii: "@")),
+            let identity = DKIMSyntax.domain(decoded[(at + 1)...])
+        else { throw DKIMSyntaxError("i= is no identity") }
+        guard DKIMSyntax.isSameOrSubdomain(identity, of: domain) else { throw DKIMSyntaxError("i= lies outside d=") }
+        return identity
+    }
+
+    /// dkim-quoted-printable (section 2.11): white space is ignored, `=` and two upper-case hex digits are an octet.
+    private static func quotedPrintable(_ value: ArraySlice<UInt8>) -> [UInt8]? {
+        func digit(_ octet: UInt8?) -> UInt8? {
+            switch octet {
+            case .some(let octet) where DKIMSyntax.isDigit(octet): octet - 0x30
+            case .some(let octet) where octet >= 0x41 && octet <= 0x46: octet - 0x37
+            default: nil
+            }
+        }
+        var output = [UInt8]()
+        var iterator = value.lazy.filter { !DKIMSyntax.isFolding($0) }.makeIterator()
+        while let octet = iterator.next() {
+            guard octet == UInt8(ascii: "=") else {
+                output.append(octet)
+                continue
+            }
+            guard let high = digit(iterator.next()), let low = digit(iterator.next()) else { return nil }
+            output.append(high << 4 | low)
+        }
+        return output
+    }
+}

@@ -1,0 +1,169 @@
+// Signing (RFC 6376 section 5) of everything that Postern sends.
+
+import InternetMessage
+import MailCrypto
+
+/// The hash of one body, made while the body goes by, for any number of signers. For one thread at a time.
+package final class DKIMBodyHasher {
+    private static let request = DKIMBodyHashes.Request(canonicalization: DKIMSigner.canonicalization, length: nil)
+    private let hashes = DKIMBodyHashes([request])
+
+    package init() {}
+
+    /// Takes the next octets of the body, line ends as CRLF, cut anywhere.
+    package func update(body: UnsafeRawBufferPointer) { hashes.update(body) }
+
+    /// Takes the next octets of the body, line ends as CRLF, cut anywhere.
+    package func update(body: [UInt8]) { body.withUnsafeBytes { hashes.update($0) } }
+
+    /// Ends the body. Called once.
+    package func finish() -> DKIMBodyHash { DKIMBodyHash(sha256: hashes.finish()[Self.request]?.sha256 ?? SHA256.hash([UInt8]())) }
+}
+
+/// SHA-256 of a body in relaxed canonical form.
+package struct DKIMBodyHash: Sendable, Hashable {
+    let sha256: [UInt8]
+}
+
+/// Signs for one domain with one key. May be shared between threads.
+package struct DKIMSigner: Sendable {
+    package enum Key: Sendable {
+        case rsa(RSAPrivateKey)
+        case ed25519(Ed25519PrivateKey)
+    }
+
+    /// A domain or selector that cannot stand in a signature.
+    package struct InvalidName: Error, Sendable, Hashable {
+        /// Which one and why.
+        package let reason: String
+    }
+
+    /// relaxed/relaxed: what servers on the way do to white space and folds does not break it, and it loses nothing that
+    /// matters: a reader cannot see the difference.
+    static let canonicalization = DKIMCanonicalization.relaxed
+
+    /// Signed once more than they occur, so that none can be added on the way (RFC 6376 section 5.4): what tells the reader who
+    /// writes about what, what answers go by, how the body is read, and what RFC 8058 section 4 requires.
+    package static let signedNames = [
+        "From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "MIME-Version",
+        "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id", "Auto-Submitted",
+    ]
+
+    /// `d=`, lower case.
+    package let domain: String
+    /// `s=`, lower case.
+    package let selector: String
+    private let key: Key
+
+    /// - Throws: `InvalidName`. Domain and selector are ASCII (A-labels).
+    package init(domain: String, selector: String, key: Key) throws {
+        guard let checkedDomain = DKIMSyntax.domain(Array(domain.utf8)[...]) else {
+            throw InvalidName(reason: "the signing domain is no domain name in ASCII form")
+        }
+        guard let checkedSelector = DKIMSyntax.domain(Array(selector.utf8)[...]),
+            checkedSelector.utf8.count + "._domainkey.".utf8.count + checkedDomain.utf8.count <= DKIMSyntax.maximumDomainLength
+        else { throw InvalidName(reason: "the selector is no domain label, or too long with the domain") }
+        self.domain = checkedDomain
+        self.selector = checkedSelector
+        self.key = key
+    }
+
+    /// `a=`.
+    package var algorithm: String {
+        switch key {
+        case .rsa: DKIMAlgorithm.rsaSHA256.rawValue
+        case .ed25519: DKIMAlgorithm.ed25519SHA256.rawValue
+        }
+    }
+
+    /// The DKIM-Signature field, to be put above all others. Several signers may sign the same header one after the other:
+    /// none covers the signature of another.
+    /// - Parameters:
+    ///   - header: the fields as they will be sent, folds as CRLF.
+    ///   - now: seconds since 1970, for `t=`.
+    /// - Throws: `CryptoError` where libcrypto does not sign.
+    package func sign(header: HeaderSection, bodyHash: DKIMBodyHash, now: Int64) throws -> HeaderField {
+        let fields = DKIMSignedFields(header)
+        let names = Self.signedNames.flatMap { name in
+            repeatElement(name, count: fields.count(name.lowercased()) + 1)
+        }
+        var text = DKIMFieldText(" v=1; a=\(algorithm); c=relaxed/relaxed;")
+        text.append("d=\(domain);")
+        text.append("s=\(selector);")
+        text.append("t=\(now);")
+        text.append("h=", parts: names.enumerated().map { $1 + ($0 == names.count - 1 ? ";" : ":") })
+        text.append("bh=", parts: [String(decoding: DKIMBase64.encode(bodyHash.sha256), as: UTF8.self) + ";"])
+        text.append("b=", parts: [])
+        let unsigned = HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
+        let digest = fields.digest(
+            names: names.map { $0.lowercased() }, canonicalization: Self.canonicalization, signatureField: unsigned,
+            signatureRange: unsigned.bytes.count..<unsigned.bytes.count, own: nil)
+        let signature: [UInt8]
+        switch key {
+        case .rsa(let key): signature = try key.signSHA256(digest: digest)
+        case .ed25519(let key): signature = try key.sign(digest)
+        }
+        text.continueSplit(DKIMBase64.encode(signature))
+        return HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
+    }
+}
+
+/// The value of a DKIM-Signature field while it is written, folded where the grammar allows white space.
+private struct DKIMFieldText {
+    /// Longest line, CRLF not counted (RFC 5322 section 2.1.1 recommends 78); only a domain that is longer itself goes beyond.
+    private static let lineLength = 77
+
+    private(set) var bytes: [UInt8]
+    private var column: Int
+
+    init(_ start: String) {
+        bytes = Array(start.utf8)
+        column = "DKIM-Signature:".utf8.count + bytes.count
+    }
+
+    private mutating func fold() {
+        bytes += [0x0D, 0x0A, 0x20]
+        column = 1
+    }
+
+    /// A tag in one piece, behind a space or a fold.
+    mutating func append(_ tag: String) {
+        if column + 1 + tag.utf8.count > Self.lineLength {
+            fold()
+        } else {
+            bytes.append(0x20)
+            column += 1
+        }
+        bytes += tag.utf8
+        column += tag.utf8.count
+    }
+
+    /// A tag on a line of its own, whose parts may be folded apart.
+    mutating func append(_ tag: String, parts: [String]) {
+        fold()
+        bytes += tag.utf8
+        column += tag.utf8.count
+        for part in parts {
+            if column + part.utf8.count > Self.lineLength {
+                fold()
+                bytes.append(0x20)
+                column += 1
+            }
+            bytes += part.utf8
+            column += part.utf8.count
+        }
+    }
+
+    /// Base64, which may be folded anywhere.
+    mutating func continueSplit(_ text: [UInt8]) {
+        for octet in text {
+            if column >= Self.lineLength {
+                fold()
+                bytes.append(0x20)
+                column += 1
+            }
+            bytes.append(octet)
+            column += 1
+        }
+    }
+}

@@ -1,0 +1,171 @@
+// Verification of all DKIM signatures of one message (RFC 6376 section 6, RFC 8301, RFC 8463), results as in RFC 8601.
+
+import InternetMessage
+import MailCrypto
+
+/// What verification may cost at most, and what happens beyond.
+package struct DKIMLimits: Sendable, Hashable {
+    /// Signatures that are evaluated, from the top; those below are reported as `policy`. Mail in use has up to five or so,
+    /// and each costs a DNS query and a public-key operation.
+    package var signatures = 10
+    /// Names asked for in the DNS; beyond, `permerror`. A name that several signatures share is asked for once.
+    package var lookups = 10
+    /// Key records tried at one name; further ones are not looked at. RFC 6376 section 3.6.2.2 expects one.
+    package var keysPerName = 3
+    /// RSA keys outside these lengths prove nothing (`policy`): RFC 8301 section 3.2 asks for 1024 at least, and beyond 4096
+    /// a verifier need not go.
+    package var rsaBits = 1024...4096
+    /// Seconds that `t=` may lie ahead: a signer whose clock shows local time as UTC is up to 14 hours off. Beyond, `policy`.
+    package var clockLeeway: Int64 = 14 * 3600
+
+    package init() {}
+}
+
+/// Verifies the signatures of one message while its body arrives. For one thread at a time.
+///
+/// Results: `pass` for a valid signature; `fail` where the body or a signed field was changed; `policy` for what may be valid and
+/// still is no proof (rsa-sha1, key too short or too long, expired, made in the future, key in test mode, beyond the limits);
+/// `permerror` for malformed signatures and for keys that are missing, revoked or unfit; `temperror` where the DNS gave no answer.
+///
+/// A key with `t=y` gives `policy` at best, with `isTesting` set: RFC 6376 section 3.6.1 forbids to treat such mail other than unsigned.
+package final class DKIMVerifier {
+    private enum Candidate {
+        /// Refused without a look at body or key.
+        case settled(DKIMFinding)
+        case pending(DKIMSignature, headerDigest: [UInt8])
+    }
+
+    private let limits: DKIMLimits
+    private let candidates: [Candidate]
+    private let bodyHashes: DKIMBodyHashes
+
+    /// - Parameters:
+    ///   - header: the whole header section, as received.
+    ///   - now: seconds since 1970.
+    package init(header: HeaderSection, now: Int64, limits: DKIMLimits = DKIMLimits()) {
+        self.limits = limits
+        var candidates = [Candidate]()
+        var requests = [DKIMBodyHashes.Request]()
+        // Names are looked up only in mail that is signed.
+        lazy var fields = DKIMSignedFields(header)
+        for (index, field) in header.fields.enumerated() where field.isNamed("DKIM-Signature") {
+            guard requests.count < limits.signatures else {
+                candidates.append(.settled(Self.finding(.policy, "not evaluated: more than \(limits.signatures) signatures")))
+                continue
+            }
+            let signature: DKIMSignature
+            do { signature = try DKIMSignature(field) } catch {
+                candidates.append(.settled(Self.finding(.permerror, "the signature is malformed: \(error.reason)")))
+                continue
+            }
+            let unsigned = fields.count("from") > signature.signedNames.lazy.filter { $0 == "from" }.count
+            if let reason = Self.objection(to: signature, now: now, leeway: limits.clockLeeway, hasUnsignedFrom: unsigned) {
+                candidates.append(.settled(Self.finding(.policy, reason, signature)))
+                continue
+            }
+            requests.append(signature.bodyRequest)
+            let digest = fields.digest(
+                names: signature.signedNames, canonicalization: signature.headerCanonicalization, signatureField: field,
+                signatureRange: signature.signatureRange, own: index)
+            candidates.append(.pending(signature, headerDigest: digest))
+        }
+        self.candidates = candidates
+        bodyHashes = DKIMBodyHashes(requests)
+    }
+
+    /// Takes the next octets of the body, line ends as CRLF, cut anywhere.
+    package func update(body: UnsafeRawBufferPointer) { bodyHashes.update(body) }
+
+    /// Ends the body, asks for the keys and evaluates; one finding for each DKIM-Signature field, from the top. Called once.
+    package func finish(resolver: any DNSResolver) -> [DKIMFinding] {
+        let digests = bodyHashes.finish()
+        var keys = DKIMKeyLookup(resolver: resolver, limits: limits)
+        return candidates.map { candidate in
+            switch candidate {
+            case .settled(let finding): finding
+            case .pending(let signature, let headerDigest):
+                Self.evaluate(signature, headerDigest: headerDigest, body: digests[signature.bodyRequest], keys: &keys, limits: limits)
+            }
+        }
+    }
+
+    /// Why a well-formed signature is no proof whatever its key says.
+    private static func objection(to signature: DKIMSignature, now: Int64, leeway: Int64, hasUnsignedFrom: Bool) -> String? {
+        // RFC 6376 section 8.15: a From put in beside the signed one is what the reader may be shown.
+        if hasUnsignedFrom { return "there is a From field that is not signed" }
+        if signature.algorithm == .rsaSHA1 { return "rsa-sha1 proves nothing (RFC 8301)" }
+        if let expiration = signature.expiration, now > expiration { return "the signature expired" }
+        if let timestamp = signature.timestamp, timestamp > now, timestamp - now > leeway { return "the signature was made in the future" }
+        return nil
+    }
+
+    private static func evaluate(
+        _ signature: DKIMSignature, headerDigest: [UInt8], body: DKIMBodyHashes.Digest?, keys: inout DKIMKeyLookup, limits: DKIMLimits
+    ) -> DKIMFinding {
+        guard let body else { return finding(.permerror, "the body was not hashed", signature) }
+        // The body comes first: where it was changed, no key can help, and the DNS need not be asked.
+        if let length = signature.bodyLength, length > body.bodyLength {
+            return finding(.permerror, "l= is longer than the body", signature)
+        }
+        let whole = signature.bodyLength.map { $0 == body.bodyLength } ?? true
+        guard body.sha256 == signature.bodyHash else {
+            return finding(.fail, "the body hash does not match", signature, coversWholeBody: whole)
+        }
+        let records: [DKIMKeyRecord]
+        switch keys.records(signature.keyName) {
+        case .found(let found): records = found
+        case .failed(let result, let reason): return finding(result, reason, signature, coversWholeBody: whole)
+        }
+        var outcomes = [(result: DKIMResult, reason: String, isTesting: Bool)]()
+        for record in records {
+            let (result, reason) = check(signature, headerDigest, record, limits)
+            if result == .pass, record.isTesting {
+                outcomes.append((.policy, "valid, but the key is in test mode (t=y)", true))
+            } else {
+                outcomes.append((result, reason, record.isTesting))
+            }
+            if result == .pass, !record.isTesting { break }
+        }
+        // Of several keys the one that says most counts: a pass, then a valid one in test mode, then the first.
+        let outcome =
+            outcomes.first { $0.result == .pass } ?? outcomes.first { $0.result == .policy } ?? outcomes.first
+            ?? (.permerror, "no key", false)
+        return finding(outcome.result, outcome.reason, signature, coversWholeBody: whole, isTesting: outcome.isTesting)
+    }
+
+    private static func check(
+        _ signature: DKIMSignature, _ headerDigest: [UInt8], _ record: DKIMKeyRecord, _ limits: DKIMLimits
+    ) -> (DKIMResult, String) {
+        guard record.allowsSHA256 else { return (.permerror, "the key does not allow SHA-256 (h=)") }
+        guard (signature.algorithm == .ed25519SHA256) == (record.keyType == .ed25519) else {
+            return (.permerror, "the key is of another type than the signature")
+        }
+        if record.requiresSameDomain, signature.identityDomain != signature.domain {
+            return (.permerror, "i= is below d=, which the key forbids (t=s)")
+        }
+        guard let key = try? record.publicKey() else { return (.permerror, "the key cannot be read") }
+        let valid: Bool
+        switch key {
+        case .rsa(let key):
+            guard limits.rsaBits.contains(key.bitCount) else { return (.policy, "an RSA key of \(key.bitCount) bits proves nothing") }
+            valid = key.verifySHA256(digest: headerDigest, signature: signature.signature)
+        case .ed25519(let key): valid = key.verify(signature: signature.signature, message: headerDigest)
+        }
+        return valid ? (.pass, "valid") : (.fail, "the signature does not match the signed fields")
+    }
+
+    private static func finding(
+        _ result: DKIMResult, _ reason: String, _ signature: DKIMSignature? = nil, coversWholeBody: Bool? = nil, isTesting: Bool = false
+    ) -> DKIMFinding {
+        DKIMFinding(
+            result: result, domain: signature?.domain ?? "", selector: signature?.selector ?? "",
+            algorithm: signature?.algorithm.rawValue ?? "", coversWholeBody: coversWholeBody ?? (signature?.bodyLength == nil),
+            reason: reason, identityDomain: signature?.identityDomain ?? "",
+            signaturePrefix: signature.map { String(decoding: DKIMBase64.encode($0.signature).prefix(8), as: UTF8.self) } ?? "",
+            isTesting: isTesting)
+    }
+}
+
+extension DKIMSignature {
+    var bodyRequest: DKIMBodyHashes.Request { .init(canonicalization: bodyCanonicalization, length: bodyLength) }
+}

@@ -1,0 +1,123 @@
+// `postern explain`: what would happen to a message, by the very engine that the milter runs.
+
+import InternetMessage
+import MailAuth
+import RelayCore
+
+/// A message with its envelope, as an SMTP client would hand it in.
+package struct ExplainedMessage: Sendable {
+    /// With or without angle brackets; empty or `<>` for the null sender.
+    package var mailFrom: String
+    /// With or without angle brackets.
+    package var recipients: [String]
+    /// The client's IP address; nil for none.
+    package var address: String?
+    package var helo: String
+    /// Seconds since 1970.
+    package var now: Int64
+    /// Line ends as CRLF or LF.
+    package var message: [UInt8]
+
+    package init(mailFrom: String, recipients: [String], address: String?, helo: String, now: Int64, message: [UInt8]) {
+        self.mailFrom = mailFrom
+        self.recipients = recipients
+        self.address = address
+        self.helo = helo
+        self.now = now
+        self.message = message
+    }
+}
+
+/// What would happen.
+package struct Explanation: Sendable {
+    package enum Action: String, Sendable { case relay, refuse, `defer` }
+
+    package struct Reply: Sendable {
+        package let recipient: String
+        package let reply: SMTPReply
+    }
+
+    package let action: Action
+    /// One for each recipient, in the order given: that of RCPT, or for an accepted recipient that of the end of data.
+    package let replies: [Reply]
+    package let reasons: [RelayReason]
+    /// The message and envelope that go on; nil where nothing does.
+    package let outgoing: ModifiedMessage?
+}
+
+package enum Explainer {
+    /// Plays the transaction. Writes nothing where the engine's directory is read-only.
+    package static func explain(_ message: ExplainedMessage, engine: RelayEngine) -> Explanation {
+        let sender = bare(message.mailFrom)
+        let transaction = RelayTransaction(
+            engine: engine, client: SMTPClientIdentity(address: message.address, helo: message.helo, mailFrom: sender), now: message.now)
+        var refused: [Int: Refusal] = [:]
+        for (index, recipient) in message.recipients.enumerated() {
+            do { try transaction.addRecipient("<\(bare(recipient))>") } catch { refused[index] = error }
+        }
+        let accepted = message.recipients.indices.filter { refused[$0] == nil }
+        let parsed = Message.parse(withCRLF(message.message))
+        let decision = accepted.isEmpty ? nil : decide(transaction, parsed)
+
+        var end = SMTPReply.accepted
+        if case .refuse(let refusal) = decision?.outcome { end = refusal.reply }
+        let replies = message.recipients.enumerated().map { index, recipient in
+            Explanation.Reply(recipient: bare(recipient), reply: refused[index]?.reply ?? end)
+        }
+        let reasons = refused.sorted { $0.key < $1.key }.map(\.value.reason) + (decision?.reasons ?? [])
+
+        guard let decision, decision.isRelayed else {
+            // One temporary answer is enough for the sender to come again.
+            let isTemporary = replies.contains { $0.reply.code / 100 == 4 }
+            return Explanation(action: isTemporary ? .defer : .refuse, replies: replies, reasons: reasons, outgoing: nil)
+        }
+        var outgoing = ModifiedMessage(
+            header: parsed.header, body: parsed.body, sender: sender, recipients: accepted.map { bare(message.recipients[$0]) })
+        outgoing.apply(decision.modifications)
+        return Explanation(
+            action: .relay, replies: replies, reasons: reasons, outgoing: decision.outcome == .discard ? nil : outgoing)
+    }
+
+    private static func decide(_ transaction: RelayTransaction, _ message: Message) -> RelayDecision {
+        for field in message.header.fields { transaction.addHeader(field) }
+        guard transaction.isOurs else { return RelayDecision(.untouched, reasons: [RelayReason("elsewhere", "not a relay domain")]) }
+        do {
+            try transaction.endHeader()
+            var rest = message.body
+            while !rest.isEmpty {
+                // As libmilter hands a body on, so that the same code paths are taken.
+                let chunk = rest.prefix(65_535)
+                try chunk.withUnsafeBytes { bytes throws(Refusal) in try transaction.addBody(bytes) }
+                rest = rest.dropFirst(chunk.count)
+            }
+        } catch {
+            return .refuse(error)
+        }
+        return transaction.finish()
+    }
+
+    private static func bare(_ path: String) -> String {
+        path.hasPrefix("<") && path.hasSuffix(">") ? String(path.dropFirst().dropLast()) : path
+    }
+
+    /// Postfix takes a bare LF for a line end and hands every line on with CRLF.
+    private static func withCRLF(_ message: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        out.reserveCapacity(message.count + message.count / 32)
+        var previous: UInt8 = 0
+        for octet in message {
+            if octet == 0x0A, previous != 0x0D { out.append(0x0D) }
+            out.append(octet)
+            previous = octet
+        }
+        return out
+    }
+}
+
+extension RelayDecision {
+    /// Whether the sender is told that the message was accepted.
+    fileprivate var isRelayed: Bool {
+        if case .refuse = outcome { return false }
+        return true
+    }
+}

@@ -1,0 +1,28 @@
+// SIGHUP: the configuration is read again, and takes effect with the next transaction.
+
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+package struct ReloadService: Service {
+    private let logger: Logger
+    private let reload: @Sendable () throws -> Void
+
+    /// - Parameter reload: reads the configuration and puts it in force; where it throws, the old one stays.
+    package init(logger: Logger, reload: @escaping @Sendable () throws -> Void) {
+        self.logger = logger
+        self.reload = reload
+    }
+
+    package func run() async throws {
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        for await _ in signals.cancelOnGracefulShutdown() {
+            do {
+                try reload()
+                logger.notice("configuration reloaded")
+            } catch {
+                logger.error("configuration not reloaded, the old one stays", metadata: ["detail": "\(error)"])
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+// What Postern signs verifies: here, with dkimpy, and with Mail::DKIM.
+
+import Foundation
+import InternetMessage
+import MailCrypto
+import Testing
+
+@testable import MailAuth
+
+/// 200 generated messages with two signatures each, signed once for all tests.
+private enum Signed {
+    static let now: Int64 = 1_793_600_000
+    static let count = 200
+
+    struct Fixture: Sendable {
+        let messages: [DKIMTestMessage]
+        let records: [String: String]
+    }
+
+    static let fixture: Result<Fixture, any Error> = Result {
+        let rsa = DKIMSigner.Key.rsa(try RSAPrivateKey.generate(bits: 2048))
+        let ed25519 = DKIMSigner.Key.ed25519(try Ed25519PrivateKey.generate())
+        let signers = [
+            try DKIMSigner(domain: "relay.example", selector: "r2026", key: rsa),
+            try DKIMSigner(domain: "Relay.Example", selector: "e2026", key: ed25519),
+        ]
+        var records: [String: String] = [:]
+        for (selector, key) in [("r2026", rsa), ("e2026", ed25519)] {
+            let publication = try DKIMKeyPublication(domain: "relay.example", selector: selector, key: key)
+            records[publication.name] = publication.characterStrings.joined()
+        }
+        let messages = try (0..<count).map { number in
+            var message = DKIMMessageGenerator.message(number)
+            let hasher = DKIMBodyHasher()
+            feed(message.body, chunk: 1 + number * 37) { hasher.update(body: $0) }
+            let hash = hasher.finish()
+            let unsigned = message.header
+            message.header.fields.insert(contentsOf: try signers.map { try $0.sign(header: unsigned, bodyHash: hash, now: now) }, at: 0)
+            return message
+        }
+        return Fixture(messages: messages, records: records)
+    }
+
+    /// The messages as files beside their keys, for the programs of others.
+    static func write() throws -> URL {
+        let fixture = try fixture.get()
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-dkim-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        for (number, message) in fixture.messages.enumerated() {
+            let name = String(number + 1000).dropFirst()
+            try Data(message.bytes).write(to: folder.appendingPathComponent("\(name)-\(DKIMMessageGenerator.kind(number)).eml"))
+        }
+        let records = fixture.records.map { "\($0)\t\($1)\n" }.joined()
+        try Data(records.utf8).write(to: folder.appendingPathComponent("dns.tsv"))
+        return folder
+    }
+}
+
+private enum Tools {
+    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools")
+
+    /// Python that has dkimpy and PyNaCl: that of `make test-tools`, else the system's.
+    static let python: String? = [DKIMConformance.package.appendingPathComponent(".build/test-tools/bin/python3").path, "python3"]
+        .first { (try? run([$0, "-c", "import dkim, nacl"])) != nil }
+
+    static let hasMailDKIM = (try? run(["perl", "-MMail::DKIM::Verifier", "-MNet::DNS", "-e", "1"])) != nil
+
+    struct Failure: Error { let command: [String], status: Int32 }
+
+    static func run(_ command: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = command
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failure(command: command, status: process.terminationStatus) }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    /// Runs a verifier over all messages; results by file.
+    static func verify(_ command: [String]) throws -> [[Substring]] {
+        let folder = try Signed.write()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        return try run(command + [folder.path]).split(separator: "\n").map { $0.split(separator: " ") }
+    }
+}
+
+struct DKIMSigningTests {
+    @Test func verifiesHere() throws {
+        let fixture = try Signed.fixture.get()
+        let dns = DKIMTestDNS(txt: fixture.records)
+        for (number, message) in fixture.messages.enumerated() {
+            let findings = message.verify(dns, now: Signed.now)
+            #expect(findings.map(\.result) == [.pass, .pass], "message \(number): \(findings)")
+            #expect(findings.allSatisfy { $0.coversWholeBody })
+            #expect(findings.map(\.algorithm) == ["rsa-sha256", "ed25519-sha256"])
+        }
+        #expect(Set(dns.questions) == ["r2026._domainkey.relay.example", "e2026._domainkey.relay.example"])
+        print("dkim signing: \(fixture.messages.count) of \(Signed.count) messages verified here")
+    }
+
+    @Test(.enabled(if: Tools.python != nil, "skipped: no python3 with dkimpy and PyNaCl (make test-tools)"))
+    func verifiesWithDkimpy() throws {
+        let python = try #require(Tools.python)
+        let lines = try Tools.verify([python, Tools.folder.appendingPathComponent("verify_dkimpy.py").path])
+        #expect(lines.count == Signed.count)
+        for line in lines { #expect(line.dropFirst() == ["pass", "pass"], "\(line)") }
+        print("dkim signing: \(lines.filter { $0.dropFirst() == ["pass", "pass"] }.count) of \(Signed.count) messages verified by dkimpy")
+    }
+
+    @Test(.enabled(if: Tools.hasMailDKIM, "skipped: no perl with Mail::DKIM (Debian: libmail-dkim-perl)"))
+    func verifiesWithMailDKIM() throws {
+        let lines = try Tools.verify(["perl", Tools.folder.appendingPathComponent("verify_mail_dkim.pl").path])
+        #expect(lines.count == Signed.count)
+        for line in lines {
+            #expect(line.count == 3 && line[1] == "pass" && (line[2] == "pass" || line[2] == "unsupported"), "\(line)")
+        }
+        let skipped = lines.contains { $0.contains("unsupported") }
+        print("dkim signing: \(lines.filter { $0.count == 3 && $0[1] == "pass" }.count) of \(Signed.count) messages verified by Mail::DKIM"
+            + (skipped ? " (Ed25519 half skipped: no CryptX)" : ""))
+    }
+
+    @Test func layout() throws {
+        let fixture = try Signed.fixture.get()
+        for message in fixture.messages {
+            for field in message.header.fields.prefix(2) {
+                let text = String(decoding: field.bytes, as: UTF8.self)
+                for line in text.split(separator: "\r\n", omittingEmptySubsequences: false) {
+                    #expect(line.utf8.count < 78 && !line.allSatisfy { $0.isWhitespace }, "\(line)")
+                }
+                #expect(!text.replacing("\r\n", with: "").contains { $0 == "\r" || $0 == "\n" })
+                #expect(text.hasPrefix("DKIM-Signature: v=1; a=") && text.contains(" t=\(Signed.now);") && !text.contains("l="))
+            }
+        }
+    }
+
+    @Test func overSignsEveryName() throws {
+        let signer = try DKIMSigner(domain: "relay.example", selector: "s", key: .ed25519(.generate()))
+        var header = DKIMMessageGenerator.message(0).header
+        header.fields.append(HeaderField("cc", "a@example.org"))
+        header.fields.append(HeaderField("Cc", "b@example.org"))
+        let signature = try DKIMSignature(signer.sign(header: header, bodyHash: DKIMBodyHasher().finish(), now: 1))
+        for name in DKIMSigner.signedNames {
+            let present = header.all(name).count
+            #expect(signature.signedNames.filter { $0 == name.lowercased() }.count == present + 1, "\(name)")
+        }
+        #expect(signature.timestamp == 1 && signature.bodyLength == nil && signature.expiration == nil)
+    }
+
+    /// Nothing that is signed can be added, removed or changed; what is not signed can.
+    @Test func everyChangeBreaksIt() throws {
+        let fixture = try Signed.fixture.get()
+        let dns = DKIMTestDNS(txt: fixture.records)
+        let message = fixture.messages[0]
+        for name in DKIMSigner.signedNames {
+            for bottom in [false, true] {
+                var changed = message
+                changed.header.fields.insert(HeaderField(name, "evil@example.net"), at: bottom ? changed.header.fields.count : 2)
+                #expect(changed.verify(dns, now: Signed.now).allSatisfy { $0.result == .fail || $0.result == .policy }, "\(name)")
+            }
+            if let index = message.header.fields.firstIndex(where: { $0.isNamed(name) }) {
+                var changed = message
+                changed.header.fields.remove(at: index)
+                #expect(changed.verify(dns, now: Signed.now).allSatisfy { $0.result == .fail }, "\(name)")
+            }
+        }
+        var body = message
+        body.body += Array("more\r\n".utf8)
+        #expect(body.verify(dns, now: Signed.now).allSatisfy { $0.result == .fail })
+        var other = message
+        other.header.fields.append(HeaderField("X-Other", "x"))
+        other.body += Array("\r\n \r\n".utf8)
+        #expect(other.verify(dns, now: Signed.now).allSatisfy { $0.result == .pass })
+    }
+
+    @Test func refusesNames() throws {
+        let key = DKIMSigner.Key.ed25519(try .generate())
+        for (domain, selector) in [("", "s"), ("relay example", "s"), ("relay.example", ""), ("relay.example", "a;b"), ("-a.example", "s"), ("ä.example", "s")] {
+            #expect(throws: DKIMSigner.InvalidName.self) { try DKIMSigner(domain: domain, selector: selector, key: key) }
+        }
+        let long = Array(repeating: String(repeating: "a", count: 49), count: 5).joined(separator: ".")
+        #expect(throws: DKIMSigner.InvalidName.self) { try DKIMSigner(domain: long, selector: "s", key: key) }
+        // As long as names get, it still folds and verifies.
+        let signer = try DKIMSigner(domain: String(long.dropLast(20)), selector: "s", key: key)
+        let field = try signer.sign(header: HeaderSection([HeaderField("From", "a@b.example")]), bodyHash: DKIMBodyHasher().finish(), now: .max)
+        #expect(throws: Never.self) { try DKIMSignature(DKIMTagList(field.rawValue)["t"] == nil ? field : field.withTime("5")) }
+    }
+
+    @Test func publication() throws {
+        let rsa = try RSAPrivateKey.generate(bits: 4096)
+        let publication = try DKIMKeyPublication(domain: "relay.example", selector: "a.b", key: .rsa(rsa))
+        #expect(publication.name == "a.b._domainkey.relay.example")
+        #expect(publication.characterStrings.count == 3 && publication.characterStrings.allSatisfy { $0.utf8.count <= 255 })
+        #expect(publication.characterStrings.joined() == publication.text)
+        #expect(publication.zoneFileRecord.hasPrefix("a.b._domainkey.relay.example. IN TXT ( \"v=DKIM1; k=rsa; p=MII"))
+        #expect(publication.zoneFileRecord.hasSuffix("\" )"))
+        let record = try DKIMKeyRecord(Array(publication.text.utf8))
+        #expect(try record.keyData == rsa.publicKeyInfo() && !record.isTesting)
+        let small = try DKIMKeyPublication(domain: "relay.example", selector: "s", key: .ed25519(.generate()), isTesting: true)
+        #expect(small.zoneFileRecord.hasPrefix("s._domainkey.relay.example. IN TXT \"v=DKIM1; k=ed25519; t=y; p="))
+        #expect(try DKIMKeyRecord(Array(small.text.utf8)).isTesting)
+    }
+}
+
+extension HeaderField {
+    fileprivate func withTime(_ time: String) -> HeaderField {
+        HeaderField(bytes: Array(String(decoding: bytes, as: UTF8.self).replacing("t=\(Int64.max)", with: "t=\(time)").utf8))
+    }
+}

@@ -1,0 +1,71 @@
+// Hidden message ids: reversible for their account alone.
+
+import InternetMessage
+import Testing
+
+@testable import RelayCore
+
+@Suite struct MessageIDsTests {
+    private let ids = MessageIDs(keys: Fixture.keys)!
+    private let account = AccountNumber(1)!
+    private func isRelay(_ domain: String) -> Bool { domain == "relay.example" }
+
+    @Test func hiddenIdComesBackToItsAccount() {
+        let id = Array("CAF=x_1+y@mail.provider.example".utf8)
+        let hidden = ids.hide(id, account: account, relayDomain: "relay.example")
+        #expect(hidden == ids.hide(id, account: account, relayDomain: "relay.example"))
+        #expect(String(decoding: hidden, as: UTF8.self).hasSuffix("@relay.example"))
+        #expect(ids.reveal(hidden, account: account, isRelayDomain: isRelay) == id)
+    }
+
+    @Test func anotherAccountLearnsNothing() {
+        let hidden = ids.hide(Array("a@b.example".utf8), account: account, relayDomain: "relay.example")
+        #expect(ids.reveal(hidden, account: AccountNumber(2)!, isRelayDomain: isRelay) == nil)
+    }
+
+    @Test func longIdsAreReplacedOneWay() {
+        let long = Array(String(repeating: "x", count: 151).utf8)
+        let hidden = ids.hide(long, account: account, relayDomain: "relay.example")
+        #expect(hidden.count < 60)
+        #expect(ids.reveal(hidden, account: account, isRelayDomain: isRelay) == nil)
+        #expect(ids.hide(Array(long.dropLast()), account: account, relayDomain: "relay.example").count > 250)
+    }
+
+    @Test func witnessVouchesForOneIdOfOneAccount() {
+        let id = Array("0100018f@email.mailservice.example".utf8)
+        let witness = ids.witness(for: id, account: account, relayDomain: "relay.example")
+        #expect(ids.isWitness(witness, isRelayDomain: isRelay))
+        #expect(ids.isWitnessed(id, by: [witness], account: account))
+        #expect(!ids.isWitnessed(id, by: [witness], account: AccountNumber(2)!))
+        #expect(!ids.isWitnessed(Array("other@id.example".utf8), by: [witness], account: account))
+    }
+
+    @Test func foldedReferencesAreRead() {
+        #expect(MessageIDs.ids(in: Array(" <a@b>\r\n\t<c@d> junk <>\r\n <e@f".utf8)) == [Array("a@b".utf8), Array("c@d".utf8)])
+    }
+}
+
+@Suite struct Base32Tests {
+    @Test(arguments: 0...20)
+    func roundTrip(_ count: Int) {
+        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37 + 200) }
+        #expect(Base32.decode(Base32.encode(bytes)) == bytes)
+    }
+
+    @Test func nonCanonicalEndingsAreRefused() {
+        #expect(Base32.decode(Array("ab".utf8)) == nil)
+        #expect(Base32.decode(Array("a".utf8)) == nil)
+        #expect(Base32.decode(Array("a1".utf8)) == nil)
+    }
+}
+
+@Suite struct MessageDateTests {
+    @Test(arguments: [
+        (0, "Thu, 1 Jan 1970 00:00:00 +0000"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),
+        (1_795_243_770, "Sat, 21 Nov 2026 06:49:30 +0000"), (-1, "Wed, 31 Dec 1969 23:59:59 +0000"),
+        (4_107_542_399, "Sun, 28 Feb 2100 23:59:59 +0000"),
+    ] as [(Int64, String)])
+    func knownDates(_ seconds: Int64, _ text: String) {
+        #expect(MessageDate.format(seconds) == text)
+    }
+}

@@ -1,0 +1,76 @@
+// One installation with two teams and two users, as most tests want it.
+
+import InternetMessage
+import MailAuth
+
+@testable import RelayCore
+
+struct Fixture {
+    static let now: Int64 = 1_763_700_000
+    static let keys = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!
+
+    /// anna's account with the team of app.example.
+    static let anna = account(1, "annarelay2", team: "app.example", inboxes: ["anna@inbox.example", "anna.second@home.example"])
+    /// bob's account with the same team.
+    static let bob = account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"])
+    /// anna's account with another team.
+    static let annaElsewhere = account(3, "annaother2", team: "shop.example", inboxes: ["anna@inbox.example", "anna.second@home.example"])
+
+    static func account(
+        _ number: UInt64, _ local: String, team: String, inboxes: [String], isForwardingOn: Bool = true, isActive: Bool = true,
+        sharedName: String? = nil
+    ) -> RelayAccount {
+        let inboxes = inboxes.compactMap { AddrSpec(envelope: $0) }.map { UserInbox(address: InboxAddress($0), isVerified: true) }
+        return RelayAccount(
+            number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"), isForwardingOn: isForwardingOn,
+            isActive: isActive, inbox: inboxes.first, inboxes: inboxes, sharedName: sharedName,
+            sources: [OutboundSource(scope: .domain(team))])
+    }
+
+    let directory: MemoryDirectory
+    let engine: RelayEngine
+
+    init(
+        accounts: [RelayAccount] = [Fixture.anna, Fixture.bob, Fixture.annaElsewhere], evidence: AuthenticationEvidence,
+        settings: RelaySettings = RelaySettings(
+            relayDomains: ["relay.example", "second.example"], authservID: "mx.relay.example",
+            operatorAddress: AddrSpec(localPart: "ops", domain: "operator.example")),
+        replyMemory: Int = 1 << 28
+    ) {
+        directory = MemoryDirectory(accounts)
+        engine = RelayEngine(
+            settings: settings, keys: Self.keys, directory: directory, authenticator: FixedEvidenceAuthenticator(evidence: evidence),
+            replyMemory: ReplyMemory(limit: replyMemory), randomness: { Array(repeating: 5, count: $0) })!
+    }
+
+    /// Evidence of a valid signature of this domain and nothing else.
+    static func signed(_ domain: String) -> AuthenticationEvidence {
+        AuthenticationEvidence(dkim: [
+            DKIMFinding(result: .pass, domain: domain, selector: "s", algorithm: "rsa-sha256", coversWholeBody: true, reason: "")
+        ])
+    }
+
+    struct Answer {
+        var refusals: [String: Refusal] = [:]
+        var decision: RelayDecision
+    }
+
+    /// Plays a whole transaction.
+    func play(from sender: String, to recipients: [String], message: String, now: Int64 = Fixture.now) -> Answer {
+        let transaction = RelayTransaction(
+            engine: engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: sender), now: now)
+        var refusals: [String: Refusal] = [:]
+        for recipient in recipients {
+            do { try transaction.addRecipient("<\(recipient)>") } catch { refusals[recipient] = error }
+        }
+        let parsed = Message.parse(Array(message.utf8))
+        for field in parsed.header.fields { transaction.addHeader(field) }
+        do {
+            try transaction.endHeader()
+            try Array(parsed.body).withUnsafeBytes { bytes throws(Refusal) in try transaction.addBody(bytes) }
+        } catch {
+            return Answer(refusals: refusals, decision: .refuse(error))
+        }
+        return Answer(refusals: refusals, decision: transaction.finish())
+    }
+}

@@ -1,0 +1,96 @@
+// A directory in memory, and an authenticator that finds what a test tells it: RelayCore without a store and without DNS.
+
+import InternetMessage
+import MailAuth
+import Synchronization
+
+@testable import RelayCore
+
+final class MemoryDirectory: RelayDirectory {
+    private struct State {
+        var accounts: [AccountNumber: RelayAccount] = [:]
+        var stored: [String: AddrSpec] = [:]
+        var used: [String: Int] = [:]
+        var once: Set<String> = []
+        var counts: [RelayCounter: Int] = [:]
+        var isDown = false
+    }
+
+    private let state = Mutex(State())
+
+    init(_ accounts: [RelayAccount]) {
+        state.withLock { state in
+            for account in accounts { state.accounts[account.number] = account }
+        }
+    }
+
+    /// From here on every question fails.
+    func goDown() { state.withLock { $0.isDown = true } }
+
+    func counted(_ counter: RelayCounter) -> Int { state.withLock { $0.counts[counter, default: 0] } }
+
+    var storedCount: Int { state.withLock { $0.stored.count } }
+
+    private func asked<Value>(_ answer: (inout State) -> Value) throws(DirectoryFailure) -> Value {
+        let value: Value? = state.withLock { $0.isDown ? nil : answer(&$0) }
+        guard let value else { throw DirectoryFailure("the store is down") }
+        return value
+    }
+
+    func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
+        try asked { state -> RelayAccount?? in
+            .some(state.accounts.values.first { $0.relayAddress == AddrSpec(localPart: localPart, domain: domain) })
+        } ?? nil
+    }
+
+    func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
+        try asked { state -> RelayAccount?? in .some(state.accounts[number]) } ?? nil
+    }
+
+    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource] {
+        try asked { Array(Set($0.accounts.values.flatMap(\.sources).filter { $0.covers(author) })) }
+    }
+
+    func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
+        try asked { state -> AddrSpec?? in .some(state.stored[token.localPart]) } ?? nil
+    }
+
+    func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure) {
+        try asked { $0.stored[localPart] = address }
+    }
+
+    func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+        try asked { state in
+            let key = "\(direction) \(account.rawValue) \(day)"
+            guard state.used[key, default: 0] < limit else { return false }
+            state.used[key, default: 0] += 1
+            return true
+        }
+    }
+
+    func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+        try asked { $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted }
+    }
+
+    func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool {
+        try asked { $0.once.insert("failure \(account.rawValue) \(nonce)").inserted }
+    }
+
+    func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
+        state.withLock { $0.counts[counter, default: 0] += 1 }
+    }
+}
+
+/// Finds the same evidence for every message.
+struct FixedEvidenceAuthenticator: SenderAuthenticator {
+    let evidence: AuthenticationEvidence
+
+    func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession { Session(evidence) }
+
+    private final class Session: AuthenticationSession {
+        private let evidence: AuthenticationEvidence
+        init(_ evidence: AuthenticationEvidence) { self.evidence = evidence }
+        func update(body: UnsafeRawBufferPointer) {}
+        func finish() -> AuthenticationEvidence { evidence }
+    }
+}

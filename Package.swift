@@ -36,9 +36,12 @@ let package = Package(
         .target(name: "Milter", dependencies: ["CMilter"], path: "milter/Milter", swiftSettings: strict),
         .target(
             name: "RelayMilter",
-            dependencies: ["Milter", "RelayCore", "MailAuth", "InternetMessage", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", .product(name: "Logging", package: "swift-log"),
+            ],
             path: "milter/RelayMilter", swiftSettings: strict),
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
+        .target(name: "PostfixSetup", path: "milter/postfix", exclude: ["main.cf", "master.cf"], swiftSettings: strict),
         .target(
             name: "PosternStore", dependencies: ["InternetMessage", "MailCrypto"], swiftSettings: strict),
         .target(
@@ -51,13 +54,14 @@ let package = Package(
                 "PosternSQLite", "DNSClient",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .executableTarget(
             name: "postern",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "RelayMilter", "PosternStore", "PosternSQLite",
-                "PosternServer", "DNSClient", "RiskPolicy",
+                "PosternServer", "PostfixSetup", "DNSClient", "RiskPolicy",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -78,7 +82,12 @@ let package = Package(
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(name: "PosternTests", dependencies: ["PosternServer", "PosternStore", "RelayCore", "InternetMessage"], swiftSettings: strict),
-        .testTarget(name: "PostfixTests", dependencies: ["Milter"], swiftSettings: strict),
+        .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
+        .executableTarget(
+            name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
+        .testTarget(
+            name: "PostfixTests", dependencies: ["Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "postfix-test-filter"],
+            exclude: ["README.md", "Cases"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,1 +1,71 @@
-// DNSClient
+// What the DNS client is told: servers, time-outs, and bounds of its cache. Every default stands here with its reason.
+
+import MailAuth
+
+/// Settings of an `AresResolver`.
+package struct DNSClientSettings: Sendable {
+    /// Name servers in the order in which they are asked; empty takes those of the system (resolv.conf).
+    package var servers: [DNSServerAddress]
+    /// Milliseconds for the first try of each server; c-ares doubles them in every further round. A recursive server that has not
+    /// answered in two seconds is likely to be waiting for a dead one itself.
+    package var tryMilliseconds: Int32
+    /// Rounds through the servers. Two survive one lost packet.
+    package var tries: Int32
+    /// Milliseconds that one question may take for its caller, tries and TCP included; beyond: a temporary failure.
+    package var questionMilliseconds: Int64
+    /// Questions in flight at once; beyond: a temporary failure. Well below the 65,536 message ids.
+    package var maximumInFlight: Int
+    /// Octets of a UDP answer that are asked for (EDNS), 512 to 4,096; 1,232 pass every link unfragmented. Longer answers come by
+    /// TCP.
+    package var udpPayload: Int32
+    package var cache: DNSCacheLimits
+
+    package init(
+        servers: [DNSServerAddress] = [], tryMilliseconds: Int32 = 2_000, tries: Int32 = 2, questionMilliseconds: Int64 = 10_000,
+        maximumInFlight: Int = 4_096, udpPayload: Int32 = 1_232, cache: DNSCacheLimits = DNSCacheLimits()
+    ) {
+        self.servers = servers
+        self.tryMilliseconds = tryMilliseconds
+        self.tries = tries
+        self.questionMilliseconds = questionMilliseconds
+        self.maximumInFlight = maximumInFlight
+        self.udpPayload = min(max(udpPayload, 512), 4_096)
+        self.cache = cache
+    }
+}
+
+/// Bounds of the cache; what was used longest ago goes first.
+package struct DNSCacheLimits: Sendable {
+    /// Answers held.
+    package var entries: Int
+    /// Octets of answers and names held, with an estimate of what holding them costs.
+    package var bytes: Int
+    /// Seconds for which any cacheable answer is held at least, so that a TTL of zero cannot make one message ask twice.
+    package var minimumTTL: Int64
+    /// Seconds for which an answer with records is held at most: a changed SPF record counts after a day at the latest.
+    package var maximumTTL: Int64
+    /// Seconds for which *no such name* or *no such record* is held at most (RFC 2308 section 5 advises one to three hours).
+    package var maximumNegativeTTL: Int64
+
+    package init(
+        entries: Int = 20_000, bytes: Int = 16 << 20, minimumTTL: Int64 = 1, maximumTTL: Int64 = 86_400,
+        maximumNegativeTTL: Int64 = 3_600
+    ) {
+        self.entries = entries
+        self.bytes = bytes
+        self.minimumTTL = minimumTTL
+        self.maximumTTL = maximumTTL
+        self.maximumNegativeTTL = maximumNegativeTTL
+    }
+}
+
+/// Why a client could not be made. Permanent: the settings have to change.
+package struct DNSClientError: Error, Sendable, CustomStringConvertible {
+    package let description: String
+}
+
+/// A resolver that can be told how long it may take.
+package protocol TimedDNSResolver: DNSResolver {
+    /// The same as `query`, with a temporary failure after `milliseconds` at the latest.
+    func query(_ name: String, _ type: DNSRecordType, within milliseconds: Int64) -> DNSAnswer
+}

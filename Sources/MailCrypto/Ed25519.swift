@@ -8,7 +8,9 @@ package final class Ed25519PublicKey: Sendable {
 
     /// Takes the 32 raw octets of RFC 8032 section 5.1.5; `invalidKey` for another length.
     package init(rawBytes: [UInt8]) throws {
-        guard rawBytes.count == 32 else { throw CryptoError(.invalidKey, "an Ed25519 public key has 32 octets, not \(rawBytes.count)") }
+        guard rawBytes.count == 32 else {
+            throw CryptoError(.invalidKey, "an Ed25519 public key has 32 octets, not \(rawBytes.count)")
+        }
         guard let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, rawBytes, rawBytes.count) else {
             throw CryptoError.fromLibrary(.invalidKey, "not an Ed25519 public key")
         }

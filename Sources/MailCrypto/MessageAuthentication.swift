@@ -7,7 +7,9 @@ package enum HMACSHA256 {
     /// The full code, 32 octets. The key may have any length; RFC 2104 section 3 wants 32 octets or more.
     package static func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
         // "SHA256" cannot be refused and the key is given, so this fails only without memory.
-        guard let mac = computeMAC(Algorithms.shared.hmac, parameter: "digest", value: "SHA256", key: key, message: message, length: 32)
+        guard
+            let mac = computeMAC(
+                Algorithms.shared.hmac, parameter: "digest", value: "SHA256", key: key, message: message, length: 32)
         else { preconditionFailure("libcrypto is out of memory") }
         return mac
     }
@@ -16,7 +18,8 @@ package enum HMACSHA256 {
 /// AES-CMAC, 16 octets; nil where `key` is not 16, 24 or 32 octets long.
 func aesCMAC(_ message: [UInt8], key: ArraySlice<UInt8>) -> [UInt8]? {
     computeMAC(
-        Algorithms.shared.cmac, parameter: "cipher", value: "AES-\(key.count * 8)-CBC", key: Array(key), message: message, length: 16)
+        Algorithms.shared.cmac, parameter: "cipher", value: "AES-\(key.count * 8)-CBC", key: Array(key), message: message,
+        length: 16)
 }
 
 private func computeMAC(

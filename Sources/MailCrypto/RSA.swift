@@ -9,7 +9,8 @@ package final class RSAPublicKey: Sendable {
     package let bitCount: Int
 
     /// Takes a SubjectPublicKeyInfo with rsaEncryption (RFC 5280), or an RSAPublicKey (PKCS#1, RFC 8017 appendix A.1.1), in DER.
-    /// - Throws: `invalidKey` for anything else, also where octets follow, or where it takes over 4 KiB (a modulus of over 16,384 bits).
+    /// - Throws: `invalidKey` for anything else, also where octets follow, or where it takes over 4 KiB (a modulus of over
+    ///   16,384 bits, more than libcrypto uses).
     package init(der: [UInt8]) throws {
         guard der.count <= 4096 else { throw CryptoError(.invalidKey, "an RSA key of \(der.count) octets is too long") }
         guard let numbers = RSAPublicNumbers(der: der) else {
@@ -107,7 +108,9 @@ package final class RSAPrivateKey: Sendable {
 
     /// Signs a message by its SHA-256 digest (32 octets). The signature is as long as the modulus.
     package func signSHA256(digest: [UInt8]) throws -> [UInt8] {
-        guard digest.count == 32 else { throw CryptoError(.invalidParameter, "a SHA-256 digest has 32 octets, not \(digest.count)") }
+        guard digest.count == 32 else {
+            throw CryptoError(.invalidParameter, "a SHA-256 digest has 32 octets, not \(digest.count)")
+        }
         guard let context = EVP_PKEY_CTX_new_from_pkey(nil, handle.pointer, nil) else {
             throw CryptoError.fromLibrary(.libraryFailure, "no memory")
         }

@@ -17,7 +17,9 @@ struct RSAPublicNumbers {
         guard var sequence = outer.read(.sequence), outer.isAtEnd else { return nil }
         if var algorithm = sequence.peek(.sequence) {
             _ = sequence.read(.sequence)
-            guard let identifier = algorithm.read(.objectIdentifier), identifier.bytes.elementsEqual(Self.rsaEncryption) else { return nil }
+            guard let identifier = algorithm.read(.objectIdentifier), identifier.bytes.elementsEqual(Self.rsaEncryption) else {
+                return nil
+            }
             if !algorithm.isAtEnd {
                 guard let null = algorithm.read(.null), null.isAtEnd, algorithm.isAtEnd else { return nil }
             }

@@ -24,9 +24,11 @@ package final class SQLiteDatabase: PosternStore.Database {
     ])
 
     /// Opens a database file.
-    /// - Parameter creating: make the file, with mode 0600, where there is none. An existing file is opened as it is.
+    /// - Parameters:
+    ///   - creating: make the file, with mode 0600, where there is none. An existing file is opened as it is.
+    ///   - busyTimeout: seconds to wait for another process's write.
     /// Throws `TemporaryStoreError` (`unreachable`) where there is none, or `PermanentStoreError` for what is no database.
-    package init(path: String, creating: Bool = false) throws {
+    package init(path: String, creating: Bool = false, busyTimeout: Double = busyTimeoutSeconds) throws {
         if creating {
             // Made before SQLite sees it: its WAL and shared memory then have the same mode.
             let file = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
@@ -38,7 +40,7 @@ package final class SQLiteDatabase: PosternStore.Database {
         var configuration = Configuration()
         configuration.label = "postern"
         configuration.foreignKeysEnabled = true
-        configuration.busyMode = .timeout(Self.busyTimeoutSeconds)
+        configuration.busyMode = .timeout(busyTimeout)
         configuration.maximumReaderCount = Self.readers
         configuration.prepareDatabase { database in
             // What is deleted is overwritten, so that a removed user's sealed inbox is gone from the file too.
@@ -65,16 +67,25 @@ package final class SQLiteDatabase: PosternStore.Database {
                     result = try body(SQLiteConnection(database: database))
                     return .commit
                 }
+                writer.hasWritten = true
                 guard let result else { throw PermanentStoreError(.statement, "a transaction gave no result") }
                 return result
             }
         }
     }
 
-    package func close() throws { try storeErrors { try pool.close() } }
+    /// Moves what was written into the main file first, as far as other processes allow without waiting: GRDB closes its
+    /// readers last, which cannot do it.
+    package func close() throws {
+        if pool.writeWithoutTransaction({ _ in writer.hasWritten }) {
+            _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
+        }
+        try storeErrors { try pool.close() }
+    }
 }
 
-/// What the one writing connection is set to. Only touched on the writer, which GRDB serialises.
+/// What the one writing connection is set to and has done. Only touched on the writer, which GRDB serialises.
 private final class WriterState: @unchecked Sendable {
     var durability = Durability.durable
+    var hasWritten = false
 }

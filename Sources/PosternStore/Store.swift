@@ -1,5 +1,7 @@
 // The store: one database, the keys for what is private in it, and a repository for each subject.
 
+import InternetMessage
+
 /// Everything that Postern remembers. All calls block; share one value between threads.
 ///
 /// Changes take effect with their line in the audit, in one transaction. Every method throws `TemporaryStoreError`
@@ -27,7 +29,7 @@ package struct Store: Sendable {
     ) {
         let sealer = Sealer(keys: keys.seal)
         let index = BlindIndex(keys: keys.index, providers: providers)
-        let domains = relayDomains.compactMap(DomainName.init)
+        let domains = relayDomains.compactMap(HostName.init)
         self.database = database
         teams = TeamRepository(database: database)
         sources = SourceRepository(database: database, relayDomains: domains)

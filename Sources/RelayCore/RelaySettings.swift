@@ -56,37 +56,3 @@ package struct RelayLimits: Sendable, Hashable {
 
     package init() {}
 }
-
-/// Under which spellings providers deliver to one and the same inbox.
-package struct ProviderRules: Sendable, Hashable {
-    package struct Rule: Sendable, Hashable {
-        /// Domains that are one and the same, the canonical one first; lower case.
-        package var domains: [String]
-        /// Whether dots in the local part mean nothing.
-        package var ignoresDots: Bool
-
-        package init(domains: [String], ignoresDots: Bool) {
-            self.domains = domains
-            self.ignoresDots = ignoresDots
-        }
-    }
-
-    package var rules: [Rule]
-
-    package init(rules: [Rule]) { self.rules = rules }
-
-    /// Gmail, by Google's own documentation; `+tag` is folded for every domain.
-    package static let standard = ProviderRules(rules: [Rule(domains: ["gmail.com", "googlemail.com"], ignoresDots: true)])
-
-    /// The one spelling by which two addresses of the same inbox compare equal: lower case, without `+tag`, without dots that mean nothing.
-    package func canonical(_ address: AddrSpec) -> AddrSpec {
-        var domain = address.domain.lowercased()
-        var local = address.localPart.lowercased()
-        if let plus = local.firstIndex(of: "+"), plus > local.startIndex { local = String(local[..<plus]) }
-        if let rule = rules.first(where: { $0.domains.contains(domain) }) {
-            domain = rule.domains.first ?? domain
-            if rule.ignoresDots { local.removeAll { $0 == "." } }
-        }
-        return AddrSpec(localPart: local, domain: domain)
-    }
-}

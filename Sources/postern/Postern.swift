@@ -1,6 +1,67 @@
+// The command `postern`: its subcommands, and how it ends.
+
 import ArgumentParser
+import Glibc
 
 @main
-struct Postern: ParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "postern")
+struct Postern: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "postern",
+        abstract: "A private-email relay beside Postfix.",
+        discussion: """
+            Every command reads the configuration that --config or POSTERN_CONFIG names (otherwise \
+            /etc/postern/postern.yaml). Commands work while the relay runs, and take effect at once.
+
+            A first relay address, from nothing:
+
+              postern init --directory /var/lib/postern --relay-domain relay.example
+              export POSTERN_CONFIG=/var/lib/postern/postern.yaml
+              postern team add juice --name "The Juice Company"
+              postern source add juice juice.example
+              postern user add jane --inbox jane@home.example --verified
+              postern address issue juice jane
+
+            Exit status: 0 done, 64 wrong usage, 65 a value that is not taken, 66 no such thing, 69 the store cannot be \
+            reached, 70 a fault of postern's, 73 it exists already or a limit is reached, 74 input/output, 75 try again \
+            later, 77 not permitted, 78 configuration.
+            """,
+        version: "0.1.0",
+        subcommands: [
+            InitCommand.self, ServeCommand.self, ExplainCommand.self, ConfigCommand.self, MigrateCommand.self, TeamCommand.self, SourceCommand.self, AppCommand.self,
+            UserCommand.self, InboxCommand.self, AddressCommand.self,
+        ])
+
+    static func main() async {
+        // Whatever a command makes is its owner's alone: databases grow further files as they are used.
+        umask(0o077)
+        do {
+            var command = try parseAsRoot(hoisted(Array(CommandLine.arguments.dropFirst())))
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            Failure.exit(error)
+        }
+    }
+
+    /// Lets --config and --set stand before the subcommand too: they move behind it.
+    private static func hoisted(_ arguments: [String]) -> [String] {
+        var rest = arguments[...]
+        var moved: [String] = []
+        while let first = rest.first {
+            if first.hasPrefix("--config=") || first.hasPrefix("--set=") {
+                moved.append(first)
+                rest = rest.dropFirst()
+            } else if first == "--config" || first == "--set", rest.count >= 2 {
+                moved += rest.prefix(2)
+                rest = rest.dropFirst(2)
+            } else {
+                break
+            }
+        }
+        let end = rest.firstIndex(of: "--") ?? rest.endIndex
+        return rest[..<end] + moved + rest[end...]
+    }
 }

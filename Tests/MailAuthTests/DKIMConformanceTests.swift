@@ -56,7 +56,8 @@ struct DKIMConformanceTests {
             let findings = message.verify(dns, now: now)
             let results = findings.map(\.result)
             let verdict =
-                results.isEmpty ? "none" : results.contains(.pass) ? "pass" : results.contains(.temperror) ? "temperror" : "notpass"
+                results.isEmpty
+                ? "none" : results.contains(.pass) ? "pass" : results.contains(.temperror) ? "temperror" : "notpass"
             #expect(verdict == test.verdict, "\(test.suite) \(test.name): \(findings)")
             right += verdict == test.verdict ? 1 : 0
             for chunk in [1, 7] { #expect(message.verify(dns, now: now, chunk: chunk) == findings) }
@@ -75,7 +76,9 @@ struct DKIMConformanceTests {
         for name in names {
             let number = name.dropFirst("email.".count)
             // The messages have bare LF, and one has bare CRs that belong to its text.
-            let source = try [UInt8](Data(contentsOf: folder.appendingPathComponent(name))).flatMap { $0 == 10 ? [13, 10] : [$0] }
+            let source = try [UInt8](Data(contentsOf: folder.appendingPathComponent(name))).flatMap {
+                $0 == 10 ? [13, 10] : [$0]
+            }
             let message = DKIMTestMessage(source)
             var good = true
             for (kind, word) in [(DKIMCanonicalization.simple, "simple"), (.relaxed, "relaxed")] {

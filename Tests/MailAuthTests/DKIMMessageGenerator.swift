@@ -13,10 +13,12 @@ enum DKIMMessageGenerator {
         var generator = SeededGenerator(seed: UInt64(number))
         let kind = kind(number)
         var fields = [
-            HeaderField("Received", "from mail.example ([192.0.2.\(number % 256)])\r\n\tby relay.example; Mon, 2 Nov 2026 10:00:00 +0000"),
+            HeaderField(
+                "Received", "from mail.example ([192.0.2.\(number % 256)])\r\n\tby relay.example; 2 Nov 2026 10:00:00 +0000"),
             HeaderField("From", "Billing  <billing\(number)@app.example>"),
             HeaderField("To", "x7k2m9q4wd@relay.example,\r\n  \"A. N. Other\" <other@example.org>"),
-            HeaderField("Subject", kind == .eightBit ? "Grüße und Küsse №\(number)" : "Message \(number) \(words(5, &generator))"),
+            HeaderField(
+                "Subject", kind == .eightBit ? "Grüße und Küsse №\(number)" : "Message \(number) \(words(5, &generator))"),
             HeaderField("Date", "Mon, 2 Nov 2026 10:00:00 +0000"),
             HeaderField("Message-ID", "<\(number).\(generator.next())@app.example>"),
             HeaderField("MIME-Version", "1.0"),
@@ -46,14 +48,22 @@ enum DKIMMessageGenerator {
         case .eightBit:
             for index in 0..<lines {
                 // UTF-8, and octets that are none.
-                add(index % 2 == 0 ? Array("Füße — 日本語 \(words(4, &generator))".utf8) : (0..<70).map { _ in UInt8.random(in: 0x80...0xFF, using: &generator) })
+                add(
+                    index % 2 == 0
+                        ? Array("Füße — 日本語 \(words(4, &generator))".utf8)
+                        : (0..<70).map { _ in UInt8.random(in: 0x80...0xFF, using: &generator) })
             }
         case .longLines:
             for index in 0..<5 {
                 add((0..<998).map { _ in index % 2 == 0 ? UInt8.random(in: 0x21...0x7E, using: &generator) : UInt8(ascii: "x") })
                 add((0..<998).map { $0 % 3 == 0 ? 0x20 : 0x61 })
             }
-        case .dots: for index in 0..<lines { add([UInt8](repeating: UInt8(ascii: "."), count: 1 + index % 4) + (index % 3 == 0 ? [] : Array(words(2, &generator).utf8))) }
+        case .dots:
+            for index in 0..<lines {
+                add(
+                    [UInt8](repeating: UInt8(ascii: "."), count: 1 + index % 4)
+                        + (index % 3 == 0 ? [] : Array(words(2, &generator).utf8)))
+            }
         case .emptyBody: break
         case .trailingBlankLines:
             add(Array(words(5, &generator).utf8))
@@ -61,7 +71,10 @@ enum DKIMMessageGenerator {
             for _ in 0..<lines { add([]) }
         case .whiteSpace:
             for _ in 0..<lines {
-                add((0..<Int.random(in: 0...80, using: &generator)).map { _ in [0x20, 0x09, 0x20, 0x61, 0x62][Int.random(in: 0..<5, using: &generator)] })
+                add(
+                    (0..<Int.random(in: 0...80, using: &generator)).map { _ in
+                        [0x20, 0x09, 0x20, 0x61, 0x62][Int.random(in: 0..<5, using: &generator)]
+                    })
             }
         }
         return body
@@ -69,7 +82,10 @@ enum DKIMMessageGenerator {
 
     private static func words(_ count: Int, _ generator: inout SeededGenerator) -> String {
         (0..<count).map { _ in
-            String(decoding: (0..<Int.random(in: 1...9, using: &generator)).map { _ in UInt8.random(in: 0x61...0x7A, using: &generator) }, as: UTF8.self)
+            String(
+                decoding: (0..<Int.random(in: 1...9, using: &generator)).map { _ in
+                    UInt8.random(in: 0x61...0x7A, using: &generator)
+                }, as: UTF8.self)
         }.joined(separator: " ")
     }
 }

@@ -35,7 +35,8 @@ private enum Signed {
             feed(message.body, chunk: 1 + number * 37) { hasher.update(body: $0) }
             let hash = hasher.finish()
             let unsigned = message.header
-            message.header.fields.insert(contentsOf: try signers.map { try $0.sign(header: unsigned, bodyHash: hash, now: now) }, at: 0)
+            message.header.fields.insert(
+                contentsOf: try signers.map { try $0.sign(header: unsigned, bodyHash: hash, now: now) }, at: 0)
             return message
         }
         return Fixture(messages: messages, records: records)
@@ -60,8 +61,10 @@ private enum Tools {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools")
 
     /// Python that has dkimpy and PyNaCl: that of `make test-tools`, else the system's.
-    static let python: String? = [DKIMConformance.package.appendingPathComponent(".build/test-tools/bin/python3").path, "python3"]
-        .first { (try? run([$0, "-c", "import dkim, nacl"])) != nil }
+    static let python: String? = [
+        DKIMConformance.package.appendingPathComponent(".build/test-tools/bin/python3").path, "python3",
+    ]
+    .first { (try? run([$0, "-c", "import dkim, nacl"])) != nil }
 
     static let hasMailDKIM = (try? run(["perl", "-MMail::DKIM::Verifier", "-MNet::DNS", "-e", "1"])) != nil
 
@@ -109,7 +112,10 @@ struct DKIMSigningTests {
         let lines = try Tools.verify([python, Tools.folder.appendingPathComponent("verify_dkimpy.py").path])
         #expect(lines.count == Signed.count)
         for line in lines { #expect(line.dropFirst() == ["pass", "pass"], "\(line)") }
-        print("dkim signing: \(lines.filter { $0.dropFirst() == ["pass", "pass"] }.count) of \(Signed.count) messages verified by dkimpy")
+        print(
+            "dkim signing: \(lines.filter { $0.dropFirst() == ["pass", "pass"] }.count) of \(Signed.count) messages verified"
+                + " by dkimpy"
+        )
     }
 
     @Test(.enabled(if: Tools.hasMailDKIM, "skipped: no perl with Mail::DKIM (Debian: libmail-dkim-perl)"))
@@ -120,8 +126,10 @@ struct DKIMSigningTests {
             #expect(line.count == 3 && line[1] == "pass" && (line[2] == "pass" || line[2] == "unsupported"), "\(line)")
         }
         let skipped = lines.contains { $0.contains("unsupported") }
-        print("dkim signing: \(lines.filter { $0.count == 3 && $0[1] == "pass" }.count) of \(Signed.count) messages verified by Mail::DKIM"
-            + (skipped ? " (Ed25519 half skipped: no CryptX)" : ""))
+        print(
+            "dkim signing: \(lines.filter { $0.count == 3 && $0[1] == "pass" }.count) of \(Signed.count) messages verified"
+                + " by Mail::DKIM"
+                + (skipped ? " (Ed25519 skipped: unknown to this version)" : ""))
     }
 
     @Test func layout() throws {
@@ -179,14 +187,18 @@ struct DKIMSigningTests {
 
     @Test func refusesNames() throws {
         let key = DKIMSigner.Key.ed25519(try .generate())
-        for (domain, selector) in [("", "s"), ("relay example", "s"), ("relay.example", ""), ("relay.example", "a;b"), ("-a.example", "s"), ("ä.example", "s")] {
+        for (domain, selector) in [
+            ("", "s"), ("relay example", "s"), ("relay.example", ""), ("relay.example", "a;b"), ("-a.example", "s"),
+            ("ä.example", "s"),
+        ] {
             #expect(throws: DKIMSigner.InvalidName.self) { try DKIMSigner(domain: domain, selector: selector, key: key) }
         }
         let long = Array(repeating: String(repeating: "a", count: 49), count: 5).joined(separator: ".")
         #expect(throws: DKIMSigner.InvalidName.self) { try DKIMSigner(domain: long, selector: "s", key: key) }
         // As long as names get, it still folds and verifies.
         let signer = try DKIMSigner(domain: String(long.dropLast(20)), selector: "s", key: key)
-        let field = try signer.sign(header: HeaderSection([HeaderField("From", "a@b.example")]), bodyHash: DKIMBodyHasher().finish(), now: .max)
+        let field = try signer.sign(
+            header: HeaderSection([HeaderField("From", "a@b.example")]), bodyHash: DKIMBodyHasher().finish(), now: .max)
         #expect(throws: Never.self) { try DKIMSignature(DKIMTagList(field.rawValue)["t"] == nil ? field : field.withTime("5")) }
     }
 
@@ -203,6 +215,25 @@ struct DKIMSigningTests {
         let small = try DKIMKeyPublication(domain: "relay.example", selector: "s", key: .ed25519(.generate()), isTesting: true)
         #expect(small.zoneFileRecord.hasPrefix("s._domainkey.relay.example. IN TXT \"v=DKIM1; k=ed25519; t=y; p="))
         #expect(try DKIMKeyRecord(Array(small.text.utf8)).isTesting)
+    }
+}
+
+struct DKIMKeyPublicationTests {
+    @Test func whatTheDNSHolds() throws {
+        let publication = try DKIMKeyPublication(domain: "app.example", selector: "s", key: .ed25519(DKIMForge.ed25519.get()))
+        let own = DNSRecord.txt(Array(publication.text.utf8))
+        let rsa = DNSRecord.txt(Array("p=\(try DKIMForge.publicKey("rsa"))".utf8))
+        #expect(publication.objection(to: .records([.txt(Array("v=spf1 -all".utf8)), own])) == nil)
+        #expect(publication.objection(to: .records([own, rsa]))?.contains("2 keys") == true)
+        #expect(publication.objection(to: .records([rsa])) == "another key is published")
+        #expect(publication.objection(to: .nxDomain) == "no key in the DNS")
+        #expect(publication.objection(to: .temporaryFailure("SERVFAIL")) == "no answer for the key: SERVFAIL")
+        let testing = DNSRecord.txt(Array(publication.text.replacing("p=", with: "t=y; p=").utf8))
+        #expect(publication.objection(to: .records([testing]))?.contains("t=y") == true)
+        let narrow = DNSRecord.txt(Array(publication.text.replacing("p=", with: "h=sha1; p=").utf8))
+        #expect(publication.objection(to: .records([narrow]))?.contains("SHA-256") == true)
+        #expect(DKIMKeyPublication.describe(.records([own, rsa])) == "ed25519; rsa, 1024 bits")
+        #expect(DKIMKeyPublication.describe(.records([.txt(Array("v=DKIM1; p=".utf8))])) == "the key is revoked")
     }
 }
 

@@ -27,7 +27,11 @@ struct KeyTests {
         let key = try Ed25519PrivateKey(rawBytes: hex("c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7"))
         #expect(try key.rawPublicKey() == hex("fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025"))
         let signature = try Ed25519PrivateKey(pem: key.pem()).sign(hex("af82"))
-        #expect(signature == hex("6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a"))
+        #expect(
+            signature
+                == hex(
+                    "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a"
+                ))
         let publicKey = try Ed25519PublicKey(rawBytes: key.rawPublicKey())
         #expect(publicKey.verify(signature: signature, message: hex("af82")))
         #expect(!publicKey.verify(signature: signature, message: hex("af83")))
@@ -103,7 +107,8 @@ struct KeyTests {
         func verify(_ times: Int) throws {
             for number in 0..<times {
                 if number % 2 == 0 {
-                    let valid = try RSAPublicKey(der: der).verifySHA256(digest: digest, signature: number % 4 == 0 ? signature : der)
+                    let valid = try RSAPublicKey(der: der).verifySHA256(
+                        digest: digest, signature: number % 4 == 0 ? signature : der)
                     #expect(valid == (number % 4 == 0))
                     _ = try? RSAPublicKey(der: raw)
                 } else {
@@ -115,7 +120,8 @@ struct KeyTests {
         let before = residentPages()
         try verify(90_000)
         let grown = residentPages() - before
-        // One leaked context, key or signature a time (200 octets or more) makes 4,400 pages or more; other tests run beside this one.
+        // One leaked context, key or signature a time (200 octets or more) makes 4,400 pages or more; other tests run beside
+        // this one.
         #expect(grown < 3_000, "resident memory grew by \(grown) pages")
     }
 

@@ -1,6 +1,7 @@
 // Hidden message ids: reversible for their account alone.
 
 import InternetMessage
+import MailCrypto
 import Testing
 
 @testable import RelayCore

@@ -11,7 +11,7 @@ import Testing
 
     private func address(_ text: String) -> AddrSpec { AddrSpec(envelope: text)! }
 
-    private func token(_ localPart: String) -> AddressToken? {
+    private func readToken(_ localPart: String) -> AddressToken? {
         if case .token(let token) = mint.read(localPart) { return token }
         return nil
     }
@@ -20,7 +20,7 @@ import Testing
         let minted = mint.reverse(account: account, correspondent: address("billing@app.example"))
         #expect(minted.localPart.hasPrefix("billing=app.example."))
         #expect(minted.addressToStore == nil)
-        let token = try #require(token(minted.localPart))
+        let token = try #require(readToken(minted.localPart))
         #expect(token.purpose == .reverse)
         #expect(token.account == account)
         #expect(token.address == address("billing@app.example"))
@@ -44,7 +44,7 @@ import Testing
 
     @Test func upperCaseOfTheWholeLocalPartStillReads() throws {
         let minted = mint.reverse(account: account, correspondent: address("billing@app.example"))
-        #expect(token(minted.localPart.uppercased())?.address == address("billing@app.example"))
+        #expect(readToken(minted.localPart.uppercased())?.address == address("billing@app.example"))
     }
 
     @Test func everyChangedCharacterIsNoticed() {
@@ -65,7 +65,7 @@ import Testing
         let minted = mint.reverse(account: account, correspondent: correspondent)
         #expect(minted.addressToStore == correspondent)
         #expect(minted.localPart.utf8.count <= 64)
-        let token = try #require(token(minted.localPart))
+        let token = try #require(readToken(minted.localPart))
         #expect(token.purpose == .storedReverse && token.address == nil)
         #expect(mint.verifies(token, stored: correspondent))
         #expect(!mint.verifies(token, stored: address("someone@else.example")))
@@ -87,7 +87,7 @@ import Testing
 
     @Test func returnPathsCarryNonceAndExpiry() throws {
         let minted = mint.forwardReturnPath(account: account, sender: address("news@app.example"), nonce: 0xFF_1234_5678, expiryDay: 20_500)
-        let token = try #require(token(minted.localPart))
+        let token = try #require(readToken(minted.localPart))
         #expect(token.purpose == .forward && token.address == address("news@app.example"))
         #expect(token.nonce == 0xFF_1234_5678 && token.expiryDay == 20_500)
     }
@@ -95,13 +95,13 @@ import Testing
     @Test func returnPathOfAReplyHoldsNoAddress() throws {
         let minted = mint.replyReturnPath(account: account, nonce: 1, expiryDay: 20_500)
         #expect(!minted.localPart.contains("=") && !minted.localPart.contains("."))
-        #expect(try #require(token(minted.localPart)).purpose == .reply)
+        #expect(try #require(readToken(minted.localPart)).purpose == .reply)
     }
 
     @Test func silentReturnPathHoldsNoAddress() throws {
         let minted = mint.forwardReturnPath(account: account, sender: nil, nonce: 1, expiryDay: 20_500)
         #expect(minted.addressToStore == nil)
-        #expect(try #require(token(minted.localPart)).purpose == .silentForward)
+        #expect(try #require(readToken(minted.localPart)).purpose == .silentForward)
     }
 
     @Test func retiredKeyVerifiesNoLonger() {
@@ -124,7 +124,7 @@ import Testing
         #expect(AccountNumber(1 << 35) == nil)
         let last = AccountNumber((1 << 35) - 1)!
         let minted = mint.reverse(account: last, correspondent: address("a@b.example"))
-        #expect(token(minted.localPart)?.account == last)
+        #expect(readToken(minted.localPart)?.account == last)
     }
 }
 

@@ -151,9 +151,12 @@ package final class MilterServer: Sendable {
         _ = process.wait(atMost: deadline) { $0.openMessages == 0 || $0.finished != nil }
         let cutOff = process.with { $0.openMessages }
         let first = process.with { $0.finished == nil }
+        // Its threads look at the stop flag when something happens, else every 5 s: a connection made before and closed after wakes
+        // the pool of workers, one made after wakes the listener.
+        let early = first ? configuration.socket.connected() : nil
         smfi_stop()
-        // The listener looks at the stop flag after each connection, else every 5 s.
-        if first { configuration.socket.isAlive() }
+        let late = first ? configuration.socket.connected() : nil
+        for case let descriptor? in [early, late] where descriptor >= 0 { close(descriptor) }
         _ = process.wait(atMost: .seconds(6)) { $0.finished != nil }
         if first {
             configuration.socket.remove()

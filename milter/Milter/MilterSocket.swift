@@ -111,15 +111,21 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         return entry.gr_gid
     }
 
-    /// Whether somebody answers there. Also the way to wake libmilter's listener, which else looks up only every 5 s.
-    @discardableResult
-    func isAlive() -> Bool {
+    /// Whether somebody answers there.
+    private func isAlive() -> Bool {
+        guard let descriptor = connected() else { return false }
+        if descriptor >= 0 { close(descriptor) }
+        return true
+    }
+
+    /// A connection to whoever answers there, -1 where somebody does but has no room for it now; nil where nobody does.
+    func connected() -> Int32? {
         switch self {
         case .unix(let path, _, _):
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
             let capacity = MemoryLayout.size(ofValue: address.sun_path)
-            guard path.utf8.count < capacity else { return false }
+            guard path.utf8.count < capacity else { return nil }
             withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
             let size = socklen_t(MemoryLayout<sockaddr_un>.size)
             return withUnsafePointer(to: &address) {
@@ -129,29 +135,38 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
             var hints = addrinfo()
             hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
             var list: UnsafeMutablePointer<addrinfo>?
-            guard getaddrinfo(host, String(port), &hints, &list) == 0 else { return false }
+            guard getaddrinfo(host, String(port), &hints, &list) == 0 else { return nil }
             defer { freeaddrinfo(list) }
             var entry = list
             while let info = entry?.pointee {
-                if let address = info.ai_addr, Self.connects(info.ai_family, address, info.ai_addrlen) { return true }
+                if let address = info.ai_addr, let found = Self.connects(info.ai_family, address, info.ai_addrlen) {
+                    return found
+                }
                 entry = info.ai_next
             }
-            return false
+            return nil
         }
     }
 
-    private static func connects(_ family: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Bool {
+    private static func connects(_ family: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Int32? {
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        if connect(descriptor, address, size) == 0 { return true }
-        // A unix socket with a full queue is alive. A TCP connection that is neither taken nor refused at once is given a second.
-        if errno == EAGAIN { return true }
-        guard errno == EINPROGRESS else { return false }
-        var poller = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        guard poll(&poller, 1, 1000) == 1 else { return false }
-        var failure: Int32 = 0
-        var length = socklen_t(MemoryLayout<Int32>.size)
-        return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &length) == 0 && failure == 0
+        guard descriptor >= 0 else { return nil }
+        if connect(descriptor, address, size) == 0 { return descriptor }
+        let reason = errno
+        var alive: Int32?
+        if reason == EAGAIN {
+            // A unix socket with a full queue.
+            alive = -1
+        } else if reason == EINPROGRESS {
+            // A TCP connection that is neither taken nor refused at once is given a second.
+            var poller = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            var failure: Int32 = 0
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            if poll(&poller, 1, 1000) == 1, getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &length) == 0, failure == 0 {
+                return descriptor
+            }
+        }
+        close(descriptor)
+        return alive
     }
 }

@@ -3,6 +3,7 @@
 import InternetMessage
 import Logging
 import MailAuth
+import MailCrypto
 import Milter
 import RelayCore
 

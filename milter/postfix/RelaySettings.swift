@@ -80,7 +80,7 @@ package enum RelaySettings {
             "the default of 10,240,000 refuses a message of 25 MB"),
         PostfixSetting(
             "message_reject_characters", .characters("\\0"),
-            "milters get header values as C strings: a NUL would hide the rest from Postern"),
+            "a NUL cuts a header field short, for Postern and whoever comes after it: such mail is refused"),
         PostfixSetting(
             "smtpd_tls_security_level", .unless(weak: ["", "none"], then: "may"),
             "inbound TLS is off by default; needs a certificate (smtpd_tls_chain_files)"),

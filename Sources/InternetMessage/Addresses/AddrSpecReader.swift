@@ -26,7 +26,6 @@ enum AddrSpecReader {
             if first > consumed { tellLeftOver(tokens[consumed..<first], &defects) }
             guard first < next, end > next + 1 else {
                 defects.insert(.emptyAddress)
-                if first < next { tellLeftOver(tokens[first..<next], &defects) }
                 consumed = max(end, next + 1)
                 at = max(at, end)
                 continue

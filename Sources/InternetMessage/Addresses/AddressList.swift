@@ -46,6 +46,11 @@ package struct AddressList: Sendable, Hashable {
     package var addresses: [Address]
     package var defects: Set<AddressDefect>
 
+    package init(addresses: [Address], defects: Set<AddressDefect> = []) {
+        self.addresses = addresses
+        self.defects = defects
+    }
+
     /// All mailboxes in order, members of groups included.
     package var mailboxes: [Mailbox] { addresses.flatMap(\.mailboxes) }
 

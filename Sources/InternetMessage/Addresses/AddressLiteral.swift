@@ -27,8 +27,8 @@ package enum AddressLiteral {
         guard let head = groups(halves.0, isLast: halves.1 == nil) else { return false }
         guard let tailText = halves.1 else { return head == 8 }
         guard let tail = groups(tailText, isLast: true) else { return false }
-        // RFC 5321: "::" stands for at least two groups; RFC 4291 also lets it stand for one, which RFC 5321 readers refuse.
-        return head + tail <= 6
+        // RFC 5321 wants "::" to stand for two groups at least; RFC 4291 section 2.2 lets it stand for one, and so it is read.
+        return head + tail <= 7
     }
 
     private static func splitAtDoubleColon(_ text: ArraySlice<UInt8>) -> (ArraySlice<UInt8>, ArraySlice<UInt8>?) {

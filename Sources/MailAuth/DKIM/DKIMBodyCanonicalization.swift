@@ -2,21 +2,18 @@
 
 /// Makes the canonical form of one body. For one thread at a time.
 ///
-/// Two stages. The first, for relaxed alone, changes white space within and at the end of lines. The second holds back the
-/// line ends at the end of what it has seen, since they vanish where nothing follows. Octets are never looked at one by one
-/// where nothing has to be changed, and small pieces are gathered before they go on.
+/// Two stages. The first, for relaxed alone, changes white space within and at the end of lines, sixteen octets at a time. The
+/// second looks only at the ends of what it gets, and holds back line ends, since they vanish where nothing follows.
 final class DKIMBodyCanonicalizer {
-    /// Pieces are gathered up to this size; more costs cache, less costs calls of the hash.
+    /// What the first stage gathers before it passes it on: more costs cache, less costs calls of the hash.
     private static let bufferSize = 16384
-    /// From this size on a piece goes on without being copied.
-    private static let directSize = 2048
 
     private let kind: DKIMCanonicalization
     private let output: (UnsafeRawBufferPointer) -> Void
-    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 16)
-    private var buffered = 0
 
-    // First stage: white space seen, of which it is not known what follows; with a CR behind it.
+    // First stage: gathered octets; white space of which it is not known what follows, and whether a CR stands behind it.
+    private let buffer: UnsafeMutablePointer<UInt8>
+    private var buffered = 0
     private var heldSpace = false
     private var heldSpaceCR = false
     // Second stage: line ends and a CR not passed on yet.
@@ -28,6 +25,7 @@ final class DKIMBodyCanonicalizer {
     init(_ kind: DKIMCanonicalization, output: @escaping (UnsafeRawBufferPointer) -> Void) {
         self.kind = kind
         self.output = output
+        buffer = .allocate(capacity: Self.bufferSize)
     }
 
     deinit { buffer.deallocate() }
@@ -44,118 +42,128 @@ final class DKIMBodyCanonicalizer {
     func finish() {
         // White space is only dropped before a CRLF that is there: in a last line without one it is white space within the line.
         // A CR behind it then ends no line either.
-        if heldSpace { passSpace() }
-        if heldSpaceCR { passBytes(Self.lineEnd, 1) }
+        if heldSpace { put(0x20) }
+        if heldSpaceCR { put(0x0D) }
+        flush()
         if heldCR {
             releaseHeld()
-            emit(Self.lineEnd, 2)
+            emitLineEnds(1)
         } else if !isEmpty || kind == .simple {
             // One line end stays of all; a body without one gets it. An empty body is CRLF in simple, nothing in relaxed.
-            emit(Self.lineEnd, 2)
+            emitLineEnds(1)
         }
-        flush()
     }
 
     // MARK: White space (relaxed)
 
     private func relax(_ base: UnsafeRawPointer, _ count: Int) {
-        var start = resumeSpace(base, count)
-        guard start < count else { return }
-        var index = start
-        while true {
-            index = Self.irregularSpace(base, from: index, count)
-            guard index < count else { break }
-            var next = index + 1
-            while next < count, DKIMSyntax.isWhiteSpace(octet(base, next)) { next += 1 }
-            if next == count {
-                pass(base + start, index - start)
+        var index = resumeSpace(base, count)
+        index = relaxBlocks(base, from: index, count)
+        while index < count {
+            guard DKIMSyntax.isWhiteSpace(octet(base, index)) else {
+                put(octet(base, index))
+                index += 1
+                continue
+            }
+            while index < count, DKIMSyntax.isWhiteSpace(octet(base, index)) { index += 1 }
+            guard index < count, !(index + 1 == count && octet(base, index) == 0x0D) else {
                 heldSpace = true
+                heldSpaceCR = index < count
                 return
             }
-            if octet(base, next) == 0x0D {
-                if next + 1 == count {
-                    pass(base + start, index - start)
-                    heldSpace = true
-                    heldSpaceCR = true
-                    return
-                }
-                if octet(base, next + 1) == 0x0A {
-                    pass(base + start, index - start)
-                    start = next
-                    index = next
-                    continue
-                }
-            }
-            if next > index + 1 || octet(base, index) != 0x20 {
-                pass(base + start, index - start)
-                passSpace()
-                start = next
-            }
-            index = next
+            if !(octet(base, index) == 0x0D && octet(base, index + 1) == 0x0A) { put(0x20) }
         }
-        pass(base + start, count - start)
     }
 
     /// Decides on white space held from the chunk before; returns where this chunk is to be read on.
     private func resumeSpace(_ base: UnsafeRawPointer, _ count: Int) -> Int {
         guard heldSpace else { return 0 }
         if heldSpaceCR {
-            if octet(base, 0) != 0x0A { passSpace() }
+            if octet(base, 0) != 0x0A { put(0x20) }
+            put(0x0D)
             heldSpace = false
             heldSpaceCR = false
-            passBytes(Self.lineEnd, 1)
             return 0
         }
         var index = 0
         while index < count, DKIMSyntax.isWhiteSpace(octet(base, index)) { index += 1 }
-        guard index < count else { return count }
-        if octet(base, index) == 0x0D {
-            if index + 1 == count {
-                heldSpaceCR = true
-                return count
-            }
-            if octet(base, index + 1) != 0x0A { passSpace() }
-        } else {
-            passSpace()
+        guard index < count, !(index + 1 == count && octet(base, index) == 0x0D) else {
+            heldSpaceCR = index < count
+            return count
         }
+        if !(octet(base, index) == 0x0D && octet(base, index + 1) == 0x0A) { put(0x20) }
         heldSpace = false
         return index
     }
 
-    /// The next tab, or space before white space, a control character or the end: all that relaxed can have to change.
-    @inline(__always)
-    private static func irregularSpace(_ base: UnsafeRawPointer, from: Int, _ count: Int) -> Int {
-        var index = from
+    /// Works on blocks of sixteen octets while two more follow, and returns where it stopped. What becomes of an octet depends on
+    /// itself and the next two alone: white space goes before white space and before CRLF, and is a space otherwise.
+    private func relaxBlocks(_ base: UnsafeRawPointer, from: Int, _ count: Int) -> Int {
         let tab = SIMD16<UInt8>(repeating: 0x09), space = SIMD16<UInt8>(repeating: 0x20)
-        while index + 17 <= count {
+        let cr = SIMD16<UInt8>(repeating: 0x0D), lf = SIMD16<UInt8>(repeating: 0x0A)
+        var index = from
+        var used = buffered
+        while index + 18 <= count {
+            if used + 16 > Self.bufferSize {
+                buffered = used
+                flush()
+                used = 0
+            }
+            let target = buffer + used
             let here = base.loadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
             let next = base.loadUnaligned(fromByteOffset: index + 1, as: SIMD16<UInt8>.self)
-            let mask = unsafeBitCast((here .== tab) .| ((here .== space) .& (next .<= space)), to: SIMD2<UInt64>.self)
-            if mask[0] | mask[1] != 0 {
-                let found = mask[0] != 0 ? mask[0].littleEndian.trailingZeroBitCount : 64 + mask[1].littleEndian.trailingZeroBitCount
-                return index + found / 8
+            let tabs = here .== tab
+            let spaces = here .== space
+            // A first look that is nearly always no: a tab, or a space before a space or control character.
+            let suspects = unsafeBitCast(tabs .| (spaces .& (next .<= space)), to: SIMD2<UInt64>.self)
+            if suspects[0] | suspects[1] == 0 {
+                UnsafeMutableRawPointer(target).storeBytes(of: here, as: SIMD16<UInt8>.self)
+                used += 16
+            } else {
+                let afterNext = base.loadUnaligned(fromByteOffset: index + 2, as: SIMD16<UInt8>.self)
+                let dropped = (tabs .| spaces) .& ((next .== tab) .| (next .== space) .| ((next .== cr) .& (afterNext .== lf)))
+                let values = unsafeBitCast(here.replacing(with: space, where: tabs), to: SIMD2<UInt64>.self)
+                let drops = unsafeBitCast(dropped, to: SIMD2<UInt64>.self)
+                used += Self.store(values[0].littleEndian, without: drops[0].littleEndian, at: target)
+                used += Self.store(values[1].littleEndian, without: drops[1].littleEndian, at: buffer + used)
             }
             index += 16
         }
-        while index < count {
-            let octet = base.load(fromByteOffset: index, as: UInt8.self)
-            if octet == 0x09 || octet == 0x20 && (index + 1 == count || base.load(fromByteOffset: index + 1, as: UInt8.self) <= 0x20) {
-                return index
-            }
-            index += 1
+        buffered = used
+        return index
+    }
+
+    /// Writes those of eight octets whose mask octet is zero; returns how many. Without branches: the pattern cannot be foretold.
+    @inline(__always)
+    private static func store(_ values: UInt64, without mask: UInt64, at target: UnsafeMutablePointer<UInt8>) -> Int {
+        if mask == 0 {
+            UnsafeMutableRawPointer(target).storeBytes(of: values.littleEndian, as: UInt64.self)
+            return 8
         }
-        return count
+        var values = values, kept = ~mask
+        var written = 0
+        for _ in 0..<8 {
+            target[written] = UInt8(truncatingIfNeeded: values)
+            written &+= Int(truncatingIfNeeded: kept & 1)
+            values >>= 8
+            kept >>= 8
+        }
+        return written
+    }
+
+    private func put(_ octet: UInt8) {
+        if buffered == Self.bufferSize { flush() }
+        buffer[buffered] = octet
+        buffered += 1
+    }
+
+    private func flush() {
+        guard buffered > 0 else { return }
+        pass(UnsafeRawPointer(buffer), buffered)
+        buffered = 0
     }
 
     // MARK: Line ends at the end (both)
-
-    private static let lineEnd: StaticString = "\r\n"
-
-    private func passSpace() { passBytes(" ", 1) }
-
-    private func passBytes(_ text: StaticString, _ count: Int) {
-        pass(UnsafeRawPointer(text.utf8Start), count)
-    }
 
     private func pass(_ base: UnsafeRawPointer, _ count: Int) {
         guard count > 0 else { return }
@@ -180,7 +188,7 @@ final class DKIMBodyCanonicalizer {
         if end > start {
             releaseHeld()
             isEmpty = false
-            emit(base + start, end - start)
+            output(UnsafeRawBufferPointer(start: base + start, count: end - start))
         }
         heldLineEnds += lineEnds
         heldCR = endsWithCR
@@ -188,37 +196,25 @@ final class DKIMBodyCanonicalizer {
 
     /// Something follows: what was held belongs to the body.
     private func releaseHeld() {
-        while heldLineEnds > 0 {
-            emit(Self.lineEnd, 2)
-            heldLineEnds -= 1
-            isEmpty = false
-        }
-        if heldCR {
-            emit(Self.lineEnd, 1)
-            heldCR = false
-            isEmpty = false
-        }
+        guard heldLineEnds > 0 || heldCR else { return }
+        isEmpty = false
+        emitLineEnds(heldLineEnds)
+        heldLineEnds = 0
+        if heldCR { Self.lineEnds.withUnsafeBytes { output(UnsafeRawBufferPointer(rebasing: $0[..<1])) } }
+        heldCR = false
     }
 
-    // MARK: Output
+    private static let lineEnds = [UInt8]((0..<1024).map { $0 % 2 == 0 ? 0x0D : 0x0A })
 
-    private func emit(_ text: StaticString, _ count: Int) { emit(UnsafeRawPointer(text.utf8Start), count) }
-
-    private func emit(_ base: UnsafeRawPointer, _ count: Int) {
-        if count >= Self.directSize {
-            flush()
-            output(UnsafeRawBufferPointer(start: base, count: count))
-            return
+    private func emitLineEnds(_ count: Int) {
+        var octets = count * 2
+        Self.lineEnds.withUnsafeBytes { lineEnds in
+            while octets > 0 {
+                let piece = min(octets, lineEnds.count)
+                output(UnsafeRawBufferPointer(rebasing: lineEnds[..<piece]))
+                octets -= piece
+            }
         }
-        if buffered + count > Self.bufferSize { flush() }
-        if let target = buffer.baseAddress { (target + buffered).copyMemory(from: base, byteCount: count) }
-        buffered += count
-    }
-
-    private func flush() {
-        guard buffered > 0 else { return }
-        output(UnsafeRawBufferPointer(rebasing: buffer[..<buffered]))
-        buffered = 0
     }
 
     @inline(__always)

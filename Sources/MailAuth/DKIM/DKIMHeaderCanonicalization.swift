@@ -50,7 +50,8 @@ struct DKIMSignedFields {
     init(_ header: HeaderSection) {
         fields = header.fields
         for (index, field) in fields.enumerated() where field.nameLength > 0 {
-            positions[String(decoding: field.bytes[..<field.nameLength].map(\.asciiLowercased), as: UTF8.self), default: []].append(index)
+            positions[String(decoding: field.bytes[..<field.nameLength].map(\.asciiLowercased), as: UTF8.self), default: []]
+                .append(index)
         }
     }
 
@@ -61,7 +62,8 @@ struct DKIMSignedFields {
     /// - Parameters:
     ///   - own: position of the signature field itself, which its own `h=` cannot name; nil while it is being made.
     func digest(
-        names: [String], canonicalization: DKIMCanonicalization, signatureField: HeaderField, signatureRange: Range<Int>, own: Int?
+        names: [String], canonicalization: DKIMCanonicalization, signatureField: HeaderField, signatureRange: Range<Int>,
+        own: Int?
     ) -> [UInt8] {
         var used: [String: Int] = [:]
         let hash = SHA256()

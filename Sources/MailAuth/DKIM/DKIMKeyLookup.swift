@@ -18,7 +18,9 @@ struct DKIMKeyLookup {
 
     mutating func records(_ name: String) -> Outcome {
         if let known = outcomes[name] { return known }
-        guard outcomes.count < limits.lookups else { return .failed(.permerror, "more than \(limits.lookups) keys would have to be asked for") }
+        guard outcomes.count < limits.lookups else {
+            return .failed(.permerror, "more than \(limits.lookups) keys would have to be asked for")
+        }
         let outcome = ask(name)
         outcomes[name] = outcome
         return outcome
@@ -32,7 +34,7 @@ struct DKIMKeyLookup {
             var usable = [DKIMKeyRecord]()
             var objections = [DKIMKeyRecord.Unusable]()
             for case .txt(let text) in records {
-                guard usable.count + objections.count < limits.keysPerName else { break }
+                guard usable.count < limits.keysPerName else { break }
                 do throws(DKIMKeyRecord.Unusable) { usable.append(try DKIMKeyRecord(text)) } catch { objections.append(error) }
             }
             guard usable.isEmpty else { return .found(usable) }

@@ -42,4 +42,41 @@ package struct DKIMKeyPublication: Sendable, Hashable {
         let strings = characterStrings.map { "\"\($0)\"" }
         return strings.count == 1 ? "\(name). IN TXT \(strings[0])" : "\(name). IN TXT ( \(strings.joined(separator: "\n    ")) )"
     }
+
+    /// What is wrong with the DNS's answer for `name`, in words for the operator; nil where verifiers find this key there.
+    package func objection(to answer: DNSAnswer) -> String? {
+        guard case .records(let records) = answer else { return Self.describe(answer) }
+        let texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
+        guard let own = try? DKIMKeyRecord(Array(text.utf8)) else { return "the key to be published cannot be read" }
+        let found = texts.compactMap { try? DKIMKeyRecord($0) }
+        guard let match = found.first(where: { $0.keyType == own.keyType && $0.keyData == own.keyData }) else {
+            return found.isEmpty ? Self.describe(answer) : "another key is published"
+        }
+        if !match.allowsSHA256 { return "the record does not allow SHA-256 (h=)" }
+        if match.isTesting, !own.isTesting { return "the record says test mode (t=y): mail counts as unsigned" }
+        if found.count > 1 { return "there are \(found.count) keys at one name, and verifiers may take the wrong one" }
+        return nil
+    }
+
+    /// What an answer for a key's name holds, in words for the operator: `rsa, 2048 bits`, `no key in the DNS`, ….
+    package static func describe(_ answer: DNSAnswer) -> String {
+        var lookup = DKIMKeyLookup(resolver: KnownAnswer(answer: answer), limits: DKIMLimits())
+        switch lookup.records("") {
+        case .failed(_, let reason): return reason
+        case .found(let records):
+            return records.map { record in
+                let testing = record.isTesting ? ", test mode (t=y)" : ""
+                switch try? record.publicKey() {
+                case .rsa(let key): return "rsa, \(key.bitCount) bits\(testing)"
+                case .ed25519: return "ed25519\(testing)"
+                case .none: return "a key that cannot be read"
+                }
+            }.joined(separator: "; ")
+        }
+    }
+}
+
+private struct KnownAnswer: DNSResolver {
+    let answer: DNSAnswer
+    func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer { answer }
 }

@@ -65,19 +65,19 @@ struct DKIMSignature {
         if let query = tags["q"], !DKIMSyntax.colonList(query.value).contains(where: { DKIMSyntax.equals($0, "dns/txt") }) {
             throw DKIMSyntaxError("q= names no known way to the key")
         }
-        // Digits allowed: section 3.5. A number of seconds beyond twelve digits would be the year 33658.
-        bodyLength = try Self.number(tags["l"], maximumDigits: 76)
-        timestamp = try Self.number(tags["t"], maximumDigits: 12)
-        expiration = try Self.number(tags["x"], maximumDigits: 12)
+        bodyLength = try Self.number(tags["l"])
+        // More than twelve digits are no error but a time without end (section 3.5, `t=`).
+        timestamp = try Self.number(tags["t"])
+        expiration = try Self.number(tags["x"])
         if let timestamp, let expiration, expiration <= timestamp { throw DKIMSyntaxError("x= is not after t=") }
     }
 
     /// Where the key is to be found.
     var keyName: String { "\(selector)._domainkey.\(domain)" }
 
-    private static func number(_ tag: DKIMTagList.Tag?, maximumDigits: Int) throws(DKIMSyntaxError) -> Int64? {
+    private static func number(_ tag: DKIMTagList.Tag?) throws(DKIMSyntaxError) -> Int64? {
         guard let tag else { return nil }
-        guard let number = DKIMSyntax.number(tag.value, maximumDigits: maximumDigits) else {
+        guard let number = DKIMSyntax.number(tag.value, maximumDigits: 76) else {
             throw DKIMSyntaxError("\(tag.name)= is no number")
         }
         return number
@@ -101,7 +101,9 @@ struct DKIMSignature {
     private static func names(_ value: ArraySlice<UInt8>) throws(DKIMSyntaxError) -> [String] {
         var names = [String]()
         for name in DKIMSyntax.colonList(value) {
-            guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw DKIMSyntaxError("h= holds no field name") }
+            guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+                throw DKIMSyntaxError("h= holds no field name")
+            }
             names.append(String(decoding: name.map(\.asciiLowercased), as: UTF8.self))
         }
         guard names.contains("from") else { throw DKIMSyntaxError("h= does not cover From") }

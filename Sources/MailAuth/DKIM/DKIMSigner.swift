@@ -17,7 +17,9 @@ package final class DKIMBodyHasher {
     package func update(body: [UInt8]) { body.withUnsafeBytes { hashes.update($0) } }
 
     /// Ends the body. Called once.
-    package func finish() -> DKIMBodyHash { DKIMBodyHash(sha256: hashes.finish()[Self.request]?.sha256 ?? SHA256.hash([UInt8]())) }
+    package func finish() -> DKIMBodyHash {
+        DKIMBodyHash(sha256: hashes.finish()[Self.request]?.sha256 ?? SHA256.hash([UInt8]()))
+    }
 }
 
 /// SHA-256 of a body in relaxed canonical form.
@@ -90,7 +92,7 @@ package struct DKIMSigner: Sendable {
         var text = DKIMFieldText(" v=1; a=\(algorithm); c=relaxed/relaxed;")
         text.append("d=\(domain);")
         text.append("s=\(selector);")
-        text.append("t=\(now);")
+        text.append("t=\(max(0, now));")
         text.append("h=", parts: names.enumerated().map { $1 + ($0 == names.count - 1 ? ";" : ":") })
         text.append("bh=", parts: [String(decoding: DKIMBase64.encode(bodyHash.sha256), as: UTF8.self) + ";"])
         text.append("b=", parts: [])

@@ -10,7 +10,7 @@ package struct DKIMLimits: Sendable, Hashable {
     package var signatures = 10
     /// Names asked for in the DNS; beyond, `permerror`. A name that several signatures share is asked for once.
     package var lookups = 10
-    /// Key records tried at one name; further ones are not looked at. RFC 6376 section 3.6.2.2 expects one.
+    /// Usable keys tried at one name; further ones are not looked at. RFC 6376 section 3.6.2.2 expects one.
     package var keysPerName = 3
     /// RSA keys outside these lengths prove nothing (`policy`): RFC 8301 section 3.2 asks for 1024 at least, and beyond 4096
     /// a verifier need not go.
@@ -23,11 +23,13 @@ package struct DKIMLimits: Sendable, Hashable {
 
 /// Verifies the signatures of one message while its body arrives. For one thread at a time.
 ///
-/// Results: `pass` for a valid signature; `fail` where the body or a signed field was changed; `policy` for what may be valid and
-/// still is no proof (rsa-sha1, key too short or too long, expired, made in the future, key in test mode, beyond the limits);
-/// `permerror` for malformed signatures and for keys that are missing, revoked or unfit; `temperror` where the DNS gave no answer.
+/// Results: `pass` for a valid signature; `fail` where the body or a signed field was changed; `policy` for what may be valid
+/// and still is no proof (rsa-sha1, key too short or too long, expired, made in the future, a From field beside the signed one,
+/// key in test mode, beyond the limits); `permerror` for malformed signatures and for keys that are missing, revoked or unfit;
+/// `temperror` where the DNS gave no answer.
 ///
-/// A key with `t=y` gives `policy` at best, with `isTesting` set: RFC 6376 section 3.6.1 forbids to treat such mail other than unsigned.
+/// A key with `t=y` gives `policy` at best, with `isTesting` set: RFC 6376 section 3.6.1 forbids to treat such mail other than
+/// unsigned mail.
 package final class DKIMVerifier {
     private enum Candidate {
         /// Refused without a look at body or key.
@@ -84,7 +86,8 @@ package final class DKIMVerifier {
             switch candidate {
             case .settled(let finding): finding
             case .pending(let signature, let headerDigest):
-                Self.evaluate(signature, headerDigest: headerDigest, body: digests[signature.bodyRequest], keys: &keys, limits: limits)
+                Self.evaluate(
+                    signature, headerDigest: headerDigest, body: digests[signature.bodyRequest], keys: &keys, limits: limits)
             }
         }
     }
@@ -95,12 +98,14 @@ package final class DKIMVerifier {
         if hasUnsignedFrom { return "there is a From field that is not signed" }
         if signature.algorithm == .rsaSHA1 { return "rsa-sha1 proves nothing (RFC 8301)" }
         if let expiration = signature.expiration, now > expiration { return "the signature expired" }
-        if let timestamp = signature.timestamp, timestamp > now, timestamp - now > leeway { return "the signature was made in the future" }
+        let (latest, overflow) = now.addingReportingOverflow(leeway)
+        if let timestamp = signature.timestamp, !overflow, timestamp > latest { return "the signature was made in the future" }
         return nil
     }
 
     private static func evaluate(
-        _ signature: DKIMSignature, headerDigest: [UInt8], body: DKIMBodyHashes.Digest?, keys: inout DKIMKeyLookup, limits: DKIMLimits
+        _ signature: DKIMSignature, headerDigest: [UInt8], body: DKIMBodyHashes.Digest?, keys: inout DKIMKeyLookup,
+        limits: DKIMLimits
     ) -> DKIMFinding {
         guard let body else { return finding(.permerror, "the body was not hashed", signature) }
         // The body comes first: where it was changed, no key can help, and the DNS need not be asked.
@@ -147,7 +152,9 @@ package final class DKIMVerifier {
         let valid: Bool
         switch key {
         case .rsa(let key):
-            guard limits.rsaBits.contains(key.bitCount) else { return (.policy, "an RSA key of \(key.bitCount) bits proves nothing") }
+            guard limits.rsaBits.contains(key.bitCount) else {
+                return (.policy, "an RSA key of \(key.bitCount) bits proves nothing")
+            }
             valid = key.verifySHA256(digest: headerDigest, signature: signature.signature)
         case .ed25519(let key): valid = key.verify(signature: signature.signature, message: headerDigest)
         }
@@ -155,7 +162,8 @@ package final class DKIMVerifier {
     }
 
     private static func finding(
-        _ result: DKIMResult, _ reason: String, _ signature: DKIMSignature? = nil, coversWholeBody: Bool? = nil, isTesting: Bool = false
+        _ result: DKIMResult, _ reason: String, _ signature: DKIMSignature? = nil, coversWholeBody: Bool? = nil,
+        isTesting: Bool = false
     ) -> DKIMFinding {
         DKIMFinding(
             result: result, domain: signature?.domain ?? "", selector: signature?.selector ?? "",

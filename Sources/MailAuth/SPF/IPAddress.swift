@@ -29,7 +29,7 @@ package struct IPAddress: Sendable, Hashable {
     }
 
     /// `ip4-network` (RFC 7208 section 12): four decimal numbers without leading zeros.
-    static func ipv4(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+    package static func ipv4(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard text.count <= 15 else { return nil }
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 4 else { return nil }
@@ -48,7 +48,7 @@ package struct IPAddress: Sendable, Hashable {
     }
 
     /// `ip6-network` (RFC 4291 section 2.2): 16 octets, whether or not they map an IPv4 address.
-    static func ipv6(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+    package static func ipv6(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         // The longest form is 39 octets, or 45 with a dotted quad at its end.
         guard text.count >= 2, text.count <= 45 else { return nil }
         let colon = UInt8(ascii: ":")

@@ -89,24 +89,15 @@ struct SPFEvaluator {
         return verdict
     }
 
-    /// Selects the record (RFC 7208 sections 4.4 and 4.5) and parses it (4.6).
+    /// Selects the record and parses it; nil where there is none.
     private func record(of domain: String) throws(Abort) -> SPFRecord? {
         let name = DomainName.printable(domain.utf8)
-        let texts: [[UInt8]]
-        switch resolver.query(domain, .txt) {
-        case .records(let records):
-            texts = records.compactMap { if case .txt(let text) = $0, SPFRecord.isSPF(text) { text } else { nil } }
-        case .noData, .nxDomain: return nil
+        switch SPF.select(at: domain, resolver: resolver) {
+        case .record(let record, _): return record
+        case .none: return nil
+        case .several(let count): throw Abort(result: .permerror, reason: "\(count) SPF records at \(name)")
+        case .syntaxError(let term): throw Abort(result: .permerror, reason: describe("is a syntax error", term, domain))
         case .temporaryFailure(let reason): throw Abort(result: .temperror, reason: "TXT \(name): \(reason)")
-        }
-        guard let text = texts.first else { return nil }
-        guard texts.count == 1 else {
-            throw Abort(result: .permerror, reason: "\(texts.count) SPF records at \(name)")
-        }
-        do throws(SPFRecord.SyntaxError) {
-            return try SPFRecord(parsing: text)
-        } catch {
-            throw Abort(result: .permerror, reason: describe("is a syntax error", error.term, domain))
         }
     }
 

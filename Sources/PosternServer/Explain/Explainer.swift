@@ -87,7 +87,7 @@ package enum Explainer {
             while !rest.isEmpty {
                 // As libmilter hands a body on, so that the same code paths are taken.
                 let chunk = rest.prefix(65_535)
-                try chunk.withUnsafeBytes { bytes throws(Refusal) in try transaction.addBody(bytes) }
+                try transaction.addBody(chunk)
                 rest = rest.dropFirst(chunk.count)
             }
         } catch {

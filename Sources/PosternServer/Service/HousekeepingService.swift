@@ -24,8 +24,8 @@ package struct HousekeepingService: Service {
     }
 
     package func run() async throws {
-        var nextDeletion = now()
         await cancelWhenGracefulShutdown {
+            var nextDeletion = now()
             while !Task.isCancelled {
                 write()
                 if now() >= nextDeletion {

@@ -16,7 +16,7 @@ package struct MilterService: Service {
     }
 
     package func run() async throws {
-        try await withTaskCancellationOrGracefulShutdownHandler {
+        await withTaskCancellationOrGracefulShutdownHandler {
             await server.stopped()
         } onCancelOrGracefulShutdown: { [server, deadline] in
             // Blocks until the last transaction is over: not on a thread that tasks share.

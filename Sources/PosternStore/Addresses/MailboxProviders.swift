@@ -21,13 +21,13 @@ package enum MailboxProviders {
     private static let registryLabels: Set<Substring> = ["ac", "co", "com", "edu", "gov", "net", "org"]
 
     /// Whether the domain is a provider's or lies below one.
-    package static func isProvider(_ domain: DomainName) -> Bool {
+    package static func isProvider(_ domain: HostName) -> Bool {
         let labels = domain.labels
         return labels.indices.contains { domains.contains(labels[$0...].joined(separator: ".")) }
     }
 
     /// Whether the domain is a top-level one, or of the form `co.uk`.
-    package static func isRegistry(_ domain: DomainName) -> Bool {
+    package static func isRegistry(_ domain: HostName) -> Bool {
         let labels = domain.labels
         return labels.count < 2 || (labels.count == 2 && labels[1].count == 2 && registryLabels.contains(labels[0]))
     }

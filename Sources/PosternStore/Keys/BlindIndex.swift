@@ -19,7 +19,7 @@ struct BlindIndex: Sendable {
     var keyID: String { key.idText }
 
     /// The index of an address, letter case aside.
-    func exact(_ address: AddrSpec) -> [UInt8] { hash("address", address.lowercased) }
+    func exact(_ address: AddrSpec) -> [UInt8] { hash("address", address.folded) }
 
     /// The index of the address in its provider's canonical form: one for all spellings that reach one mailbox.
     func canonical(_ address: AddrSpec) -> [UInt8] { hash("canonical", providers.canonical(address)) }

@@ -1,5 +1,7 @@
 // The key file as text: one key a line, `purpose id state secret`. Reading and writing the file itself is the server's part.
 
+import MailCrypto
+
 /// Why a key file cannot be used. Never repeats a secret.
 package struct KeyFileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The line, from 1; 0 where the whole file is meant.

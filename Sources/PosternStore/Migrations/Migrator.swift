@@ -21,7 +21,11 @@ package struct Migrator: Sendable {
 
     /// Applies what is missing. Several processes may try at once: each step takes the writer's lock and looks again.
     /// Throws `PermanentStoreError` where the database is newer than the program or its history is another one.
+    /// A database that lacks nothing is only read.
     package func migrate(_ database: any Database, now: Int64) throws -> MigrationReport {
+        if try pending(database).isEmpty {
+            return MigrationReport(from: currentVersion, to: currentVersion, applied: [])
+        }
         try database.write(.durable) { connection in
             try connection.runScript(
                 """

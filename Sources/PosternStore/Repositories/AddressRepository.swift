@@ -20,12 +20,12 @@ package struct AddressRepository: Sendable {
     private static let subLength = 32
 
     let database: any Database
-    let relayDomains: [DomainName]
+    let relayDomains: [HostName]
     let addressLength: Int
     /// A number of random octets; a parameter for the test of collisions.
-    var random: @Sendable (Int) throws -> [UInt8] = { try SecureRandom.bytes(count: $0) }
+    package var random: @Sendable (Int) throws -> [UInt8] = { try SecureRandom.bytes(count: $0) }
 
-    init(database: any Database, relayDomains: [DomainName], addressLength: Int) {
+    init(database: any Database, relayDomains: [HostName], addressLength: Int) {
         self.database = database
         self.relayDomains = relayDomains
         self.addressLength = min(max(addressLength, 10), 16)
@@ -58,7 +58,7 @@ package struct AddressRepository: Sendable {
             } else {
                 address = try newAddress(connection, account: account, domain: domain, change)
                 try connection.audit(
-                    change, "address.issue", "account:\(account)", "team:\(teamID) user:\(userID) \(address.text)")
+                    change, "address.issue", "account:\(account)", "team:\(teamID) user:\(userID) \(address.wireForm)")
             }
             let verified = try connection.row(
                 "SELECT id FROM inboxes WHERE user_id = ?1 AND verified_at IS NOT NULL AND reply_only = 0 LIMIT 1",
@@ -109,7 +109,7 @@ package struct AddressRepository: Sendable {
     }
 
     private func newAddress(
-        _ connection: any DatabaseConnection, account: Int64, domain: DomainName, _ change: Change
+        _ connection: any DatabaseConnection, account: Int64, domain: HostName, _ change: Change
     ) throws -> AddrSpec {
         for _ in 0..<Self.attempts {
             let local = Base32.characters(fromRandom: try random(addressLength))
@@ -159,7 +159,7 @@ package struct AddressRepository: Sendable {
                 DailyCounter(
                     accountNumber: found.account.number, day: Day.number(change.now), kind: .forwardingToggled, count: 1))
             try connection.audit(
-                change, isOn ? "address.on" : "address.off", "account:\(found.account.number)", found.address.text)
+                change, isOn ? "address.on" : "address.off", "account:\(found.account.number)", found.address.wireForm)
             return true
         }
     }
@@ -172,7 +172,7 @@ package struct AddressRepository: Sendable {
             try connection.run(
                 "UPDATE relay_addresses SET is_current = 0, retired_at = ?3 WHERE local_part = ?1 AND domain = ?2",
                 [.text(found.address.localPart), .text(found.address.domain), .integer(change.now)])
-            try connection.audit(change, "address.retire", "account:\(found.account.number)", found.address.text)
+            try connection.audit(change, "address.retire", "account:\(found.account.number)", found.address.wireForm)
         }
     }
 
@@ -218,11 +218,11 @@ package struct AddressRepository: Sendable {
         """
 
     private func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws -> RelayAddress {
-        let address = address.lowercased
+        let address = address.folded
         let row = try connection.row(
             Self.select + " WHERE r.local_part = ?1 AND r.domain = ?2", [.text(address.localPart), .text(address.domain)])
         guard let row else {
-            throw StoreRefusal(.notFound, "there is no relay address \(address.text): see postern address list")
+            throw StoreRefusal(.notFound, "there is no relay address \(address.wireForm): see postern address list")
         }
         return try Self.address(row: row)
     }
@@ -236,9 +236,4 @@ package struct AddressRepository: Sendable {
             isForwardingOn: try row.bool(3), retiredAt: try row.optionalInteger(4), hasLiveGrant: try row.bool(12),
             createdAt: try row.integer(5))
     }
-}
-
-extension AddrSpec {
-    /// `local@domain` without quoting: for relay addresses, which need none, and for other plain ones.
-    package var text: String { "\(localPart)@\(domain)" }
 }

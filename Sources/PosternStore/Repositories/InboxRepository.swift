@@ -16,7 +16,7 @@ package struct InboxRepository: Sendable {
     let database: any Database
     let sealer: Sealer
     let index: BlindIndex
-    let relayDomains: [DomainName]
+    let relayDomains: [HostName]
 
     /// Adds an inbox. Refused at a relay domain, where the user has it already, or where it is verified for another user.
     package func add(
@@ -33,7 +33,7 @@ package struct InboxRepository: Sendable {
         _ change: Change
     ) throws -> Inbox {
         let address = inbox.revealed
-        if let domain = DomainName(address.domain), relayDomains.contains(where: domain.isWithin) {
+        if let domain = HostName(address.domain), relayDomains.contains(where: domain.isWithin) {
             throw StoreRefusal(.invalid, "an inbox at the relay domain \(domain) would be a loop: give the user's real address")
         }
         let exact = index.exact(address)

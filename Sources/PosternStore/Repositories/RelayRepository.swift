@@ -49,11 +49,12 @@ package struct RelayRepository: Sendable {
                     a.shares_name, a.user_id, u.name_key, u.name_sealed,
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 1),
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 2),
-                    a.inbox_id, i.id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default
+                    a.inbox_id, i.id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default, c.is_current
                 FROM accounts a
                 JOIN teams t ON t.id = a.team_id
                 LEFT JOIN users u ON u.id = a.user_id
-                LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
+                LEFT JOIN relay_addresses c ON c.id = (
+                    SELECT x.id FROM relay_addresses x WHERE x.account_id = a.id ORDER BY x.is_current DESC, x.id DESC LIMIT 1)
                 LEFT JOIN inboxes i ON i.user_id = a.user_id
                 WHERE a.id = ?1 ORDER BY i.id
                 """, [.integer(number), .integer(day)])
@@ -70,11 +71,13 @@ package struct RelayRepository: Sendable {
                 let isTarget = if let chosen { try row.integer(15) == chosen } else { record.isDefault }
                 if isTarget { target = record }
             }
+            let last = try first.optionalText(4).map { AddrSpec(localPart: $0, domain: try first.text(5)) }
+            let isCurrent = try first.optionalInteger(21) == 1
             let name = try first.optionalInteger(9).flatMap { try sealer.name(first, 10, user: $0) }
             return AccountRecord(
                 accountNumber: number, team: team,
-                currentAddress: try first.optionalText(4).map { AddrSpec(localPart: $0, domain: try first.text(5)) },
-                isForwardingOn: try first.optionalInteger(6) ?? 0 != 0, hasLiveGrant: try first.bool(7),
+                currentAddress: isCurrent ? last : nil, lastAddress: last,
+                isForwardingOn: try isCurrent && first.bool(6), hasLiveGrant: try first.bool(7),
                 inbox: target?.address, isInboxVerified: target?.isVerified ?? false, inboxes: inboxes,
                 sharesName: try first.bool(8), userName: name, sources: try connection.sources(teamNumber: team.number),
                 usage: DailyUsage(

@@ -10,15 +10,15 @@ package struct SourceRepository: Sendable {
     static let maximumLabels = 10
 
     let database: any Database
-    let relayDomains: [DomainName]
+    let relayDomains: [HostName]
 
     /// Checks and normalises what an administrator typed: a domain or an address, and perhaps an envelope domain.
     /// Refuses relay domains, mailbox providers as whole domains and what belongs to a registry.
     package func checked(_ text: String, envelopeDomain: String?, now: Int64) throws -> OutboundSource {
         let envelope = try envelopeDomain.map { try checkedDomain($0, "the envelope domain") }
         if text.contains("@") {
-            let address = try AddrSpec.typed(text).lowercased
-            try refuseRelayDomain(DomainName(address.domain))
+            let address = try AddrSpec.typed(text).folded
+            try refuseRelayDomain(HostName(address.domain))
             return OutboundSource(
                 kind: .address, value: "\(address.localPart)@\(address.domain)", envelopeDomain: envelope?.text, createdAt: now)
         }
@@ -26,8 +26,8 @@ package struct SourceRepository: Sendable {
         return OutboundSource(kind: .domain, value: domain.text, envelopeDomain: envelope?.text, createdAt: now)
     }
 
-    private func checkedDomain(_ text: String, _ what: String) throws -> DomainName {
-        guard let domain = DomainName(text) else { throw StoreRefusal(.invalid, "\(what) is no domain name: \(text)") }
+    private func checkedDomain(_ text: String, _ what: String) throws -> HostName {
+        guard let domain = HostName(text) else { throw StoreRefusal(.invalid, "\(what) is no domain name: \(text)") }
         try refuseRelayDomain(domain)
         if MailboxProviders.isProvider(domain) {
             throw StoreRefusal(
@@ -42,7 +42,7 @@ package struct SourceRepository: Sendable {
         return domain
     }
 
-    private func refuseRelayDomain(_ domain: DomainName?) throws {
+    private func refuseRelayDomain(_ domain: HostName?) throws {
         guard let domain, relayDomains.contains(where: { domain.isWithin($0) || $0.isWithin(domain) }) else { return }
         throw StoreRefusal(.invalid, "\(domain) is or holds a relay domain: teams send from domains of their own")
     }
@@ -83,14 +83,14 @@ package struct SourceRepository: Sendable {
 
     /// Removes a source, with every envelope domain paired with it, or only the pairing with one.
     package func remove(team id: String, _ text: String, envelopeDomain: String?, _ change: Change) throws {
-        let value = text.contains("@") ? try Self.addressText(text) : DomainName(text)?.text ?? text
+        let value = text.contains("@") ? try Self.addressText(text) : HostName(text)?.text ?? text
         try database.write(.durable) { connection in
             let team = try connection.team(id)
             let removed: Int
             if let envelopeDomain {
                 removed = try connection.run(
                     "DELETE FROM outbound_sources WHERE team_id = ?1 AND value = ?2 AND envelope_domain = ?3",
-                    [.integer(team.number), .text(value), .text(DomainName(envelopeDomain)?.text ?? envelopeDomain)])
+                    [.integer(team.number), .text(value), .text(HostName(envelopeDomain)?.text ?? envelopeDomain)])
             } else {
                 removed = try connection.run(
                     "DELETE FROM outbound_sources WHERE team_id = ?1 AND value = ?2", [.integer(team.number), .text(value)])
@@ -105,7 +105,7 @@ package struct SourceRepository: Sendable {
     /// Numbers of the teams for which this From address is registered, by its own or a parent domain or as a single address.
     /// Asked before any DNS query; empty means `550 5.7.1`.
     package func teams(registering from: AddrSpec) throws -> [Int64] {
-        let from = from.lowercased
+        let from = from.folded
         let labels = from.domain.split(separator: ".").suffix(Self.maximumLabels)
         var values = ["\(from.localPart)@\(from.domain)"]
         for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
@@ -122,7 +122,7 @@ package struct SourceRepository: Sendable {
     }
 
     private static func addressText(_ text: String) throws -> String {
-        let address = try AddrSpec.typed(text).lowercased
+        let address = try AddrSpec.typed(text).folded
         return "\(address.localPart)@\(address.domain)"
     }
 }

@@ -32,7 +32,7 @@ package struct StoredTokenRepository: Sendable {
     ) throws {
         let token = token.lowercased()
         // The usual case: it was written before, and reading takes no writer's lock.
-        if let known = try find(token, purpose: purpose, now: now), known.expiresAt == expiresAt {
+        if let known = try find(token, purpose: purpose, now: now), known.lasts(until: expiresAt) {
             return try compare(known.accountNumber, known.address, account, address)
         }
         try database.write(.durable) { connection in

@@ -25,6 +25,8 @@ package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package static let forwardingToggled = CounterKind(rawValue: 9)
     /// Reports about mail whose sender could not be told, so that nobody was written to.
     package static let reportsDropped = CounterKind(rawValue: 10)
+    /// Reports rebuilt and sent on to the envelope sender or the user.
+    package static let reportsRelayed = CounterKind(rawValue: 11)
 }
 
 /// Days for counters.

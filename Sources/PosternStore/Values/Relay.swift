@@ -32,6 +32,8 @@ package struct AccountRecord: Sendable {
     package let team: Team
     /// The account's current relay address; nil where every one is retired.
     package let currentAddress: AddrSpec?
+    /// The current address, or else the one that was retired last: by which the team knows the account in a report.
+    package let lastAddress: AddrSpec?
     package let isForwardingOn: Bool
     package let hasLiveGrant: Bool
     /// Where the account's mail goes; nil where the user has no inbox to forward to.
@@ -54,6 +56,12 @@ package struct StoredToken: Sendable {
     package let address: AddrSpec
     /// Seconds since 1970; nil for never.
     package let expiresAt: Int64?
+
+    /// Whether it is kept at least until then; nil means for ever.
+    func lasts(until other: Int64?) -> Bool {
+        guard let expiresAt else { return true }
+        return other.map { expiresAt >= $0 } ?? false
+    }
 }
 
 /// What a stored token stands for.

@@ -1,5 +1,7 @@
 // The versioned keys under which tokens and marks are made.
 
+import MailCrypto
+
 /// HMAC keys by one-character key id. New tokens take the active one; the others go on verifying until they are retired.
 package struct TokenKeys: Sendable {
     /// One base32 character.

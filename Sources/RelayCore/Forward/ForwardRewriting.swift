@@ -98,9 +98,7 @@ struct ForwardRewriting {
     private mutating func rewriteAddresses(_ field: HeaderField, name: String) -> HeaderEdits.Edit {
         let list = AddressList.parse(field.rawValue)
         let mailboxes = list.mailboxes
-        // A damaged list: whatever any program could take for an address has to be one of ours too.
-        let others = AddressCandidates.all(in: field.rawValue).filter { candidate in !mailboxes.contains { $0.addrSpec == candidate } }
-        if list.isLegal, others.isEmpty, !mailboxes.isEmpty, let value = inPlace(field, mailboxes) { return .replace(value) }
+        if list.isLegal, !mailboxes.isEmpty, let value = inPlace(field, mailboxes) { return .replace(value) }
 
         var addresses: [Address] = list.addresses.map {
             switch $0 {
@@ -108,13 +106,19 @@ struct ForwardRewriting {
             case .group(let name, let members): .group(name: name, members.map { rewritten($0) })
             }
         }
-        addresses += others.map { .mailbox(rewritten(Mailbox(addrSpec: $0))) }
+        if !list.isLegal {
+            // A damaged list: whatever any program could take for an address has to be one of ours too.
+            var seen = Set(mailboxes.map(\.addrSpec))
+            for candidate in AddressCandidates.find(in: field.rawValue) where seen.insert(candidate.addrSpec).inserted {
+                addresses.append(.mailbox(rewritten(Mailbox(addrSpec: candidate.addrSpec))))
+            }
+        }
         if addresses.isEmpty {
             // Nothing to answer to. Only To has to stay, and tells the user which address it was.
             guard name == "to" else { return .remove }
             addresses = [.mailbox(Mailbox(addrSpec: account.relayAddress))]
         }
-        return .replace(Address.fieldValue(addresses, nameLength: field.nameLength))
+        return .replace(AddressFieldValue.write(addresses, nameLength: field.nameLength))
     }
 
     /// The value with nothing but the addresses replaced: names, comments and folds stay as they were written.
@@ -126,7 +130,7 @@ struct ForwardRewriting {
             let range = mailbox.displayName == nil ? mailbox.range : mailbox.addrSpecRange
             guard range.lowerBound >= position, range.upperBound <= raw.endIndex else { return nil }
             out += raw[position..<range.lowerBound]
-            out += mailbox.displayName == nil ? rewritten(mailbox).wireForm : Array(reverse(mailbox.addrSpec).wireForm.utf8)
+            out += Array((mailbox.displayName == nil ? rewritten(mailbox).serialized : reverse(mailbox.addrSpec).wireForm).utf8)
             position = range.upperBound
         }
         out += raw[position...]
@@ -160,7 +164,7 @@ struct ForwardRewriting {
             default: current?.append(octet)
             }
         }
-        let outside = AddressCandidates.all(in: Self.outsideBrackets(value)[...])
+        let outside = AddressCandidates.find(in: Self.outsideBrackets(value)[...])
         guard changed || !outside.isEmpty else { return .keep }
         guard !uris.isEmpty else { return .remove }
         var out: [UInt8] = []

@@ -48,7 +48,7 @@ final class ForwardSession {
     func finish(paths: [String]) throws(Refusal) -> RelayDecision {
         let evidence = authentication.finish()
         let own = account.sources.filter { $0.covers(author) }
-        let proof = try ForwardProof.prove(author: author, sources: own.isEmpty ? covering : own, evidence: evidence)
+        let proof = try ForwardProof.prove(author: author, sources: own.isEmpty ? covering : own, evidence: evidence.proving(client))
         // From here on the sender is proved, and may be told.
         guard !own.isEmpty else { throw .unknownAddress("the author is registered, but not by the team of this address") }
         guard account.isActive else { throw .retired }
@@ -80,7 +80,8 @@ final class ForwardSession {
 
         var signed = edits
         if let signing {
-            signed.inserted = signing.finish(header: edits.result, domain: account.relayAddress.domain, now: now) + signed.inserted
+            signed.inserted =
+                try signing.signatures(header: edits.result, domain: account.relayAddress.domain, now: now) + signed.inserted
         }
         return RelayDecision(
             .relay,

@@ -39,7 +39,8 @@ struct MailtoURI {
     }
 
     private static func map(_ list: ArraySlice<UInt8>, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
-        let addresses = AddressCandidates.all(in: percentDecoded(list)[...])
+        var seen: Set<AddrSpec> = []
+        let addresses = AddressCandidates.find(in: percentDecoded(list)[...]).map(\.addrSpec).filter { seen.insert($0).inserted }
         return Array(addresses.map { percentEncoded(Array(transform($0).wireForm.utf8)) }.joined(separator: [UInt8(ascii: ",")]))
     }
 

@@ -15,7 +15,7 @@ enum Reply {
         case .failure(let defect): throw .replyNotProved(RelayReason("unclear-author", "\(defect)"))
         }
         // Proved before it is looked whose inbox it is: neither answer nor time tells a stranger which inbox is the right one.
-        let proof = try ReplyProof.prove(author: author, evidence: message.evidence)
+        let proof = try ReplyProof.prove(author: author, evidence: message.evidence.proving(message.client))
         let account: RelayAccount?
         do { account = try engine.directory.account(number) } catch { throw .storeTrouble(error.detail) }
         guard let account else { throw .replyNotProved(RelayReason("account-deleted")) }
@@ -50,7 +50,7 @@ enum Reply {
             isAutomatic
             ? "<>"
             : "<\(engine.tokens.replyReturnPath(account: number, nonce: engine.nonce(), expiryDay: message.day + engine.settings.returnPathDays).localPart)@\(domain)>"
-        return rewritten.decision(
+        return try rewritten.decision(
             replacing: message.header, engine: engine, domain: domain, now: message.now, sender: sender, paths: paths, recipients: recipients,
             reasons: [RelayReason("replied", "author proved by \(proof.method)")] + rewritten.reasons)
     }
@@ -102,12 +102,12 @@ struct OutgoingMessage {
     func decision(
         replacing old: HeaderSection, engine: RelayEngine, domain: String, now: Int64, sender: String, paths: [String],
         recipients: [AddrSpec], reasons: [RelayReason]
-    ) -> RelayDecision {
+    ) throws(Refusal) -> RelayDecision {
         var edits = HeaderEdits(old, initially: .remove)
         edits.inserted = header.fields
         if let signing = engine.signer?.begin() {
             for piece in bodyForSigning { piece.withUnsafeBytes { signing.update(body: $0) } }
-            edits.inserted = signing.finish(header: header, domain: domain, now: now) + edits.inserted
+            edits.inserted = try signing.signatures(header: header, domain: domain, now: now) + edits.inserted
         }
         return RelayDecision(
             .relay,

@@ -31,11 +31,16 @@ package struct ReplyNames {
         var found: [AddrSpec] = account.inboxes.map(\.address.revealed)
         if let sender = AddrSpec(envelope: envelopeSender) { found.append(sender) }
         for field in header.fields where Self.carriesOwnAddress(field) {
-            found += AddressCandidates.all(in: field.rawValue)
+            found += AddressCandidates.find(in: field.rawValue).map(\.addrSpec)
         }
+        let inboxes = Set(account.inboxes.map(\.address.revealed))
         var seen: Set<AddrSpec> = []
         let settings = engine.settings
-        hidden = found.filter { !settings.isRelayDomain($0.domain) && seen.insert($0).inserted }.map(InboxAddress.init)
+        // What the team has registered as its own is nothing to hide from it, unless it is an inbox of this user.
+        hidden = found.filter { address in
+            !settings.isRelayDomain(address.domain) && seen.insert(address).inserted
+                && (inboxes.contains(address) || !account.sources.contains { $0.covers(address) })
+        }.map(InboxAddress.init)
     }
 
     /// Fields in which a user's program or server writes an address of the user.

@@ -47,7 +47,7 @@ struct ReplyRewriting {
 
     private func fields() -> [HeaderField] {
         var fields: [HeaderField] = []
-        fields.append(HeaderField(name: "From", rawValue: [0x20] + Mailbox(displayName: account.sharedName, addrSpec: account.relayAddress).wireForm))
+        fields.append(HeaderField("From", Mailbox(displayName: account.sharedName, addrSpec: account.relayAddress).serialized))
         fields += addressFields()
         var seen: Set<String> = []
         for field in header.fields {
@@ -76,7 +76,9 @@ struct ReplyRewriting {
                     }
                 }
             }
-            if !kept.isEmpty { fields.append(HeaderField(name: name, rawValue: [0x20] + Mailbox.list(kept, startingAt: name.count + 2))) }
+            if !kept.isEmpty {
+                fields.append(HeaderField(name: name, rawValue: AddressFieldValue.write(kept.map { .mailbox($0) }, nameLength: name.utf8.count)))
+            }
         }
         // A message that was addressed to nobody by name, as by Bcc, stays so (RFC 5322 section 3.6.3).
         return fields.isEmpty ? [HeaderField("To", "undisclosed-recipients:;")] : fields

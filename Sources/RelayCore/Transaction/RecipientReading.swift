@@ -1,6 +1,7 @@
 // What a recipient is, told by its domain and local part alone.
 
 import InternetMessage
+import MailCrypto
 
 package enum RecipientReading: Sendable, Hashable {
     /// A recipient at another domain: the operator's own mail.

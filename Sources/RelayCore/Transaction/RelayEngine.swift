@@ -33,6 +33,28 @@ package struct RelayEngine: Sendable {
         self.randomness = randomness
     }
 
+    /// The same engine with another authenticator.
+    package func authenticating(by authenticator: any SenderAuthenticator) -> RelayEngine {
+        RelayEngine(
+            settings: settings, directory: directory, authenticator: authenticator, signer: signer, tokens: tokens, ids: ids, mark: mark,
+            replyMemory: replyMemory, randomness: randomness)
+    }
+
+    private init(
+        settings: RelaySettings, directory: any RelayDirectory, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?,
+        tokens: TokenMint, ids: MessageIDs, mark: RelayMark, replyMemory: ReplyMemory, randomness: @escaping @Sendable (Int) -> [UInt8]
+    ) {
+        self.settings = settings
+        self.directory = directory
+        self.authenticator = authenticator
+        self.signer = signer
+        self.tokens = tokens
+        self.ids = ids
+        self.mark = mark
+        self.replyMemory = replyMemory
+        self.randomness = randomness
+    }
+
     /// 40 random bits for a return path.
     package func nonce() -> UInt64 { randomness(5).reduce(0) { $0 << 8 | UInt64($1) } }
 }
@@ -50,5 +72,13 @@ package protocol SigningSession: AnyObject {
     /// - Parameters:
     ///   - domain: the relay domain that signs.
     ///   - now: seconds since 1970.
-    func finish(header: HeaderSection, domain: String, now: Int64) -> [HeaderField]
+    /// - Throws: where a key does not sign.
+    func finish(header: HeaderSection, domain: String, now: Int64) throws -> [HeaderField]
+}
+
+extension SigningSession {
+    /// As `finish`; what cannot be signed waits at the sender, as unsigned it would fail at the user's provider.
+    func signatures(header: HeaderSection, domain: String, now: Int64) throws(Refusal) -> [HeaderField] {
+        do { return try finish(header: header, domain: domain, now: now) } catch { throw .notConfigured("cannot sign: \(error)") }
+    }
 }

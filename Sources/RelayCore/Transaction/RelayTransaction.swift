@@ -170,6 +170,15 @@ package final class RelayTransaction {
         if let held, !held.append(chunk) { throw .replyMemory }
     }
 
+    /// As `addBody` for a buffer.
+    package func addBody(_ chunk: ArraySlice<UInt8>) throws(Refusal) {
+        // Typed throws do not cross `withUnsafeBytes`.
+        let result: Result<Void, Refusal> = chunk.withUnsafeBytes { bytes in
+            do throws(Refusal) { return .success(try addBody(bytes)) } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+
     // MARK: End of data
 
     /// Decides. Called once.

@@ -65,9 +65,9 @@ struct Fixture {
         }
         let parsed = Message.parse(Array(message.utf8))
         for field in parsed.header.fields { transaction.addHeader(field) }
-        do {
+        do throws(Refusal) {
             try transaction.endHeader()
-            try Array(parsed.body).withUnsafeBytes { bytes throws(Refusal) in try transaction.addBody(bytes) }
+            try transaction.addBody(parsed.body)
         } catch {
             return Answer(refusals: refusals, decision: .refuse(error))
         }

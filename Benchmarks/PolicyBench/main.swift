@@ -1,0 +1,135 @@
+// Decisions per second of the default policy on one core: compact, answered in full, with trace, and beside the same
+// policy written by hand. Also holds the guarantees on 1,000,000 generated inputs. Fails where a goal is missed.
+//
+// swift run -c release PolicyBench [policy.yaml]
+
+import Foundation
+import RiskPolicy
+
+/// Goals of issue 5, decisions a second and core.
+enum Goal {
+    static let decisions = 2_000_000.0
+    static let traced = 500_000.0
+    /// Share of the hand-written policy's rate.
+    static let ofHandWritten = 0.1
+}
+
+let distinctInputs = 16_384
+let rounds = 5
+
+func fail(_ message: String) -> Never {
+    FileHandle.standardError.write(Data((message + "\n").utf8))
+    exit(1)
+}
+
+/// The best of several rounds, in operations a second.
+func rate(_ name: String, passes: Int, _ body: () -> Int) -> Double {
+    var best = 0.0
+    var sum = 0
+    for _ in 0..<rounds {
+        let start = DispatchTime.now().uptimeNanoseconds
+        for _ in 0..<passes { sum &+= body() }
+        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+        best = max(best, Double(passes * distinctInputs) / seconds)
+    }
+    let padded = name + String(repeating: " ", count: max(0, 34 - name.count))
+    print("\(padded) \(Int(best)) /s   (\(Int(1e9 / best)) ns; check \(sum))")
+    return best
+}
+
+let path =
+    CommandLine.arguments.dropFirst().first
+    ?? URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../policy/rules/default/policy.yaml").standardized.path
+guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { fail("\(path): cannot be read") }
+let policy: Policy
+do {
+    policy = try PolicyLoader.load(text, file: path)
+} catch {
+    fail("\(error)")
+}
+guard let now = CELTimestamp(seconds: 1_790_000_000) else { fail("no time") }
+
+var generator = InputGenerator(policy: policy, seed: 42, now: now)
+let inputs = (0..<distinctInputs).map { number in
+    var input = generator.next(event: PolicyEvent.allCases[number % 4])
+    input.isHistoryUnavailable = false
+    return input
+}
+let byHand = inputs.map { HandWrittenSignals(policy, $0) }
+
+// Both must give the same answers, or the comparison is worth nothing.
+var allowed = 0
+for (input, signals) in zip(inputs, byHand) {
+    let answer = policy.answer(policy.decide(input))
+    let other = decideByHand(signals)
+    let reasons = HandWrittenAnswer.codes.indices.filter { other.reasons.rawValue >> UInt32($0) & 1 == 1 }
+        .map { HandWrittenAnswer.codes[$0] }
+    let challenges = policy.challenges.indices.filter { other.challenges >> UInt8($0) & 1 == 1 }.map { policy.challenges[$0].kind }
+    let missing = policy.rules.indices.filter { other.missing >> UInt32($0) & 1 == 1 }.map { policy.rules[$0].id }
+    guard Set(answer.reasons) == Set(reasons), answer.challenges == challenges, answer.missing == missing,
+        (answer.decision == .requireVerification) == other.isAsked
+    else { fail("the hand-written policy differs: \(answer) \(reasons) \(challenges) \(missing)") }
+    if answer.decision == .allow { allowed += 1 }
+}
+let distinct = Set(inputs.map { input in
+    policy.signals.indices.map { policy.value(slot: $0, of: input).text }.joined(separator: "|")
+}).count
+print("\(distinct) distinct inputs, four events equally, \(allowed) allowed; one core, best of \(rounds) rounds\n")
+guard distinct >= 10_000 else { fail("too few distinct inputs") }
+
+let compact = rate("decide", passes: 20) {
+    var sum = 0
+    for input in inputs { sum &+= Int(policy.decide(input).challenges) }
+    return sum
+}
+// A full answer: decision, every challenge, every reason code, waived, missing and errors, each touched.
+let full = rate("decide, every part of the answer", passes: 20) {
+    var sum = 0
+    for input in inputs {
+        let result = policy.decide(input)
+        if result.decision == .allow { sum &+= 1 }
+        for code in result.reasons { sum &+= policy.reasonCodes[code].utf8.count }
+        for position in 0..<policy.challenges.count where result.challenges >> UInt8(position) & 1 == 1 {
+            sum &+= policy.challenges[position].kind.utf8.count
+        }
+        sum &+= result.waived.count &+ result.missing.count &+ result.errors.count &+ (result.isDegraded ? 1 : 0)
+    }
+    return sum
+}
+let traced = rate("decide with trace", passes: 10) {
+    var sum = 0
+    for input in inputs {
+        let trace = policy.trace(input)
+        for step in trace.rules where step.outcome == .matched { sum &+= step.rule }
+    }
+    return sum
+}
+let words = rate("decide, answer as arrays of strings", passes: 5) {
+    var sum = 0
+    for input in inputs { sum &+= policy.answer(policy.decide(input)).reasons.count }
+    return sum
+}
+let hand = rate("the same policy by hand", passes: 50) {
+    var sum = 0
+    for signals in byHand {
+        let answer = decideByHand(signals)
+        sum &+= Int(answer.challenges) &+ Int(answer.reasons.rawValue & 1) &+ answer.missing.nonzeroBitCount
+            &+ answer.waived.nonzeroBitCount
+    }
+    return sum
+}
+_ = words
+
+// The guarantees, on a million inputs of another seed.
+var million = InputGenerator(policy: policy, seed: 2026, now: now)
+var overridden = 0
+for number in 0..<1_000_000 {
+    let result = policy.decide(million.next(event: PolicyEvent.allCases[number % 4]))
+    if result.overridingGuarantee >= 0 { overridden += 1 }
+    if (result.decision == .allow) != (result.challenges == 0) { fail("a decision without its challenges") }
+}
+print("\nguarantees: 1000000 inputs, \(overridden) broken")
+print(String(format: "by hand / full answer: %.1f times (goal: at most %.0f)", hand / full, 1 / Goal.ofHandWritten))
+guard overridden == 0, full >= Goal.decisions, traced >= Goal.traced, full >= hand * Goal.ofHandWritten else {
+    fail("a goal is missed: \(Int(Goal.decisions)) decisions, \(Int(Goal.traced)) with trace, a tenth of the hand-written")
+}

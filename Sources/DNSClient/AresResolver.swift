@@ -1,0 +1,151 @@
+// The resolver of the running relay: cache, one question for many callers, and an answer or a temporary failure in bounded time.
+
+import Glibc
+import MailAuth
+import Synchronization
+
+/// A caching stub resolver on c-ares. Any thread may ask; each caller waits for its own answer, and callers that ask the same at
+/// the same time share one question. `close`, or the end of the last reference, ends its thread.
+package final class AresResolver: TimedDNSResolver {
+    /// What the resolver has done since it was made.
+    package struct Counters: Sendable, Hashable {
+        /// Questions from callers.
+        package var asked = 0
+        /// Those answered from the cache.
+        package var cached = 0
+        /// Those that waited for the question of another caller.
+        package var joined = 0
+        /// Questions handed to c-ares.
+        package var sent = 0
+        /// Temporary failures given to callers.
+        package var failed = 0
+    }
+
+    /// Everything that a question in flight needs; it does not keep the resolver alive.
+    private final class Shared: Sendable {
+        struct State {
+            var cache: DNSCache
+            var inFlight: [DNSQuestion: Promise] = [:]
+            var counters = Counters()
+        }
+
+        let state: Mutex<State>
+        let now: @Sendable () -> Int64
+
+        init(limits: DNSCacheLimits, now: @escaping @Sendable () -> Int64) {
+            state = Mutex(State(cache: DNSCache(limits: limits)))
+            self.now = now
+        }
+
+        func finish(_ question: DNSQuestion, _ promise: Promise, _ answer: DNSAnswer, ttl: Int64?) {
+            state.withLock { state in
+                state.inFlight[question] = nil
+                if let ttl { state.cache.store(answer, for: question, ttl: ttl, now: now()) }
+            }
+            promise.fulfil(answer)
+        }
+    }
+
+    private let settings: DNSClientSettings
+    private let shared: Shared
+    private let loop: AresEventLoop
+
+    /// Opens the client.
+    ///
+    /// - Parameters:
+    ///   - settings: servers, time-outs and bounds.
+    ///   - now: seconds for the cache, on a clock that does not go back; by default that of the system.
+    package init(
+        settings: DNSClientSettings = DNSClientSettings(), now: @escaping @Sendable () -> Int64 = MonotonicClock.seconds
+    ) throws(DNSClientError) {
+        self.settings = settings
+        shared = Shared(limits: settings.cache, now: now)
+        loop = try AresEventLoop(settings: settings)
+    }
+
+    deinit { loop.close() }
+
+    /// Ends the client: callers that wait, and all who ask later, get a temporary failure.
+    package func close() { loop.close() }
+
+    package var counters: Counters { shared.state.withLock { $0.counters } }
+
+    /// Answers and octets that the cache holds.
+    package var cached: (entries: Int, bytes: Int) { shared.state.withLock { ($0.cache.count, $0.cache.bytes) } }
+
+    package func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
+        query(name, type, within: settings.questionMilliseconds)
+    }
+
+    package func query(_ name: String, _ type: DNSRecordType, within milliseconds: Int64) -> DNSAnswer {
+        // A name that the DNS cannot hold does not exist.
+        guard let name = DomainName.queryable(name) else { return .nxDomain }
+        let question = DNSQuestion(name: name, type: type)
+        let (known, promise, isNew) = shared.state.withLock { state -> (DNSAnswer?, Promise?, Bool) in
+            state.counters.asked += 1
+            if let answer = state.cache.answer(question, now: shared.now()) {
+                state.counters.cached += 1
+                return (answer, nil, false)
+            }
+            if let promise = state.inFlight[question] {
+                state.counters.joined += 1
+                return (nil, promise, false)
+            }
+            let promise = Promise()
+            state.inFlight[question] = promise
+            state.counters.sent += 1
+            return (nil, promise, true)
+        }
+        if let known { return known }
+        if isNew, let promise { send(question, promise) }
+        let answer = promise?.wait(milliseconds: min(milliseconds, settings.questionMilliseconds))
+            ?? .temporaryFailure("no answer in time")
+        if case .temporaryFailure = answer { shared.state.withLock { $0.counters.failed += 1 } }
+        return answer
+    }
+
+    private func send(_ question: DNSQuestion, _ promise: Promise) {
+        let payload = UInt16(clamping: settings.udpPayload)
+        guard let packet = DNSMessage.question(id: 0, name: question.name, type: question.type.code, udpPayload: payload) else {
+            return shared.finish(question, promise, .nxDomain, ttl: nil)
+        }
+        Self.ask(packet, question, promise, shared, loop: loop, mayRetry: true)
+    }
+
+    /// - Parameter mayRetry: whether to ask once more without the OPT record where the server does not understand it; c-ares
+    ///   itself does so once in the life of a channel.
+    private static func ask(
+        _ packet: [UInt8], _ question: DNSQuestion, _ promise: Promise, _ shared: Shared, loop: AresEventLoop, mayRetry: Bool
+    ) {
+        loop.submit(packet) { [weak loop] outcome in
+            switch outcome {
+            case .failure(let reason): shared.finish(question, promise, .temporaryFailure(reason), ttl: nil)
+            case .message(let bytes):
+                switch bytes.withUnsafeBufferPointer({ DNSMessage.reply($0, to: question.name, question.type) }) {
+                case .answer(let answer, let ttl): shared.finish(question, promise, answer, ttl: ttl)
+                case .unusable(let reason): shared.finish(question, promise, .temporaryFailure(reason), ttl: nil)
+                case .formatError:
+                    guard mayRetry, let loop else {
+                        return shared.finish(question, promise, .temporaryFailure("FORMERR"), ttl: nil)
+                    }
+                    var plain = Array(packet.dropLast(DNSMessage.optLength))
+                    plain[11] = 0
+                    ask(plain, question, promise, shared, loop: loop, mayRetry: false)
+                }
+            }
+        }
+    }
+}
+
+/// The system's clock since boot, which does not go back.
+package enum MonotonicClock {
+    /// Milliseconds.
+    @Sendable package static func milliseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// Seconds.
+    @Sendable package static func seconds() -> Int64 { milliseconds() / 1000 }
+}

@@ -1,0 +1,59 @@
+// What one message may cost: so many questions, and so much time for all of them together.
+
+import MailAuth
+import Synchronization
+
+/// Wraps a resolver for one message. Past the budget every answer is a temporary failure, which the relay answers with 451.
+package final class BudgetedResolver: DNSResolver {
+    /// The most that one message may ask and wait.
+    package struct Limits: Sendable {
+        /// Questions, those answered from the cache included. SPF for two identities asks at most about 230 at its own limits and
+        /// rarely 20; a DMARC walk asks 8, a signature 1.
+        package var questions: Int
+        /// Milliseconds from the first question.
+        package var milliseconds: Int64
+
+        package init(questions: Int = 120, milliseconds: Int64 = 20_000) {
+            self.questions = questions
+            self.milliseconds = milliseconds
+        }
+    }
+
+    private struct State {
+        var questions = 0
+        var deadline: Int64?
+    }
+
+    private let base: any DNSResolver
+    private let limits: Limits
+    private let now: @Sendable () -> Int64
+    private let state = Mutex(State())
+
+    /// - Parameter now: milliseconds on a clock that does not go back.
+    package init(
+        _ base: any DNSResolver, limits: Limits = Limits(), now: @escaping @Sendable () -> Int64 = MonotonicClock.milliseconds
+    ) {
+        self.base = base
+        self.limits = limits
+        self.now = now
+    }
+
+    /// Questions asked so far.
+    package var questions: Int { state.withLock { $0.questions } }
+
+    package func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
+        let now = now()
+        let (isWithin, remaining) = state.withLock { state in
+            state.questions += 1
+            let deadline = state.deadline ?? now.addingReportingOverflow(limits.milliseconds).partialValue
+            state.deadline = deadline
+            return (state.questions <= limits.questions, deadline - now)
+        }
+        guard isWithin else { return .temporaryFailure("more than \(limits.questions) DNS questions for one message") }
+        guard remaining > 0 else {
+            return .temporaryFailure("more than \(limits.milliseconds) ms of DNS for one message")
+        }
+        guard let timed = base as? any TimedDNSResolver else { return base.query(name, type) }
+        return timed.query(name, type, within: remaining)
+    }
+}

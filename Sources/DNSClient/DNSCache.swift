@@ -1,0 +1,124 @@
+// Answers by question, until their time is over: bounded in entries and octets, least recently used first out.
+
+import MailAuth
+
+/// A question in comparable form.
+package struct DNSQuestion: Sendable, Hashable {
+    /// Lower case, without trailing dot.
+    package let name: String
+    package let type: DNSRecordType
+
+    package init(name: String, type: DNSRecordType) {
+        self.name = name
+        self.type = type
+    }
+}
+
+/// The cache itself; a value, guarded by its owner. Times are seconds on any clock that does not go back.
+package struct DNSCache: Sendable {
+    private struct Entry {
+        let question: DNSQuestion
+        let answer: DNSAnswer
+        let expires: Int64
+        let cost: Int
+        /// Neighbours in order of use; -1 ends the list.
+        var newer: Int
+        var older: Int
+    }
+
+    /// Octets that holding an entry is taken to cost besides its text.
+    private static let overhead = 160
+
+    private let limits: DNSCacheLimits
+    private var slots: [DNSQuestion: Int] = [:]
+    private var entries: [Entry?] = []
+    private var free: [Int] = []
+    private var newest = -1
+    private var oldest = -1
+    /// What all entries cost, in octets.
+    package private(set) var bytes = 0
+
+    package init(limits: DNSCacheLimits) { self.limits = limits }
+
+    /// Answers held.
+    package var count: Int { slots.count }
+
+    /// The answer to a question, unless there is none or its time is over.
+    package mutating func answer(_ question: DNSQuestion, now: Int64) -> DNSAnswer? {
+        guard let slot = slots[question], let entry = entries[slot] else { return nil }
+        guard entry.expires > now else {
+            remove(slot)
+            return nil
+        }
+        unlink(slot)
+        link(slot)
+        return entry.answer
+    }
+
+    /// Keeps an answer for `ttl` seconds, within the limits. A temporary failure is never kept, nor is an answer that alone
+    /// passes the limit in octets.
+    package mutating func store(_ answer: DNSAnswer, for question: DNSQuestion, ttl: Int64, now: Int64) {
+        var longest = limits.maximumNegativeTTL
+        switch answer {
+        case .temporaryFailure: return
+        case .records: longest = limits.maximumTTL
+        case .noData, .nxDomain: break
+        }
+        if let slot = slots[question] { remove(slot) }
+        let cost = Self.cost(question, answer)
+        guard cost <= limits.bytes, limits.entries > 0 else { return }
+        while oldest >= 0, slots.count >= limits.entries || bytes + cost > limits.bytes { remove(oldest) }
+        let lifetime = min(max(ttl, limits.minimumTTL), longest)
+        let (expires, overflow) = now.addingReportingOverflow(lifetime)
+        let entry = Entry(
+            question: question, answer: answer, expires: overflow ? .max : expires, cost: cost, newer: -1, older: -1)
+        let slot: Int
+        if let reused = free.popLast() {
+            slot = reused
+            entries[slot] = entry
+        } else {
+            slot = entries.count
+            entries.append(entry)
+        }
+        slots[question] = slot
+        bytes += cost
+        link(slot)
+    }
+
+    private static func cost(_ question: DNSQuestion, _ answer: DNSAnswer) -> Int {
+        var cost = overhead + question.name.utf8.count
+        guard case .records(let records) = answer else { return cost }
+        for record in records {
+            cost += 48
+            switch record {
+            case .txt(let text): cost += text.count
+            case .address(let octets): cost += octets.count
+            case .mx(_, let name), .ptr(let name): cost += name.utf8.count
+            }
+        }
+        return cost
+    }
+
+    private mutating func remove(_ slot: Int) {
+        guard let entry = entries[slot] else { return }
+        unlink(slot)
+        slots[entry.question] = nil
+        bytes -= entry.cost
+        entries[slot] = nil
+        free.append(slot)
+    }
+
+    private mutating func link(_ slot: Int) {
+        entries[slot]?.older = newest
+        entries[slot]?.newer = -1
+        if newest >= 0 { entries[newest]?.newer = slot }
+        newest = slot
+        if oldest < 0 { oldest = slot }
+    }
+
+    private mutating func unlink(_ slot: Int) {
+        guard let entry = entries[slot] else { return }
+        if entry.newer >= 0 { entries[entry.newer]?.older = entry.older } else if newest == slot { newest = entry.older }
+        if entry.older >= 0 { entries[entry.older]?.newer = entry.newer } else if oldest == slot { oldest = entry.newer }
+    }
+}

@@ -1,0 +1,312 @@
+// The one address in From, or why there is none on which all programs agree (RFC 5322 section 3.6.2, RFC 7489 section 6.6.1).
+
+/// The strict reader of From, for deciding who wrote a message. A field that two sane parsers could read differently is refused.
+package enum AuthorAddress {
+    /// The author's address.
+    ///
+    /// Exactly one From field with exactly one mailbox in the current syntax of RFC 5322 and RFC 6532. Beyond that syntax only the unquoted dot
+    /// in a display name is taken (`John Q. Public <…>`), as it is everywhere and changes no address. Within it these are refused:
+    /// comments with specials, white space within the address (next to `<` and `>` it is taken), domain literals, quoted local parts with specials,
+    /// and encoded words that decode to addresses with punctuation.
+    package static func parse(header: HeaderSection) -> Result<AddrSpec, AuthorDefect> {
+        var author: HeaderField?
+        for field in header.fields {
+            if field.isNamed("From") {
+                guard author == nil else { return .failure(.multipleFrom) }
+                author = field
+            } else if isDisguised(field) {
+                return .failure(.disguisedFrom)
+            }
+            if hidesFrom(field) { return .failure(.disguisedFrom) }
+        }
+        guard let author else { return .failure(.missingFrom) }
+        // `From` with white space before the colon, or a line without a colon.
+        guard author.valueStart == author.nameLength + 1 else { return .failure(.spaceBeforeColon) }
+        return parse(value: author.rawValue)
+    }
+
+    /// The one address in the raw value of a From field; see `parse(header:)`.
+    package static func parse(value: ArraySlice<UInt8>) -> Result<AddrSpec, AuthorDefect> {
+        do {
+            return .success(try StrictMailbox(value).read())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Whether the name is `From` to a program that overlooks characters which do not belong into names.
+    private static func isDisguised(_ field: HeaderField) -> Bool {
+        let before = field.valueStart > 0 && field.valueStart <= field.bytes.count ? field.bytes[..<field.valueStart] : field.bytes[...]
+        // Anything longer is no name with a stray character in it.
+        guard before.count <= 64 else { return false }
+        let visible = before.filter { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
+        return visible.equalsIgnoringASCIICase("from".utf8)
+    }
+
+    /// Whether `From:` follows a CR or LF in the field that is no fold.
+    private static func hidesFrom(_ field: HeaderField) -> Bool {
+        let bytes = field.bytes
+        var index = 0
+        while index < bytes.count {
+            let octet = bytes[index]
+            index += 1
+            guard octet == 0x0D || octet == 0x0A, index < bytes.count else { continue }
+            var next = index
+            // After a bare CR or LF white space does not save it: `\r From:` is a line to some. After CRLF it is a fold.
+            let isFold = octet == 0x0A && index >= 2 && bytes[index - 2] == 0x0D && bytes[index].isWhiteSpace
+            if isFold || (octet == 0x0D && bytes[index] == 0x0A) { continue }
+            while next < bytes.count, next < index + 8, bytes[next].isWhiteSpace { next += 1 }
+            guard bytes[next...].prefix(4).equalsIgnoringASCIICase("from".utf8) else { continue }
+            let rest = bytes[(next + 4)...].prefix(8).drop(while: \.isWhiteSpace)
+            if rest.first == UInt8(ascii: ":") { return true }
+        }
+        return false
+    }
+}
+
+/// A recogniser for one mailbox. It looks at tokens, never repairs, and stops at the first thing that is out of order.
+private struct StrictMailbox {
+    private let value: ArraySlice<UInt8>
+    private let tokens: [AddressToken]
+    private let lexical: Set<AddressDefect>
+
+    init(_ value: ArraySlice<UInt8>) {
+        self.value = value
+        (tokens, lexical) = AddressLexer.tokens(of: value)
+    }
+
+    func read() throws(AuthorDefect) -> AddrSpec {
+        try checkOctets()
+        guard tokens.contains(where: { $0.kind != .comment }) else { throw .empty }
+        // `<` splits the field in name and address; without one it is all address.
+        guard let open = tokens.firstIndex(where: { $0.kind == .special(UInt8(ascii: "<")) }) else {
+            return try readBare()
+        }
+        try readPhrase(tokens[..<open])
+        guard let close = tokens[open...].firstIndex(where: { $0.kind == .special(UInt8(ascii: ">")) }) else { throw .unterminated }
+        try checkTail(tokens[(close + 1)...])
+        let inside = tokens[(open + 1)..<close]
+        if inside.first?.isAt == true, inside.contains(where: { $0.kind == .special(UInt8(ascii: ":")) }) { throw .sourceRoute }
+        return try readAddress(inside, isAngled: true)
+    }
+
+    // MARK: Octets
+
+    private func checkOctets() throws(AuthorDefect) {
+        guard value.isValidUTF8 else { throw .notUTF8 }
+        for octet in value where octet.isForbiddenControl { throw .controlCharacter }
+        if lexical.contains(.bareLineBreak) { throw .bareLineBreak }
+        // U+0085, U+2028, U+2029: line ends to programs that split decoded text; C1 controls.
+        for scalar in String(decoding: value, as: UTF8.self).unicodeScalars {
+            switch scalar.value {
+            case 0x80...0x9F, 0x2028, 0x2029: throw .controlCharacter
+            default: continue
+            }
+        }
+        let controls = HeaderControls(scanning: value)
+        if !controls.isDisjoint(with: [.bareCR, .bareLF, .lineBreak]) { throw .bareLineBreak }
+        if controls.contains(.emptyContinuation) { throw .obsoleteFold }
+        if lexical.contains(.unterminatedQuote) || lexical.contains(.unterminatedComment)
+            || lexical.contains(.unterminatedDomainLiteral)
+        {
+            throw .unterminated
+        }
+        for token in tokens {
+            switch token.kind {
+            case .comment: try checkComment(token)
+            case .quotedString: try checkQuotedPairs(token)
+            default: break
+            }
+        }
+    }
+
+    private func checkComment(_ token: AddressToken) throws(AuthorDefect) {
+        let inner = value[token.range].dropFirst().dropLast()
+        for octet in inner where "()<>@,;:\\\"[]".utf8.contains(octet) { throw .ambiguousComment }
+        if EncodedWord.occurs(in: inner) { throw .ambiguousComment }
+        for scalar in String(decoding: inner, as: UTF8.self).unicodeScalars where Self.isLookAlike(scalar) { throw .ambiguousComment }
+    }
+
+    /// Quoted pairs are taken for `"` and `\` only: others are legal, but programs differ on what they leave behind.
+    private func checkQuotedPairs(_ token: AddressToken) throws(AuthorDefect) {
+        var octets = value[token.range].dropFirst().dropLast()
+        while let octet = octets.popFirst() {
+            guard octet == UInt8(ascii: "\\") else { continue }
+            guard let next = octets.popFirst(), next == UInt8(ascii: "\\") || next == UInt8(ascii: "\"") else { throw .quotedPair }
+        }
+    }
+
+    // MARK: Display name
+
+    private func readPhrase(_ words: ArraySlice<AddressToken>) throws(AuthorDefect) {
+        for word in words {
+            switch word.kind {
+            case .atom, .special(UInt8(ascii: ".")), .comment: break
+            case .quotedString: break
+            case .special(UInt8(ascii: "@")):
+                throw words.contains(where: { $0.kind == .special(UInt8(ascii: ",")) }) ? .multipleMailboxes : .atInDisplayName
+            case .special(UInt8(ascii: ",")): throw wordsBefore(word, in: words) ? .multipleMailboxes : .emptyElement
+            case .special(UInt8(ascii: ":")), .special(UInt8(ascii: ";")): throw .group
+            case .special, .domainLiteral: throw .strayCharacter
+            }
+        }
+        for word in words where word.kind == .atom || word.kind == .quotedString { try checkEncodedWords(value[word.range]) }
+        // Encoded words that touch in the field reach over token limits; checked as one piece too.
+        if let first = words.first, let last = words.last {
+            try checkEncodedWords(value[first.range.lowerBound..<last.range.upperBound])
+        }
+    }
+
+    private func wordsBefore(_ word: AddressToken, in words: ArraySlice<AddressToken>) -> Bool {
+        words.contains { $0.range.upperBound <= word.range.lowerBound && $0.kind != .comment }
+    }
+
+    /// Refuses encoded words that a program which decodes first and parses then would read as an address, or cut.
+    private func checkEncodedWords(_ text: ArraySlice<UInt8>) throws(AuthorDefect) {
+        guard EncodedWord.occurs(in: text) else { return }
+        var isUndecodable = false
+        var decoded = ""
+        EncodedWord.scan(text) { piece in
+            switch piece {
+            case .literal: break
+            case .undecodable: isUndecodable = true
+            case .word(let word): decoded += Charset.decode(word.bytes, word.charset) ?? "\0"
+            }
+        }
+        if isUndecodable { throw .ambiguousEncodedWord }
+        var hasAt = false
+        var hasPunctuation = false
+        for scalar in decoded.unicodeScalars {
+            switch scalar.value {
+            case 0..<0x20, 0x7F...0x9F, 0x2028, 0x2029: throw .ambiguousEncodedWord
+            case 0x40, 0xFF20, 0xFE6B: hasAt = true
+            case 0x3C, 0x3E, 0x2C, 0x3B, 0x22, 0x28, 0x29, 0x3A: hasPunctuation = true
+            default: break
+            }
+        }
+        if hasAt, hasPunctuation { throw .ambiguousEncodedWord }
+    }
+
+    // MARK: Address
+
+    private func checkTail(_ tail: ArraySlice<AddressToken>) throws(AuthorDefect) {
+        guard let first = tail.first(where: { $0.kind != .comment }) else { return }
+        if tail.contains(where: { $0.kind == .special(UInt8(ascii: ",")) }) {
+            let hasMore = tail.contains { $0.isWord || $0.isAt || $0.kind == .special(UInt8(ascii: "<")) }
+            throw hasMore ? .multipleMailboxes : .emptyElement
+        }
+        if tail.contains(where: { $0.isAt || $0.kind == .special(UInt8(ascii: "<")) }) { throw .missingSeparator }
+        switch first.kind {
+        case .special(UInt8(ascii: ";")), .special(UInt8(ascii: ":")): throw .group
+        case .special: throw .strayCharacter
+        default: throw .strayText
+        }
+    }
+
+    /// addr-spec without brackets, comments before and after it.
+    private func readBare() throws(AuthorDefect) -> AddrSpec {
+        for token in tokens {
+            switch token.kind {
+            case .special(UInt8(ascii: ",")):
+                let words = tokens.split { $0.kind == .special(UInt8(ascii: ",")) }.filter { $0.contains { $0.kind != .comment } }
+                throw words.count > 1 ? .multipleMailboxes : .emptyElement
+            case .special(UInt8(ascii: ":")), .special(UInt8(ascii: ";")): throw .group
+            default: break
+            }
+        }
+        var inner = tokens[...]
+        while inner.first?.kind == .comment { inner.removeFirst() }
+        while inner.last?.kind == .comment { inner.removeLast() }
+        return try readAddress(inner, isAngled: false)
+    }
+
+    private func readAddress(_ inner: ArraySlice<AddressToken>, isAngled: Bool) throws(AuthorDefect) -> AddrSpec {
+        guard let first = inner.first, let last = inner.last else { throw .noAddress }
+        let span = first.range.lowerBound..<last.range.upperBound
+        let ats = inner.indices.filter { inner[$0].isAt }
+        if EncodedWord.occurs(in: value[span]) { throw .encodedWordInAddress }
+        guard let at = ats.first else {
+            if inner.contains(where: { isStray($0) }) { throw .strayCharacter }
+            throw .noAddress
+        }
+        if ats.count > 1 {
+            // `a@b c@d`: two addresses, not one with two "@".
+            let isTwo = inner[at..<ats[1]].contains { $0.isSpaced || $0.kind == .comment }
+            throw isTwo ? .missingSeparator : .multipleAt
+        }
+        for token in inner where isStray(token) { throw .strayCharacter }
+        let local = inner[..<at]
+        let domain = inner[(at + 1)...]
+        guard !local.isEmpty, !domain.isEmpty else { throw .noAddress }
+        // White space is fine before the first token only.
+        for token in inner.dropFirst() where token.isSpaced || token.kind == .comment {
+            throw isAngled ? .whiteSpaceInAddress : wordsAreSpaced(local, domain) ? .strayText : .whiteSpaceInAddress
+        }
+        if isAngled, first.kind == .comment { throw .whiteSpaceInAddress }
+        return AddrSpec(localPart: try readLocalPart(local), domain: try readDomain(domain))
+    }
+
+    /// Whether two words stand side by side, as in `John a@b`.
+    private func wordsAreSpaced(_ local: ArraySlice<AddressToken>, _ domain: ArraySlice<AddressToken>) -> Bool {
+        for part in [local, domain] {
+            for (left, right) in zip(part, part.dropFirst()) where left.isWord && right.isWord { return true }
+        }
+        return false
+    }
+
+    private func isStray(_ token: AddressToken) -> Bool {
+        if case .special = token.kind { return !token.isAt && !token.isDot }
+        return false
+    }
+
+    private func readLocalPart(_ tokens: ArraySlice<AddressToken>) throws(AuthorDefect) -> String {
+        guard let first = tokens.first, let last = tokens.last else { throw .noAddress }
+        if tokens.count == 1, first.kind == .quotedString {
+            var text = [UInt8]()
+            AddrSpecReader.appendUnquoted(value[first.range], to: &text)
+            // Specials, spaces and line breaks in quotes: a program that cuts at the first "@" or at white space finds another address.
+            guard !text.isEmpty, text.allSatisfy({ $0.isAtomText || $0 == UInt8(ascii: ".") }),
+                text.count == first.range.count - 2
+            else { throw .ambiguousLocalPart }
+            return try checkedLocalPart(text[...])
+        }
+        var wantsAtom = true
+        for token in tokens {
+            guard wantsAtom ? token.kind == .atom : token.isDot else { throw .malformedLocalPart }
+            wantsAtom.toggle()
+        }
+        guard !wantsAtom else { throw .malformedLocalPart }
+        return try checkedLocalPart(value[first.range.lowerBound..<last.range.upperBound])
+    }
+
+    private func checkedLocalPart(_ text: ArraySlice<UInt8>) throws(AuthorDefect) -> String {
+        let string = String(decoding: text, as: UTF8.self)
+        for scalar in string.unicodeScalars where Self.isLookAlike(scalar) || Self.isInvisible(scalar) { throw .ambiguousLocalPart }
+        return string
+    }
+
+    private func readDomain(_ tokens: ArraySlice<AddressToken>) throws(AuthorDefect) -> String {
+        guard let first = tokens.first, let last = tokens.last else { throw .noAddress }
+        if first.kind == .domainLiteral { throw .domainLiteral }
+        let text = String(decoding: value[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
+        guard tokens.allSatisfy({ $0.kind == .atom || $0.isDot }), last.kind == .atom, let ascii = DomainName.toASCII(text) else {
+            throw .invalidDomain
+        }
+        // An internationalised name must be in its own normal form: one that programs map differently belongs to no one.
+        if text.utf8.contains(where: { $0 >= 0x80 }), DomainName.toUnicode(ascii) != text { throw .invalidDomain }
+        return text
+    }
+
+    /// Full-width and small forms, which compatibility mapping turns into ASCII, `@` among them.
+    private static func isLookAlike(_ scalar: Unicode.Scalar) -> Bool {
+        (0xFF01...0xFF5E).contains(scalar.value) || (0xFE50...0xFE6F).contains(scalar.value)
+    }
+
+    private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
+        guard scalar.value >= 0x80 else { return false }
+        switch scalar.properties.generalCategory {
+        case .format, .spaceSeparator, .lineSeparator, .paragraphSeparator, .control, .privateUse, .unassigned: return true
+        default: return scalar.properties.isDefaultIgnorableCodePoint
+        }
+    }
+}

@@ -1,0 +1,56 @@
+// Writes mailboxes and address lists (RFC 5322 section 3.4, RFC 2047 section 5).
+
+extension Mailbox {
+    /// The mailbox as ASCII text (but for an internationalised address): `local@domain`, or `phrase <local@domain>`. Without folds.
+    package var serialized: String {
+        guard let phrase = displayName.map(Self.phrase), !phrase.isEmpty else { return addrSpec.wireForm }
+        return "\(phrase) <\(addrSpec.wireForm)>"
+    }
+
+    /// A display name as RFC 5322 phrase: atoms where all words are, else a quoted string, else (not ASCII, or looking like an encoded word) encoded words.
+    ///
+    /// Control characters become spaces; white space at the ends is dropped. Empty for a name of nothing else.
+    package static func phrase(_ name: String) -> String {
+        let octets = HeaderField.trim(Array(EncodedWord.withoutControls(name).utf8)[...])
+        guard !octets.isEmpty else { return "" }
+        let text = String(decoding: octets, as: UTF8.self)
+        let isPlain = octets.allSatisfy { $0 < 0x80 } && !octets.holdsEncodedWordMark && octets.count <= EncodedWord.longestPlainWord
+        guard isPlain else { return EncodedWord.encode(text) }
+        let words = octets.split(separator: 0x20, omittingEmptySubsequences: false)
+        if words.allSatisfy({ !$0.isEmpty && $0.allSatisfy(\.isAtomText) }) { return text }
+        var quoted: [UInt8] = [UInt8(ascii: "\"")]
+        for octet in octets {
+            if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") { quoted.append(UInt8(ascii: "\\")) }
+            quoted.append(octet)
+        }
+        quoted.append(UInt8(ascii: "\""))
+        return String(decoding: quoted, as: UTF8.self)
+    }
+}
+
+extension Address {
+    /// The address as text, without folds: a mailbox, or `phrase: mailbox, mailbox;`.
+    package var serialized: String {
+        switch self {
+        case .mailbox(let mailbox): return mailbox.serialized
+        case .group(let name, let members):
+            let phrase = Mailbox.phrase(name)
+            // A group must have a name; a reader of ours gives an empty one where it was missing.
+            let list = members.map(\.serialized).joined(separator: ", ")
+            return (phrase.isEmpty ? "\"\"" : phrase) + ":" + (list.isEmpty ? "" : " " + list) + ";"
+        }
+    }
+}
+
+extension AddressList {
+    /// The addresses as the value of a header field, without folds.
+    package var serialized: String { addresses.map(\.serialized).joined(separator: ", ") }
+}
+
+extension AddrSpec {
+    /// The wire form with the domain in A-labels, for mail without SMTPUTF8; nil where the local part is not ASCII or the domain has no such form.
+    package var asciiWireForm: String? {
+        if isASCII { return wireForm }
+        return localPart.utf8.allSatisfy { $0 < 0x80 } ? normalized?.wireForm : nil
+    }
+}

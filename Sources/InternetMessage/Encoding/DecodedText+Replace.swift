@@ -1,0 +1,143 @@
+// Changes words of an encoded body and leaves the other raw octets as they were.
+
+extension DecodedText {
+    /// A change of decoded octets.
+    package struct Replacement: Sendable {
+        /// Offsets in `bytes`.
+        package var range: Range<Int>
+        /// The octets to stand there, not encoded.
+        package var bytes: [UInt8]
+
+        package init(_ range: Range<Int>, _ bytes: [UInt8]) {
+            self.range = range
+            self.bytes = bytes
+        }
+    }
+
+    /// The raw octets with replacements made. Ranges must be ascending and must not overlap; one that is not is skipped.
+    ///
+    /// Identity encodings and quoted-printable change only where the replacements are, and around them soft line breaks keep lines to 76.
+    /// base64 is written anew from the line of the first replacement on. Without replacements the raw octets come back unchanged.
+    package func replacing(_ replacements: [Replacement]) -> [UInt8] {
+        var sound = [Replacement]()
+        var end = 0
+        for replacement in replacements where replacement.range.lowerBound >= end && replacement.range.upperBound <= bytes.count {
+            sound.append(replacement)
+            end = replacement.range.upperBound
+        }
+        guard !sound.isEmpty else { return Array(raw) }
+        switch encoding {
+        case .base64: return replacingBase64(sound)
+        case .quotedPrintable: return replacingQuotedPrintable(sound)
+        case .sevenBit, .eightBit, .binary, .unknown: return replacingIdentity(sound)
+        }
+    }
+
+    private func replacingIdentity(_ replacements: [Replacement]) -> [UInt8] {
+        var output = [UInt8]()
+        output.reserveCapacity(raw.count)
+        var position = 0
+        for replacement in replacements {
+            output.append(contentsOf: bytes[position..<replacement.range.lowerBound])
+            output.append(contentsOf: replacement.bytes)
+            position = replacement.range.upperBound
+        }
+        output.append(contentsOf: bytes[position...])
+        return output
+    }
+
+    private func replacingBase64(_ replacements: [Replacement]) -> [UInt8] {
+        let first = replacements[0].range.lowerBound
+        // Back to the start of the line, so that the new lines are regular; the decoded offset there is found by its group.
+        let place = rawRange(of: first..<min(first + 1, bytes.count))
+        var lineStart = place.raw.lowerBound
+        while lineStart > raw.startIndex, raw[lineStart - 1] != 0x0A { lineStart -= 1 }
+        let kept = decodedOffset(atRaw: lineStart)
+        guard let kept, kept <= first else { return Base64.encode(replaced(replacements, from: 0)) }
+        return Array(raw[..<lineStart]) + Base64.encode(replaced(replacements, from: kept))
+    }
+
+    /// Decoded octets from `start` on with the replacements made.
+    private func replaced(_ replacements: [Replacement], from start: Int) -> [UInt8] {
+        var output = [UInt8]()
+        var position = start
+        for replacement in replacements {
+            output.append(contentsOf: bytes[position..<replacement.range.lowerBound])
+            output.append(contentsOf: replacement.bytes)
+            position = replacement.range.upperBound
+        }
+        output.append(contentsOf: bytes[position...])
+        return output
+    }
+
+    /// The decoded offset of the unit that begins at raw index `index`, or after which nothing but skipped octets precede it; nil within a unit.
+    private func decodedOffset(atRaw index: Int) -> Int? {
+        var low = 0
+        var high = segments.count
+        while low < high {
+            let middle = (low + high) / 2
+            if segments[middle].rawEnd <= index { low = middle + 1 } else { high = middle }
+        }
+        guard low < segments.count else { return bytes.count }
+        let segment = segments[low]
+        guard segment.rawStart < index else { return segment.decodedStart }
+        guard segment.kind == .quads, (index - segment.rawStart) % 4 == 0 else { return nil }
+        return segment.decodedStart + (index - segment.rawStart) / 4 * 3
+    }
+
+    private func replacingQuotedPrintable(_ replacements: [Replacement]) -> [UInt8] {
+        var output = [UInt8]()
+        output.reserveCapacity(raw.count + 64)
+        var column = 0
+        var position = raw.startIndex
+        func copyRaw(upTo end: Int) {
+            for octet in raw[position..<max(position, end)] {
+                output.append(octet)
+                column = octet == 0x0A ? 0 : column + 1
+            }
+            position = max(position, end)
+        }
+        func softBreak() {
+            output.append(contentsOf: [UInt8(ascii: "="), 0x0D, 0x0A])
+            column = 0
+        }
+        for replacement in replacements {
+            let place = rawRange(of: replacement.range).raw
+            copyRaw(upTo: place.lowerBound)
+            let tail = lineTail(from: place.upperBound)
+            var octets = replacement.bytes[...]
+            while let octet = octets.popFirst() {
+                if octet == 0x0D, octets.first == 0x0A { continue }
+                if octet == 0x0A {
+                    output.append(contentsOf: [0x0D, 0x0A])
+                    column = 0
+                    continue
+                }
+                // White space is escaped wherever it could end a line.
+                let endsText = octets.isEmpty || octets.first == 0x0A || octets.first == 0x0D
+                let isEscaped = QuotedPrintable.needsEscape(octet) || (octet.isWhiteSpace && endsText)
+                if column + (isEscaped ? 3 : 1) > QuotedPrintable.lineLength - 1 { softBreak() }
+                if isEscaped { QuotedPrintable.appendEscape(octet, to: &output) } else { output.append(octet) }
+                column += isEscaped ? 3 : 1
+            }
+            position = max(position, place.upperBound)
+            // Where a word at the end of a line is gone, the space before it would be lost too.
+            if replacement.bytes.isEmpty, tail == 0, let last = output.last, last.isWhiteSpace {
+                output.removeLast()
+                QuotedPrintable.appendEscape(last, to: &output)
+                column += 2
+            }
+            // What follows on the raw line was laid out for its old column.
+            if column > 0, tail > 0, column + tail > QuotedPrintable.lineLength { softBreak() }
+        }
+        copyRaw(upTo: raw.endIndex)
+        return output
+    }
+
+    /// Octets up to the end of the raw line; counting stops where the line is too long anyway.
+    private func lineTail(from start: Int) -> Int {
+        var end = start
+        while end < raw.endIndex, raw[end] != 0x0D, raw[end] != 0x0A, end - start <= QuotedPrintable.lineLength { end += 1 }
+        return end - start
+    }
+}

@@ -1,0 +1,165 @@
+// DMARC (RFC 9989): which policy applies to the header From, and whether SPF or DKIM proves it.
+
+import InternetMessage
+
+/// Domain-based Message Authentication, Reporting, and Conformance, by tree walk; no public-suffix list.
+package enum DMARC {
+    /// What stands at `_dmarc.` of a domain.
+    package enum RecordLookup: Sendable, Hashable {
+        case record(DMARCRecord)
+        /// No record, or more than one (RFC 9989 section 4.10).
+        case none
+        case temporaryFailure(String)
+    }
+
+    /// The outcome of a search for an organizational domain.
+    package enum OrganizationalDomain: Sendable, Hashable {
+        /// By a record that was found at the domain or above it; lower case.
+        case found(String)
+        /// No record at the domain or above it, or no domain name.
+        case none
+        case temporaryFailure(String)
+    }
+
+    /// Distinct authenticated domains whose organizational domain is looked for in one message, so that a message with many
+    /// signatures cannot ask many questions; what is beyond counts as not aligned.
+    package static let maximumAlignmentWalks = 10
+
+    /// The record of a domain itself, without any walk.
+    package static func record(at domain: String, resolver: any DNSResolver) -> RecordLookup {
+        guard let name = DomainName.queryable("_dmarc." + domain) else { return .none }
+        switch resolver.query(name, .txt) {
+        case .records(let records):
+            let found = records.compactMap { if case .txt(let text) = $0 { DMARCRecord(parsing: text) } else { nil } }
+            guard let record = found.first, found.count == 1 else { return .none }
+            return .record(record)
+        case .noData, .nxDomain: return .none
+        case .temporaryFailure(let reason): return .temporaryFailure(reason)
+        }
+    }
+
+    /// The organizational domain (RFC 9989 section 4.10.2) by records actually found: at most eight questions.
+    package static func organizationalDomain(of domain: String, resolver: any DNSResolver) -> OrganizationalDomain {
+        guard let name = DomainName.queryable(domain) else { return .none }
+        let walk = DMARCTreeWalk(from: name) { record(at: $0, resolver: resolver) }
+        if let failure = walk.failure { return .temporaryFailure(failure) }
+        return walk.organizationalDomain.map { .found($0) } ?? .none
+    }
+
+    /// Evaluates DMARC for one message.
+    ///
+    /// - Parameters:
+    ///   - fromDomain: the domain of the one address in the header From, as A-labels.
+    ///   - spf: a finding for HELO counts only where there is none for MAIL FROM (the null sender; RFC 9989 section 4.4.2).
+    ///   - dkim: a signature counts by its result alone, whether or not it covers the whole body: what DMARC says is
+    ///     information, what proves a sender is decided by the relay.
+    /// - Returns: `temperror` where no record could be looked up, or where what did not pass for a temporary reason might have
+    ///   been aligned; `permerror` where the From domain is no domain name.
+    package static func evaluate(
+        fromDomain: String, spf: [SPFFinding], dkim: [DKIMFinding], resolver: any DNSResolver
+    ) -> DMARCFinding {
+        guard let from = DomainName.queryable(fromDomain) else {
+            return DMARCFinding(result: .permerror, domain: "", policy: "", organizationalDomain: nil)
+        }
+        var evaluation = Evaluation(from: from, resolver: resolver)
+        return evaluation.finding(spf: spf, dkim: dkim)
+    }
+
+    /// The state of one evaluation: what has been looked up.
+    private struct Evaluation {
+        private let from: String
+        private let resolver: any DNSResolver
+        private var records: [String: RecordLookup] = [:]
+        private var alignments: [String: Alignment] = [:]
+        private var walk: DMARCTreeWalk?
+
+        private enum Alignment { case aligned, notAligned, unknown }
+
+        init(from: String, resolver: any DNSResolver) {
+            self.from = from
+            self.resolver = resolver
+        }
+
+        mutating func finding(spf: [SPFFinding], dkim: [DKIMFinding]) -> DMARCFinding {
+            let walk = walk(from: from)
+            self.walk = walk
+            let organization = walk.failure == nil ? walk.organizationalDomain : nil
+            // A walk that broke off tells which record applies only where that is the domain's own.
+            guard let applicable = walk.applicable, walk.failure == nil || applicable.domain == from else {
+                return DMARCFinding(
+                    result: walk.failure == nil ? .none : .temperror, domain: "", policy: "", organizationalDomain: organization)
+            }
+            let record = applicable.record
+            guard record.hasUsablePolicy else {
+                return DMARCFinding(result: .none, domain: "", policy: "", organizationalDomain: organization)
+            }
+            return DMARCFinding(
+                result: result(record, spf: spf, dkim: dkim), domain: applicable.domain,
+                policy: policy(applicable).rawValue, organizationalDomain: organization)
+        }
+
+        private func policy(_ applicable: DMARCTreeWalk.Found) -> DMARCRecord.Policy {
+            let record = applicable.record
+            var policy = record.policy
+            if applicable.domain != from {
+                policy = record.policyForSubdomain(exists: true)
+                // Only a name for which the DNS says NXDOMAIN does not exist (RFC 9989 section 3.2); asked only if it matters.
+                let other = record.policyForSubdomain(exists: false)
+                if other != policy, case .nxDomain = resolver.query(from, .a) { policy = other }
+            }
+            return record.isTesting ? policy.lowered : policy
+        }
+
+        private mutating func result(_ record: DMARCRecord, spf: [SPFFinding], dkim: [DKIMFinding]) -> DMARCResult {
+            let mailFrom = spf.filter { $0.identity == .mailFrom }
+            let counted = mailFrom.isEmpty ? spf : mailFrom
+            var isUndecided = false
+            // Everything that passed first: a pass makes questions about the rest needless.
+            let passed =
+                dkim.filter { $0.result == .pass }.map { ($0.domain, record.strictDKIM) }
+                + counted.filter { $0.result == .pass }.map { ($0.domain, record.strictSPF) }
+            for (domain, isStrict) in passed {
+                switch alignment(of: domain, isStrict: isStrict) {
+                case .aligned: return .pass
+                case .unknown: isUndecided = true
+                case .notAligned: continue
+                }
+            }
+            let delayed =
+                dkim.filter { $0.result == .temperror }.map { ($0.domain, record.strictDKIM) }
+                + counted.filter { $0.result == .temperror }.map { ($0.domain, record.strictSPF) }
+            for (domain, isStrict) in delayed where alignment(of: domain, isStrict: isStrict) != .notAligned {
+                isUndecided = true
+            }
+            return isUndecided ? .temperror : .fail
+        }
+
+        private mutating func alignment(of identifier: String, isStrict: Bool) -> Alignment {
+            guard let domain = DomainName.queryable(identifier) else { return .notAligned }
+            if domain == from { return .aligned }
+            if isStrict { return .notAligned }
+            guard let walk, walk.failure == nil else { return .unknown }
+            // An organizational domain is the domain itself or above it, so what lies outside needs no walk.
+            guard let organization = walk.organizationalDomain, DomainName.isEqualOrBelow(domain, organization) else {
+                return .notAligned
+            }
+            if let known = alignments[domain] { return known }
+            guard alignments.count < maximumAlignmentWalks else { return .notAligned }
+            let other = self.walk(from: domain)
+            let alignment: Alignment =
+                other.failure != nil ? .unknown : other.organizationalDomain == organization ? .aligned : .notAligned
+            alignments[domain] = alignment
+            return alignment
+        }
+
+        /// One walk; names that an earlier one asked for are not asked for again.
+        private mutating func walk(from domain: String) -> DMARCTreeWalk {
+            DMARCTreeWalk(from: domain) { name in
+                if let known = records[name] { return known }
+                let answer = record(at: name, resolver: resolver)
+                records[name] = answer
+                return answer
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// The DNS tree walk (RFC 9989 section 4.10): which records stand at and above a domain, and what they make of it.
+
+import InternetMessage
+
+/// The records found by one walk, nearest first.
+struct DMARCTreeWalk: Sendable {
+    /// A domain and its record.
+    struct Found: Sendable {
+        let domain: String
+        let record: DMARCRecord
+    }
+
+    /// Questions of one walk at most (RFC 9989 section 4.10); a longer name is shortened to seven labels after the first.
+    static let maximumQueries = 8
+
+    /// The domain where the walk started, lower case.
+    let start: String
+    private(set) var found: [Found] = []
+    /// Why the walk ended before its end; what was found until then is there.
+    private(set) var failure: String?
+
+    /// Walks up from a domain that `DomainName.queryable` gave.
+    init(from domain: String, lookup: (String) -> DMARC.RecordLookup) {
+        start = domain
+        var target = Substring(domain)
+        let labels = domain.split(separator: ".")
+        for step in 0..<Self.maximumQueries {
+            switch lookup(String(target)) {
+            case .record(let record):
+                found.append(Found(domain: String(target), record: record))
+                if record.publicSuffix != .unknown { return }
+            case .none: break
+            case .temporaryFailure(let reason):
+                failure = reason
+                return
+            }
+            if step == 0, labels.count > Self.maximumQueries {
+                target = Substring(labels.suffix(Self.maximumQueries - 1).joined(separator: "."))
+            } else {
+                guard let dot = target.firstIndex(of: ".") else { return }
+                target = target[target.index(after: dot)...]
+            }
+        }
+    }
+
+    /// The organizational domain (RFC 9989 section 4.10.2); nil where the walk found no record.
+    var organizationalDomain: String? {
+        for (index, entry) in found.enumerated() {
+            switch entry.record.publicSuffix {
+            case .no: return entry.domain
+            case .yes where index > 0 || entry.domain != start:
+                let count = entry.domain.split(separator: ".").count + 1
+                return start.split(separator: ".").suffix(count).joined(separator: ".")
+            case .yes, .unknown: continue
+            }
+        }
+        return found.last?.domain
+    }
+
+    /// The record that applies to the domain (RFC 9989 section 4.10.1): its own, that of its organizational domain, or that of
+    /// its public suffix.
+    var applicable: Found? {
+        if let first = found.first, first.domain == start { return first }
+        let organization = organizationalDomain
+        return found.first { $0.domain == organization } ?? found.last { $0.record.publicSuffix == .yes }
+    }
+}

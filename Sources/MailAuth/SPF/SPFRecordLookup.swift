@@ -1,0 +1,56 @@
+// Which SPF record stands at a domain, before anything of it is evaluated.
+
+import InternetMessage
+
+extension SPF {
+    /// What was found at a domain (RFC 7208 sections 4.4 to 4.6).
+    package enum RecordLookup: Sendable, Hashable {
+        /// The one record, as it stands.
+        case record(String)
+        case none
+        /// More than one record, which is a permerror.
+        case several(Int)
+        /// A record with a term that does not follow the grammar, which is a permerror; the term is printable.
+        case syntaxError(String)
+        case temporaryFailure(String)
+    }
+
+    /// The SPF record of a domain, for those who look after it; nothing is evaluated.
+    package static func record(at domain: String, resolver: any DNSResolver) -> RecordLookup {
+        guard let name = DomainName.mailDomain(domain) else { return .none }
+        switch select(at: name, resolver: resolver) {
+        case .record(_, let text): return .record(String(decoding: text, as: UTF8.self))
+        case .none: return .none
+        case .several(let count): return .several(count)
+        case .syntaxError(let term): return .syntaxError(term)
+        case .temporaryFailure(let reason): return .temporaryFailure(reason)
+        }
+    }
+
+    /// The same with the parsed record.
+    enum Selection {
+        case record(SPFRecord, text: [UInt8])
+        case none
+        case several(Int)
+        case syntaxError(String)
+        case temporaryFailure(String)
+    }
+
+    /// Asks for TXT records only (section 3.1), keeps those that begin with `v=spf1`, and parses where there is exactly one.
+    static func select(at domain: String, resolver: any DNSResolver) -> Selection {
+        let texts: [[UInt8]]
+        switch resolver.query(domain, .txt) {
+        case .records(let records):
+            texts = records.compactMap { if case .txt(let text) = $0, SPFRecord.isSPF(text) { text } else { nil } }
+        case .noData, .nxDomain: return .none
+        case .temporaryFailure(let reason): return .temporaryFailure(reason)
+        }
+        guard let text = texts.first else { return .none }
+        guard texts.count == 1 else { return .several(texts.count) }
+        do throws(SPFRecord.SyntaxError) {
+            return .record(try SPFRecord(parsing: text), text: text)
+        } catch {
+            return .syntaxError(error.term)
+        }
+    }
+}

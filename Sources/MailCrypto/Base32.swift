@@ -1,0 +1,78 @@
+// Base32 (RFC 4648 section 6) in lower case without padding: what tokens, relay addresses and identifiers are written in.
+
+package enum Base32 {
+    /// a–z and 2–7.
+    package static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
+
+    /// Whether the octet is one of the 32 characters.
+    package static func isCharacter(_ octet: UInt8) -> Bool {
+        (octet >= 0x61 && octet <= 0x7A) || (octet >= 0x32 && octet <= 0x37)
+    }
+
+    /// Whether every octet is in the lower-case alphabet.
+    package static func isEncoded(_ text: some Sequence<UInt8>) -> Bool { text.allSatisfy(isCharacter) }
+
+    /// As many characters as there are random octets, each of 5 unbiased bits.
+    package static func characters(fromRandom octets: [UInt8]) -> String {
+        String(decoding: octets.map { alphabet[Int($0 & 31)] }, as: UTF8.self)
+    }
+
+    /// Encodes whole octets; the last character is filled with zero bits.
+    package static func encode(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        var out: [UInt8] = []
+        var buffer: UInt32 = 0
+        var bits = 0
+        for byte in bytes {
+            buffer = (buffer << 8 | UInt32(byte)) & 0xFFF
+            bits += 8
+            while bits >= 5 {
+                bits -= 5
+                out.append(alphabet[Int(buffer >> UInt32(bits)) & 31])
+            }
+        }
+        if bits > 0 { out.append(alphabet[Int(buffer << UInt32(5 - bits)) & 31]) }
+        return out
+    }
+
+    /// Decodes lower-case or upper-case text; nil for a character outside the alphabet, an impossible length or bits left over.
+    package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        var out: [UInt8] = []
+        var buffer: UInt32 = 0
+        var bits = 0
+        for character in text {
+            guard let value = value(of: character) else { return nil }
+            buffer = (buffer << 5 | UInt32(value)) & 0xFFF
+            bits += 5
+            if bits >= 8 {
+                bits -= 8
+                out.append(UInt8(truncatingIfNeeded: buffer >> UInt32(bits)))
+            }
+        }
+        guard bits < 5, buffer & (1 << UInt32(bits) - 1) == 0 else { return nil }
+        return out
+    }
+
+    /// Writes the low `5 * digits` bits of a number, most significant character first.
+    package static func encode(_ number: UInt64, digits: Int) -> [UInt8] {
+        (0..<digits).reversed().map { alphabet[Int(number >> UInt64(5 * $0)) & 31] }
+    }
+
+    /// Reads a number of at most twelve characters; nil for a character outside the alphabet.
+    package static func number(_ text: some Sequence<UInt8>) -> UInt64? {
+        var number: UInt64 = 0
+        for character in text {
+            guard let value = value(of: character), number >> 59 == 0 else { return nil }
+            number = number << 5 | UInt64(value)
+        }
+        return number
+    }
+
+    private static func value(of character: UInt8) -> UInt8? {
+        switch character {
+        case 0x61...0x7A: character - 0x61
+        case 0x41...0x5A: character - 0x41
+        case 0x32...0x37: character - 0x32 + 26
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// The configuration as the rest of the program uses it.
+
+import Foundation
+import InternetMessage
+import PosternStore
+
+/// Everything that can be set. Defaults and their reasons stand in `ConfigurationKey.all`.
+package struct Configuration: Sendable {
+    /// Lower case; the first issues new addresses.
+    package let relayDomains: [String]
+    /// Absolute path of the SQLite file.
+    package let databasePath: String
+    /// Absolute path of the key file.
+    package let keyFilePath: String
+    package let hostname: String
+    package let authservID: String
+    package let trustedAuthservIDs: [String]
+    /// Where mail to postmaster and abuse goes; nil where the operator has set none.
+    package let operatorAddress: AddrSpec?
+    /// By local part in lower case.
+    package let localRecipients: [String: AddrSpec]
+    /// Characters of new relay addresses, 10 … 16.
+    package let addressLength: Int
+    package let returnPathDays: Int
+    package let replyUnrewritable: ReplyUnrewritable
+    package let milter: MilterSettings
+    package let limits: Limits
+    package let dns: DNSSettings
+    package let providers: ProviderRules
+    package let log: LogSettings
+
+    /// What to do with a reply whose inbox address cannot be taken out.
+    package enum ReplyUnrewritable: String, Sendable { case refuse, deliver }
+
+    package struct MilterSettings: Sendable {
+        /// In libmilter's form: `inet:PORT@HOST` or `unix:/path`.
+        package let socket: String
+        /// Permissions of a unix socket.
+        package let socketMode: UInt32
+    }
+
+    package struct Limits: Sendable {
+        /// Messages a day, per account and direction.
+        package let messagesPerDay: Limit
+        /// Octets.
+        package let messageSize: Limit
+        /// Octets of one field.
+        package let headerField: Limit
+        /// Fields of a message.
+        package let headerFields: Limit
+        /// Octets of all fields.
+        package let headerSize: Limit
+        package let hops: Limit
+        /// Recipients of a transaction.
+        package let recipients: Limit
+        /// Octets of replies held, over all sessions.
+        package let replyMemory: Limit
+    }
+
+    package struct DNSSettings: Sendable {
+        /// `ADDRESS` or `ADDRESS:PORT`; empty means /etc/resolv.conf.
+        package let servers: [String]
+        package let timeoutMilliseconds: Int
+        package let tries: Int
+        package let budgetMilliseconds: Int
+    }
+
+    package struct LogSettings: Sendable {
+        package enum Format: String, Sendable { case text, json }
+        /// A level of swift-log: trace, debug, info, notice, warning, error.
+        package let level: String
+        package let format: Format
+    }
+
+    /// Takes checked values apart. Throws `ConfigurationError` for what only shows when several are seen together.
+    package init(_ resolved: ResolvedConfiguration) throws {
+        let folder = ((resolved.path as NSString).deletingLastPathComponent as NSString)
+        func text(_ key: String) -> String { if case .text(let text) = resolved.value(key) { text } else { "" } }
+        func integer(_ key: String) -> Int { if case .integer(let number) = resolved.value(key) { number } else { 0 } }
+        func list(_ key: String) -> [String] { if case .list(let items) = resolved.value(key) { items } else { [] } }
+        func path(_ key: String) -> String {
+            let text = text(key)
+            let absolute = text.hasPrefix("/") ? text : folder.appendingPathComponent(text)
+            return absolute.hasPrefix("/") ? absolute : FileManager.default.currentDirectoryPath + "/" + absolute
+        }
+        func limit(_ name: String) -> Limit {
+            let key = ConfigurationKey.at("limits." + name)
+            return Limit(
+                max: integer("limits." + name), onExceed: key?.consequence ?? .tryLater(code: 451, enhanced: "4.3.0"))
+        }
+        guard !text("database").contains("://") else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "database: this build has SQLite only: give the path of a file")
+        }
+        relayDomains = list("relay_domains")
+        databasePath = path("database")
+        keyFilePath = path("key_file")
+        hostname = text("hostname")
+        authservID = text("authserv_id")
+        trustedAuthservIDs = list("trusted_authserv_ids")
+        operatorAddress = text("operator_address").isEmpty ? nil : try AddrSpec.typed(text("operator_address"))
+        if case .table(let table) = resolved.value("local_recipients") {
+            localRecipients = try table.mapValues(AddrSpec.typed)
+        } else {
+            localRecipients = [:]
+        }
+        addressLength = integer("address_length")
+        returnPathDays = integer("return_path_days")
+        replyUnrewritable = ReplyUnrewritable(rawValue: text("reply_unrewritable")) ?? .refuse
+        milter = MilterSettings(
+            socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660)
+        limits = Limits(
+            messagesPerDay: limit("messages_per_day"), messageSize: limit("message_size"), headerField: limit("header_field"),
+            headerFields: limit("header_fields"), headerSize: limit("header_size"), hops: limit("hops"),
+            recipients: limit("recipients"), replyMemory: limit("reply_memory"))
+        dns = DNSSettings(
+            servers: list("dns.servers"), timeoutMilliseconds: integer("dns.timeout_ms"), tries: integer("dns.tries"),
+            budgetMilliseconds: integer("dns.budget_ms"))
+        if case .providers(let rules) = resolved.value("providers") { providers = rules } else { providers = .standard }
+        log = LogSettings(level: text("log.level"), format: LogSettings.Format(rawValue: text("log.format")) ?? .text)
+        for address in [operatorAddress].compactMap({ $0 }) + localRecipients.values {
+            guard !relayDomains.contains(where: { address.domain == $0 || address.domain.hasSuffix("." + $0) }) else {
+                throw ConfigurationError(
+                    .invalidValue, at: resolved.path, "\(address.wireForm) lies at a relay domain: mail to it would come back here")
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// What is wrong with a configuration, and where.
+
+/// A configuration that cannot be used. One line: where, what, and what to do. Never repeats a secret.
+package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
+    package struct Code: RawRepresentable, Sendable, Hashable {
+        package let rawValue: String
+        package init(rawValue: String) { self.rawValue = rawValue }
+        /// No configuration file was named, or none is there.
+        package static let missing = Code(rawValue: "missing")
+        /// The text is no YAML, or not of the expected shape.
+        package static let syntax = Code(rawValue: "syntax")
+        /// A key that does not exist.
+        package static let unknownKey = Code(rawValue: "unknown key")
+        /// A value outside its range or of the wrong kind, or a required one that is absent.
+        package static let invalidValue = Code(rawValue: "invalid value")
+        /// The key file is missing, readable by others, or malformed.
+        package static let keyFile = Code(rawValue: "key file")
+        /// Something is there already that would be overwritten.
+        package static let exists = Code(rawValue: "exists")
+        /// A file or folder cannot be read or made.
+        package static let inputOutput = Code(rawValue: "input/output")
+    }
+    package let code: Code
+    /// `file:line`, a variable's name, or a flag; nil where the message says it.
+    package let place: String?
+    package let message: String
+
+    package init(_ code: Code, at place: String? = nil, _ message: String) {
+        self.code = code
+        self.place = place
+        self.message = message
+    }
+
+    package var description: String { place.map { "\($0): \(message)" } ?? message }
+}
+
+/// The known name nearest to a mistyped one.
+enum NearestName {
+    /// The candidate at the smallest edit distance, where that is at most a third of the name (and no less than 2).
+    static func find(_ name: String, among candidates: [String]) -> String? {
+        let best = candidates.map { (name: $0, distance: distance(name, $0)) }.min { $0.distance < $1.distance }
+        guard let best, best.distance <= max(2, name.utf8.count / 3) else { return nil }
+        return best.name
+    }
+
+    /// Levenshtein distance in octets; names over 100 octets are far from everything.
+    static func distance(_ left: String, _ right: String) -> Int {
+        let a = Array(left.utf8)
+        let b = Array(right.utf8)
+        guard a.count <= 100, b.count <= 100 else { return .max }
+        var row = Array(0...b.count)
+        for (i, octet) in a.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, other) in b.enumerated() {
+                let above = row[j + 1]
+                row[j + 1] = min(above + 1, row[j] + 1, diagonal + (octet == other ? 0 : 1))
+                diagonal = above
+            }
+        }
+        return row[b.count]
+    }
+}

@@ -1,0 +1,143 @@
+// postern.yaml as text: keys with their lines, nothing judged but that each key exists.
+
+import Foundation
+import Yams
+
+/// The keys that a file sets.
+package struct ConfigurationFile {
+    /// Value and line (from 1) by path.
+    let entries: [String: (value: RawValue, line: Int)]
+
+    /// Reads a file. Throws `ConfigurationError`: missing, not YAML, an unknown key, a key given twice.
+    init(path: String) throws {
+        let text: String
+        do {
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            let exists = FileManager.default.fileExists(atPath: path)
+            throw ConfigurationError(
+                exists ? .inputOutput : .missing, at: path,
+                exists
+                    ? "the configuration cannot be read: check its permissions and that it is UTF-8"
+                    : "there is no configuration file: name it with --config or POSTERN_CONFIG, or make one with postern init")
+        }
+        try self.init(text: text, name: path)
+    }
+
+    /// Reads the text of a file; `name` stands in errors.
+    package init(text: String, name: String) throws {
+        let root: Node?
+        do {
+            root = try Yams.compose(yaml: text)
+        } catch let error as YamlError {
+            throw Self.syntax(error, name)
+        }
+        guard let root, !root.isNull else {
+            entries = [:]
+            return
+        }
+        guard case .mapping(let mapping) = root else {
+            throw ConfigurationError(.syntax, at: name, "the file is not a mapping of keys to values")
+        }
+        var reader = Reader(name: name)
+        try reader.read(mapping, prefix: "")
+        entries = reader.entries
+    }
+
+    private static func syntax(_ error: YamlError, _ name: String) -> ConfigurationError {
+        switch error {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
+            return ConfigurationError(.syntax, at: "\(name):\(mark.line)", "not YAML: \(problem)")
+        case .duplicatedKeysInMapping(let duplicates, let context):
+            return ConfigurationError(
+                .syntax, at: "\(name):\(context.mark.line)",
+                "given twice: \(duplicates.joined(separator: ", "))")
+        default:
+            return ConfigurationError(.syntax, at: name, "not YAML")
+        }
+    }
+
+    /// Walks the mapping down to the keys that exist.
+    private struct Reader {
+        let name: String
+        var entries: [String: (value: RawValue, line: Int)] = [:]
+
+        mutating func read(_ mapping: Node.Mapping, prefix: String) throws {
+            for (keyNode, valueNode) in mapping {
+                let line = keyNode.mark?.line ?? 0
+                guard let key = keyNode.string, !key.isEmpty else {
+                    throw ConfigurationError(.syntax, at: "\(name):\(line)", "a key is not text")
+                }
+                let path = prefix + key
+                if ConfigurationKey.at(path) != nil {
+                    entries[path] = (try value(valueNode, line), line)
+                } else if ConfigurationKey.all.contains(where: { $0.path.hasPrefix(path + ".") }) {
+                    if valueNode.isNull { continue }  // every key of the section is commented out
+                    guard case .mapping(let inner) = valueNode else {
+                        throw ConfigurationError(.syntax, at: "\(name):\(line)", "\(path) holds further keys")
+                    }
+                    try read(inner, prefix: path + ".")
+                } else {
+                    throw ConfigurationError(.unknownKey, at: "\(name):\(line)", Self.unknown(path))
+                }
+            }
+        }
+
+        static func unknown(_ path: String) -> String { unknownKeyMessage(path) }
+
+        private func value(_ node: Node, _ line: Int) throws -> RawValue {
+            switch node {
+            case .scalar(let scalar):
+                return node.isNull ? .null : .scalar(scalar.string)
+            case .sequence(let sequence):
+                return .list(try sequence.map { try text($0, line) })
+            case .mapping(let mapping):
+                let isNested = mapping.contains { pair in
+                    if case .mapping = pair.value { true } else { false }
+                }
+                if isNested {
+                    var result: [String: [String: String]] = [:]
+                    for (key, inner) in mapping {
+                        guard case .mapping(let settings) = inner else {
+                            throw ConfigurationError(
+                                .syntax, at: "\(name):\(key.mark?.line ?? line)", "settings in braces are needed")
+                        }
+                        result[try text(key, line)] = try table(settings, line)
+                    }
+                    return .nested(result)
+                }
+                return .table(try table(mapping, line))
+            case .alias:
+                throw ConfigurationError(.syntax, at: "\(name):\(line)", "aliases are not used here")
+            }
+        }
+
+        private func table(_ mapping: Node.Mapping, _ line: Int) throws -> [String: String] {
+            var result: [String: String] = [:]
+            for (key, value) in mapping { result[try text(key, line)] = try text(value, line) }
+            return result
+        }
+
+        private func text(_ node: Node, _ line: Int) throws -> String {
+            guard case .scalar(let scalar) = node else {
+                throw ConfigurationError(.syntax, at: "\(name):\(node.mark?.line ?? line)", "a single value is needed here")
+            }
+            return scalar.string
+        }
+    }
+}
+
+/// What to say about a key that does not exist.
+func unknownKeyMessage(_ path: String) -> String {
+    let nearest = NearestName.find(path, among: ConfigurationKey.all.map(\.path))
+        ?? ConfigurationKey.all.map(\.path).first { $0.hasSuffix("." + path) }
+    return "unknown key \(path)" + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys")
+}
+
+extension Node {
+    /// Whether it is YAML's null: nothing, `~` or `null` without quotes.
+    fileprivate var isNull: Bool {
+        guard case .scalar(let scalar) = self, scalar.style == .plain || scalar.style == .any else { return false }
+        return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
+    }
+}

@@ -1,0 +1,141 @@
+// Every configuration key with its kind, its default and the reason for it: the one place where they stand.
+
+import PosternStore
+
+/// One key of postern.yaml.
+package struct ConfigurationKey: Sendable {
+    /// Where a value comes from when nobody set one.
+    package enum Default: Sendable {
+        /// There is none: it must be set.
+        case required
+        /// Absent.
+        case absent
+        case value(ConfigurationValue)
+        /// Worked out from others when the configuration is read; the text says how.
+        case derived(String)
+    }
+
+    /// The key with dots between levels; in variables `POSTERN_` and capitals with underscores.
+    package let path: String
+    let kind: ValueKind
+    package let standard: Default
+    /// What it is for, and why the default is what it is.
+    package let reason: String
+    /// What happens beyond a limit.
+    let consequence: Limit.Consequence?
+
+    private init(
+        _ path: String, _ kind: ValueKind, _ standard: Default, beyond consequence: Limit.Consequence? = nil, _ reason: String
+    ) {
+        self.path = path
+        self.kind = kind
+        self.standard = standard
+        self.reason = reason
+        self.consequence = consequence
+    }
+
+    /// What happens beyond a limit, as in `452 4.7.1`; nil for what is no limit.
+    package var beyond: String? { consequence?.text }
+
+    /// The variable that sets it.
+    package var variable: String {
+        "POSTERN_" + path.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
+    }
+
+    /// Every key, in the order of the file.
+    package static let all: [ConfigurationKey] = [
+        ConfigurationKey(
+            "relay_domains", .domains, .required,
+            "The domains of relay addresses. New addresses are issued in the first; the others keep working."),
+        ConfigurationKey(
+            "database", .text, .value(.text("postern.db")),
+            "The SQLite file, relative to the folder of this file: nothing else to install or to start."),
+        ConfigurationKey(
+            "key_file", .text, .value(.text("postern.keys")),
+            "The keys that open inboxes and sign tokens, mode 0600. Keep it apart from backups of the database."),
+        ConfigurationKey(
+            "hostname", .domain, .derived("this machine's name, or the first relay domain where that has no dot"),
+            "How this machine calls itself in the mail that it writes."),
+        ConfigurationKey(
+            "authserv_id", .token, .derived("the first relay domain"),
+            "Our name in Authentication-Results (RFC 8601 section 2.5): one for all hosts of the relay."),
+        ConfigurationKey(
+            "trusted_authserv_ids", .words, .value(.list([])),
+            "Filters before this one whose Authentication-Results are believed. None: whoever is named here can vouch for any sender."),
+        ConfigurationKey(
+            "operator_address", .address, .absent,
+            "Where mail to postmaster and abuse at the relay domains goes (RFC 2142). Set it before going live."),
+        ConfigurationKey(
+            "local_recipients", .addresses, .value(.table([:])),
+            "Further local parts at the relay domains and where their mail goes: DMARC reports, TLS-RPT, feedback loops."),
+        ConfigurationKey(
+            "address_length", .integer(10...16), .value(.integer(10)),
+            "Random characters of a new relay address. Ten are 50 bits: they cannot be guessed, and can be read over the telephone."),
+        ConfigurationKey(
+            "return_path_days", .integer(1...60), .value(.integer(14)),
+            "How long a bounce finds its way back: longer than the five days that servers commonly keep trying, twice over."),
+        ConfigurationKey(
+            "reply_unrewritable", .choice(["refuse", "deliver"]), .value(.text("refuse")),
+            "What to do with a reply that holds the inbox address where it cannot be rewritten. Refusing tells the user; delivering leaks."),
+        ConfigurationKey(
+            "milter.socket", .socket, .value(.text("inet:8891@127.0.0.1")),
+            "Where Postfix meets us. A TCP port works whether Postfix runs in a chroot or not."),
+        ConfigurationKey(
+            "milter.socket_mode", .mode, .value(.text("0660")),
+            "Permissions of a unix socket: its owner and group, never everyone, since whoever connects can ask what is accepted."),
+        ConfigurationKey(
+            "limits.messages_per_day", .integer(1...1_000_000), .value(.integer(100)),
+            beyond: .tryLater(code: 452, enhanced: "4.7.1"),
+            "Messages a day, per account and direction: the figure of the service that senders know."),
+        ConfigurationKey(
+            "limits.message_size", .size(100_000...1_000_000_000), .value(.integer(40_000_000)),
+            beyond: .refuse(code: 552, enhanced: "5.3.4"),
+            "Octets of a message; the same as Postfix's message_size_limit in our setup. 25 MB of attachments are 34 MB in base64."),
+        ConfigurationKey(
+            "limits.header_field", .size(1_000...60_000), .value(.integer(60_000)),
+            beyond: .refuse(code: 550, enhanced: "5.6.0"),
+            "Octets of one header field. Postfix cuts what it shows a filter there, and would deliver more than was judged."),
+        ConfigurationKey(
+            "limits.header_fields", .integer(50...100_000), .value(.integer(1_000)),
+            beyond: .refuse(code: 550, enhanced: "5.6.0"),
+            "Header fields of a message. Real mail has under 200."),
+        ConfigurationKey(
+            "limits.header_size", .size(10_000...10_000_000), .value(.integer(262_144)),
+            beyond: .refuse(code: 550, enhanced: "5.6.0"),
+            "Octets of all header fields. Postfix's own header_size_limit is 102,400."),
+        ConfigurationKey(
+            "limits.hops", .integer(5...200), .value(.integer(50)), beyond: .refuse(code: 554, enhanced: "5.4.6"),
+            "Hops of a message before it counts as a loop: Postfix's hopcount_limit."),
+        ConfigurationKey(
+            "limits.recipients", .integer(1...1_000), .value(.integer(100)),
+            beyond: .tryLater(code: 452, enhanced: "4.5.3"),
+            "Recipients of one transaction: what RFC 5321 section 4.5.3.1.8 asks for at least."),
+        ConfigurationKey(
+            "limits.reply_memory", .size(10_000_000...100_000_000_000), .value(.integer(256_000_000)),
+            beyond: .tryLater(code: 452, enhanced: "4.3.1"),
+            "Octets of replies held at one time, over all sessions: a reply is read whole before it is rewritten."),
+        ConfigurationKey(
+            "dns.servers", .words, .value(.list([])),
+            "Name servers, as in 127.0.0.1 or 127.0.0.1:5353. None: those of /etc/resolv.conf."),
+        ConfigurationKey(
+            "dns.timeout_ms", .integer(100...30_000), .value(.integer(2_000)),
+            "For one attempt at one server: far over any healthy answer, and leaves room for others in the budget."),
+        ConfigurationKey(
+            "dns.tries", .integer(1...10), .value(.integer(3)), "Attempts for one question."),
+        ConfigurationKey(
+            "dns.budget_ms", .integer(1_000...120_000), .value(.integer(20_000)),
+            "For all questions about one message (RFC 7208 section 4.6.4 names 20 s for SPF); beyond it they count as temporary errors."),
+        ConfigurationKey(
+            "providers", .providers, .value(.providers(.standard)),
+            "Spellings that reach one mailbox, by domain. Entries add to the standard ones or replace those of their domain."),
+        ConfigurationKey(
+            "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")),
+            "One line for each message and reply; no level writes an inbox address."),
+        ConfigurationKey(
+            "log.format", .choice(["text", "json"]), .value(.text("text")),
+            "Read by people and journald; json is for log collectors."),
+    ]
+
+    /// The key at a path.
+    static func at(_ path: String) -> ConfigurationKey? { all.first { $0.path == path } }
+}

@@ -1,0 +1,218 @@
+// Values of configuration keys: as written, and as checked.
+
+import InternetMessage
+import PosternStore
+
+/// A value as it stands in the file, a variable or a flag, before its kind is known.
+enum RawValue: Sendable {
+    case scalar(String)
+    case list([String])
+    case table([String: String])
+    case nested([String: [String: String]])
+    case null
+}
+
+/// A checked value.
+package enum ConfigurationValue: Sendable, Hashable {
+    case none
+    case text(String)
+    case integer(Int)
+    case list([String])
+    case table([String: String])
+    case providers(ProviderRules)
+
+    /// On one line, for people.
+    package var text: String {
+        switch self {
+        case .none: "(none)"
+        case .text(let text): text
+        case .integer(let number): "\(number)"
+        case .list(let items): "[" + items.joined(separator: ", ") + "]"
+        case .table(let items):
+            "{" + items.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
+        case .providers(let providers):
+            "{" + providers.rules.sorted { $0.key < $1.key }.map { "\($0.key): \(Self.text($0.value))" }.joined(separator: ", ") + "}"
+        }
+    }
+
+    private static func text(_ rule: ProviderRules.Rule) -> String {
+        var parts: [String] = []
+        if rule.ignoresDots { parts.append("ignore_dots: true") }
+        if rule.plusTags { parts.append("plus_tags: true") }
+        if let same = rule.sameAs { parts.append("same_as: \(same)") }
+        return "{" + parts.joined(separator: ", ") + "}"
+    }
+}
+
+/// What a key takes.
+enum ValueKind: Sendable {
+    case text
+    /// One word, as it may stand in a header field without quotes.
+    case token
+    /// A domain name, normalised.
+    case domain
+    case domains
+    /// Text without white space, several.
+    case words
+    case integer(ClosedRange<Int>)
+    /// Octets, with kB, MB or GB (powers of 1000) or KiB, MiB, GiB allowed after the number.
+    case size(ClosedRange<Int>)
+    case choice([String])
+    /// File permissions in octal.
+    case mode
+    case address
+    /// Local parts and addresses.
+    case addresses
+    case providers
+    /// `inet:PORT@HOST`, `inet6:PORT@HOST` or `unix:/path`.
+    case socket
+
+    /// The value, or a message that says what would be right.
+    func check(_ raw: RawValue) -> Result<ConfigurationValue, Complaint> {
+        do throws(Complaint) {
+            return .success(try checked(raw))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Why a value is not taken.
+    struct Complaint: Error { let message: String }
+
+    private func checked(_ raw: RawValue) throws(Complaint) -> ConfigurationValue {
+        switch self {
+        case .text: return .text(try scalar(raw))
+        case .token:
+            let text = try scalar(raw)
+            guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"()<>@,;:\\\"/[]?=".utf8.contains($0) }) else {
+                throw Complaint(message: "one word without spaces or any of ()<>@,;:\\\"/[]?= is needed")
+            }
+            return .text(text.lowercased())
+        case .domain: return .text(try domain(try scalar(raw)))
+        case .domains:
+            var domains: [String] = []
+            for item in try items(raw) { domains.append(try domain(item)) }
+            return .list(domains)
+        case .words: return .list(try items(raw))
+        case .integer(let range):
+            let text = try scalar(raw)
+            guard let number = Int(text), range.contains(number) else {
+                throw Complaint(message: "a whole number from \(range.lowerBound) to \(range.upperBound) is needed")
+            }
+            return .integer(number)
+        case .size(let range):
+            guard let number = Self.size(try scalar(raw)), range.contains(number) else {
+                throw Complaint(message: "a size from \(range.lowerBound) to \(range.upperBound) octets is needed, as in 40000000 or 256MB")
+            }
+            return .integer(number)
+        case .choice(let choices):
+            let text = try scalar(raw)
+            guard choices.contains(text) else {
+                throw Complaint(message: "one of \(choices.joined(separator: ", ")) is needed")
+            }
+            return .text(text)
+        case .mode:
+            let text = try scalar(raw)
+            guard (3...4).contains(text.utf8.count), let mode = Int(text, radix: 8), mode & 0o7000 == 0 else {
+                throw Complaint(message: "permissions in octal are needed, in quotes, as in \"0660\"")
+            }
+            return .text(text)
+        case .address: return .text(try address(try scalar(raw)))
+        case .addresses:
+            guard case .table(let table) = raw else { throw Complaint(message: "pairs of local part and address are needed") }
+            var result: [String: String] = [:]
+            for (local, target) in table {
+                guard (try? AddrSpec.typed("\(local)@example.com")) != nil else {
+                    throw Complaint(message: "\(local) is no local part")
+                }
+                result[local.lowercased()] = try address(target)
+            }
+            return .table(result)
+        case .providers: return .providers(try providers(raw))
+        case .socket:
+            let text = try scalar(raw)
+            guard Self.isSocket(text) else {
+                throw Complaint(message: "inet:PORT@HOST or unix:/path is needed")
+            }
+            return .text(text)
+        }
+    }
+
+    private func scalar(_ raw: RawValue) throws(Complaint) -> String {
+        guard case .scalar(let text) = raw, !text.isEmpty else { throw Complaint(message: "a single value is needed") }
+        return text
+    }
+
+    /// A list; a single value is a list of one, and variables separate by commas.
+    private func items(_ raw: RawValue) throws(Complaint) -> [String] {
+        let items: [String]
+        switch raw {
+        case .list(let list): items = list
+        case .scalar(let text):
+            items = text.split(separator: ",").map { $0.trimmingPrefix(while: \.isWhitespace) }
+                .map { String($0.reversed().trimmingPrefix(while: \.isWhitespace).reversed()) }
+        case .null: items = []
+        default: throw Complaint(message: "a list is needed")
+        }
+        guard items.allSatisfy({ !$0.isEmpty && !$0.contains(where: \.isWhitespace) }) else {
+            throw Complaint(message: "an item of the list is empty or holds white space")
+        }
+        return items
+    }
+
+    private func domain(_ text: String) throws(Complaint) -> String {
+        guard let domain = HostName(text), domain.labels.count > 1 else {
+            throw Complaint(message: "\(text) is no domain name")
+        }
+        return domain.text
+    }
+
+    private func address(_ text: String) throws(Complaint) -> String {
+        guard let address = try? AddrSpec.typed(text) else { throw Complaint(message: "\(text) is no address") }
+        return address.wireForm
+    }
+
+    /// Entries add to the standard ones, or replace those of the same domain.
+    private func providers(_ raw: RawValue) throws(Complaint) -> ProviderRules {
+        var rules = ProviderRules.standard.rules
+        let entries: [String: [String: String]]
+        switch raw {
+        case .nested(let nested): entries = nested
+        case .table(let table) where table.isEmpty: entries = [:]
+        default: throw Complaint(message: "domains with ignore_dots, plus_tags or same_as are needed")
+        }
+        for (name, settings) in entries {
+            for (key, value) in settings where key != "same_as" {
+                guard key == "ignore_dots" || key == "plus_tags" else {
+                    throw Complaint(message: "a provider has ignore_dots, plus_tags and same_as, not \(key)")
+                }
+                guard value == "true" || value == "false" else { throw Complaint(message: "\(key) is true or false") }
+            }
+            rules[try domain(name)] = ProviderRules.Rule(
+                ignoresDots: settings["ignore_dots"] == "true", plusTags: settings["plus_tags"] == "true",
+                sameAs: try settings["same_as"].map(domain))
+        }
+        return ProviderRules(rules)
+    }
+
+    private static func size(_ text: String) -> Int? {
+        let units = [("KiB", 1024), ("MiB", 1024 * 1024), ("GiB", 1024 * 1024 * 1024), ("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000)]
+        for (unit, factor) in units where text.hasSuffix(unit) {
+            let digits = text.dropLast(unit.count)
+            guard let number = Int(digits.last == " " ? digits.dropLast() : digits), number >= 0 else { return nil }
+            let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+            return overflow ? nil : product
+        }
+        return Int(text)
+    }
+
+    private static func isSocket(_ text: String) -> Bool {
+        if text.hasPrefix("unix:/") { return text.utf8.count > 6 && text.utf8.count <= 5 + 107 }  // sun_path holds 108
+        for family in ["inet:", "inet6:"] where text.hasPrefix(family) {
+            let parts = text.dropFirst(family.count).split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, let port = Int(parts[0]), (1...65535).contains(port) else { return false }
+            return !parts[1].isEmpty && !parts[1].contains(where: \.isWhitespace)
+        }
+        return false
+    }
+}

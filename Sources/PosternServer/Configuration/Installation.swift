@@ -1,0 +1,54 @@
+// An installation: configuration, keys and store, opened together by every command alike.
+
+import Foundation
+import PosternSQLite
+import PosternStore
+
+/// A running system's data folder, opened.
+package struct Installation: Sendable {
+    package let configuration: Configuration
+    package let resolved: ResolvedConfiguration
+    package let keys: KeyRing
+    package let store: Store
+
+    /// Reads the configuration alone: for `config show`, and for a reload.
+    package static func configuration(
+        flag: String?, environment: [String: String], set: [String] = []
+    ) throws -> (Configuration, ResolvedConfiguration) {
+        let path = ResolvedConfiguration.locate(flag: flag, environment: environment)
+        let resolved = try ResolvedConfiguration(
+            path: path, environment: environment, flags: set, machineName: ProcessInfo.processInfo.hostName)
+        return (try Configuration(resolved), resolved)
+    }
+
+    /// Opens everything, and applies migrations that the database lacks.
+    /// - Parameters:
+    ///   - flag: the file that `--config` named.
+    ///   - set: `key=value` texts, above file and environment.
+    ///   - now: seconds since 1970.
+    /// Throws `ConfigurationError`, `TemporaryStoreError` or `PermanentStoreError`.
+    package static func open(
+        flag: String?, environment: [String: String], set: [String] = [], now: Int64
+    ) throws -> Installation {
+        let (configuration, resolved) = try configuration(flag: flag, environment: environment, set: set)
+        let keys = try KeyFile.read(path: configuration.keyFilePath)
+        let database = try SQLiteDatabase(path: configuration.databasePath)
+        _ = try Migrator().migrate(database, now: now)
+        try Store.checkKeys(keys, of: database)
+        return Installation(configuration: configuration, resolved: resolved, keys: keys, database: database)
+    }
+
+    private init(
+        configuration: Configuration, resolved: ResolvedConfiguration, keys: KeyRing, database: any Database
+    ) {
+        self.configuration = configuration
+        self.resolved = resolved
+        self.keys = keys
+        store = Store(
+            database: database, keys: keys, relayDomains: configuration.relayDomains, providers: configuration.providers,
+            addressLength: configuration.addressLength)
+    }
+
+    /// Ends the connections to the database.
+    package func close() throws { try store.database.close() }
+}

@@ -1,0 +1,63 @@
+// The key file on disk: who may read it, and how it is made.
+
+import Glibc
+import PosternStore
+
+/// Reads and makes the key file.
+package enum KeyFile {
+    /// Far above any key file; a file beyond it is something else.
+    private static let maximumSize = 1 << 20
+
+    /// Reads a key file. Throws `ConfigurationError` where it is missing, readable by others than its owner, or malformed.
+    package static func read(path: String) throws -> KeyRing {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            throw ConfigurationError(.keyFile, at: path, "the key file cannot be opened: \(String(cString: strerror(errno)))")
+        }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= maximumSize else {
+            throw ConfigurationError(.keyFile, at: path, "the key file is no regular file")
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw ConfigurationError(.keyFile, at: path, "the key file is open to others than its owner: run chmod 600 \(path)")
+        }
+        var octets = [UInt8](repeating: 0, count: Int(status.st_size))
+        var length = 0
+        while length < octets.count {
+            let count = octets.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress?.advanced(by: length), $0.count - length) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            length += count
+        }
+        do {
+            return try KeyRing(fileText: String(decoding: octets[..<length], as: UTF8.self))
+        } catch let error as KeyFileError {
+            throw ConfigurationError(.keyFile, at: error.line > 0 ? "\(path):\(error.line)" : path, error.message)
+        }
+    }
+
+    /// Makes a file that only its owner can read, and syncs it. Throws `ConfigurationError` (`exists`) rather than overwrite.
+    package static func create(path: String, text: String) throws {
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            let code = errno
+            throw ConfigurationError(
+                code == EEXIST ? .exists : .inputOutput, at: path,
+                code == EEXIST ? "it exists already and is not overwritten" : "it cannot be made: \(String(cString: strerror(code)))")
+        }
+        defer { close(file) }
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                throw ConfigurationError(.inputOutput, at: path, "it cannot be written: \(String(cString: strerror(errno)))")
+            }
+            rest = rest.dropFirst(count)
+        }
+        guard fsync(file) == 0 else {
+            throw ConfigurationError(.inputOutput, at: path, "it cannot be written: \(String(cString: strerror(errno)))")
+        }
+    }
+}

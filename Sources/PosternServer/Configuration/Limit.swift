@@ -1,0 +1,28 @@
+// Limits that say what happens beyond them.
+
+/// A maximum and its consequence.
+package struct Limit: Sendable, Hashable {
+    /// What the sender hears beyond a limit.
+    package enum Consequence: Sendable, Hashable {
+        /// Refused for good, with this SMTP code and enhanced code.
+        case refuse(code: Int, enhanced: String)
+        /// The sender keeps the message and tries again.
+        case tryLater(code: Int, enhanced: String)
+
+        /// As in `452 4.7.1`.
+        package var text: String {
+            switch self {
+            case .refuse(let code, let enhanced), .tryLater(let code, let enhanced): "\(code) \(enhanced)"
+            }
+        }
+    }
+
+    /// The largest value that is still taken.
+    package let max: Int
+    package let onExceed: Consequence
+
+    package init(max: Int, onExceed: Consequence) {
+        self.max = max
+        self.onExceed = onExceed
+    }
+}

@@ -1,0 +1,157 @@
+// Layers of configuration: defaults, file, environment, flags, each above the one before.
+
+import Foundation
+import PosternStore
+
+/// Every key with its value and where that comes from.
+package struct ResolvedConfiguration: Sendable {
+    /// Who had the last word about a value.
+    package enum Origin: Sendable, Hashable {
+        case standard
+        /// `file:line`.
+        case file(String)
+        /// The variable's name.
+        case environment(String)
+        case flag
+
+        package var text: String {
+            switch self {
+            case .standard: "default"
+            case .file(let place): place
+            case .environment(let variable): variable
+            case .flag: "--set"
+            }
+        }
+    }
+
+    /// One key as it is in force.
+    package struct Entry: Sendable {
+        package let key: ConfigurationKey
+        package let value: ConfigurationValue
+        package let origin: Origin
+
+        /// The value for people, a password in a database URL hidden.
+        package var shownValue: String {
+            guard case .text(let text) = value, let scheme = text.range(of: "://"),
+                let at = text[scheme.upperBound...].lastIndex(of: "@"),
+                let colon = text[scheme.upperBound..<at].firstIndex(of: ":")
+            else { return value.text }
+            return text[...colon] + "(redacted)" + text[at...]
+        }
+    }
+
+    /// In the order of the file.
+    package let entries: [Entry]
+    /// The file that was read.
+    package let path: String
+
+    /// Variables that begin with `POSTERN_` and set no key: the file's name, and what tests and tools read.
+    private static let otherVariables: Set<String> = ["POSTERN_CONFIG", "POSTERN_CONFORMANCE"]
+    private static let otherPrefixes = ["POSTERN_TEST_", "POSTERN_DEMO_", "POSTERN_BENCH_"]
+    /// Where the configuration is when nobody says.
+    package static let usualPath = "/etc/postern/postern.yaml"
+
+    /// The file to read: the flag, `POSTERN_CONFIG`, or the usual place. A folder stands for `postern.yaml` in it.
+    package static func locate(flag: String?, environment: [String: String]) -> String {
+        let named = flag ?? environment["POSTERN_CONFIG"].flatMap { $0.isEmpty ? nil : $0 } ?? usualPath
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: named, isDirectory: &isFolder), isFolder.boolValue else { return named }
+        return named.hasSuffix("/") ? named + "postern.yaml" : named + "/postern.yaml"
+    }
+
+    /// Reads all layers.
+    /// - Parameters:
+    ///   - environment: all variables of the process.
+    ///   - flags: `key=value` texts, as from `--set`.
+    ///   - machineName: as `gethostname` gives it.
+    package init(path: String, environment: [String: String], flags: [String], machineName: String) throws {
+        try self.init(
+            file: ConfigurationFile(path: path), path: path, environment: environment, flags: flags, machineName: machineName)
+    }
+
+    /// The same over a file that was read before; `path` stands in errors, and relative paths start from its folder.
+    package init(file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String) throws {
+        let name = (path as NSString).lastPathComponent
+        let flags = try Self.flagValues(flags)
+        try Self.checkVariables(environment)
+        var values: [String: (ConfigurationValue, Origin)] = [:]
+        for key in ConfigurationKey.all {
+            let found: (raw: RawValue, origin: Origin)?
+            if let text = flags[key.path] {
+                found = (.scalar(text), .flag)
+            } else if let text = environment[key.variable] {
+                found = (text.isEmpty ? .null : .scalar(text), .environment(key.variable))
+            } else if let entry = file.entries[key.path] {
+                found = (entry.value, .file("\(name):\(entry.line)"))
+            } else {
+                found = nil
+            }
+            guard let found else {
+                values[key.path] = (try Self.standard(key, path), .standard)
+                continue
+            }
+            if case .null = found.raw {
+                // `key:` with nothing after it means the default.
+                values[key.path] = (try Self.standard(key, path), .standard)
+                continue
+            }
+            switch key.kind.check(found.raw) {
+            case .success(let value): values[key.path] = (value, found.origin)
+            case .failure(let complaint):
+                let place = if case .file = found.origin { path + ":" + "\(file.entries[key.path]?.line ?? 0)" } else { found.origin.text }
+                throw ConfigurationError(.invalidValue, at: place, "\(key.path): \(complaint.message)")
+            }
+        }
+        guard case .list(let domains)? = values["relay_domains"]?.0, let first = domains.first else {
+            throw ConfigurationError(.invalidValue, at: path, "relay_domains: at least one domain is needed")
+        }
+        if values["hostname"]?.0 == ConfigurationValue.none {
+            let machine = HostName(machineName).flatMap { $0.labels.count > 1 ? $0.text : nil }
+            values["hostname"] = (.text(machine ?? first), .standard)
+        }
+        if values["authserv_id"]?.0 == ConfigurationValue.none { values["authserv_id"] = (.text(first), .standard) }
+        self.path = path
+        entries = ConfigurationKey.all.map { key in
+            let (value, origin) = values[key.path] ?? (.none, .standard)
+            return Entry(key: key, value: value, origin: origin)
+        }
+    }
+
+    /// The value of a key.
+    package func value(_ path: String) -> ConfigurationValue { entries.first { $0.key.path == path }?.value ?? .none }
+
+    private static func standard(_ key: ConfigurationKey, _ path: String) throws -> ConfigurationValue {
+        switch key.standard {
+        case .value(let value): return value
+        case .absent, .derived: return .none
+        case .required:
+            throw ConfigurationError(.invalidValue, at: path, "\(key.path) is not set: it has no default")
+        }
+    }
+
+    private static func flagValues(_ flags: [String]) throws -> [String: String] {
+        var result: [String: String] = [:]
+        for flag in flags {
+            guard let equals = flag.firstIndex(of: "=") else {
+                throw ConfigurationError(.syntax, at: "--set", "KEY=VALUE is needed, as in limits.hops=30")
+            }
+            let path = String(flag[..<equals])
+            guard ConfigurationKey.at(path) != nil else {
+                throw ConfigurationError(.unknownKey, at: "--set", unknownKeyMessage(path))
+            }
+            result[path] = String(flag[flag.index(after: equals)...])
+        }
+        return result
+    }
+
+    private static func checkVariables(_ environment: [String: String]) throws {
+        let known = Set(ConfigurationKey.all.map(\.variable)).union(otherVariables)
+        for name in environment.keys.sorted() where name.hasPrefix("POSTERN_") && !known.contains(name) {
+            guard !otherPrefixes.contains(where: name.hasPrefix) else { continue }
+            let nearest = NearestName.find(name, among: known.sorted())
+            throw ConfigurationError(
+                .unknownKey, at: name,
+                "this variable sets nothing" + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys"))
+        }
+    }
+}

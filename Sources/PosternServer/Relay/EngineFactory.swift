@@ -1,0 +1,64 @@
+// From an installation to the engine that decides about its mail.
+
+import InternetMessage
+import MailAuth
+import PosternStore
+import RelayCore
+
+/// Makes engines; the same way for the service and for `postern explain`.
+package enum EngineFactory {
+    /// - Parameters:
+    ///   - counters: nil for an engine that changes nothing in the store.
+    ///   - replyMemory: shared by all engines of a process, so that a reload does not double the budget.
+    /// - Throws: `ConfigurationError` where the keys do not serve.
+    package static func engine(
+        installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?, counters: CounterWriter?,
+        replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
+    ) throws -> RelayEngine {
+        let set = installation.keys.token
+        let keys = TokenKeys(
+            keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }), active: set.active.id)
+        let directory = StoreDirectory(store: installation.store, counters: counters, now: now)
+        guard let keys,
+            let engine = RelayEngine(
+                settings: RelaySettings(installation.configuration), keys: keys, directory: directory, authenticator: authenticator,
+                signer: signer, replyMemory: replyMemory, randomness: random)
+        else {
+            throw ConfigurationError(
+                .invalidValue, at: installation.configuration.keyFilePath, "the token keys cannot be used; restore the key file from a backup")
+        }
+        return engine
+    }
+
+    /// Whether Postern proves senders itself, or a filter in front of it that the operator trusts.
+    package static func authenticator(
+        _ configuration: Configuration, resolver: @escaping @Sendable () -> any DNSResolver
+    ) -> any SenderAuthenticator {
+        configuration.trustedAuthservIDs.isEmpty
+            ? NativeAuthenticator(resolver: resolver) : UpstreamResultsAuthenticator(trustedIDs: configuration.trustedAuthservIDs)
+    }
+
+    private static func random(_ count: Int) -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    }
+}
+
+extension RelaySettings {
+    /// The part of the configuration that the relay goes by.
+    init(_ configuration: Configuration) {
+        var limits = RelayLimits()
+        limits.messagesPerDay = configuration.limits.messagesPerDay.max
+        limits.messageSize = configuration.limits.messageSize.max
+        limits.headerFieldSize = configuration.limits.headerField.max
+        limits.headerFields = configuration.limits.headerFields.max
+        limits.headerSize = configuration.limits.headerSize.max
+        limits.hops = configuration.limits.hops.max
+        limits.recipients = configuration.limits.recipients.max
+        self.init(
+            relayDomains: configuration.relayDomains, authservID: configuration.authservID, operatorAddress: configuration.operatorAddress,
+            localRecipients: configuration.localRecipients, providers: configuration.providers, limits: limits,
+            returnPathDays: UInt64(configuration.returnPathDays),
+            unrewritableReply: configuration.replyUnrewritable == .refuse ? .refuse : .deliver)
+    }
+}

@@ -1,0 +1,85 @@
+// The service: the milter, housekeeping and reloads under one group, started and ended together.
+
+import Foundation
+import InternetMessage
+import Logging
+import MailAuth
+import Milter
+import PosternStore
+import RelayCore
+import RelayMilter
+import ServiceLifecycle
+import Synchronization
+
+package enum RelayService {
+    /// How long transactions under way may take once shutdown was asked for. Longer than the DNS budget of a message, shorter than
+    /// systemd's patience (90 s).
+    private static let shutdownDeadline: Duration = .seconds(60)
+
+    /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration again; sockets, database and key file stay as they are.
+    /// - Parameters:
+    ///   - reread: reads the installation anew, for a reload.
+    ///   - announce: called once the milter accepts connections.
+    package static func run(
+        installation: Installation, reread: @escaping @Sendable () throws -> Installation, logger: Logger,
+        announce: @escaping @Sendable (String) -> Void
+    ) async throws {
+        let configuration = installation.configuration
+        guard let socket = MilterSocket(configuration.milter.socket)?.with(mode: configuration.milter.socketMode) else {
+            throw ConfigurationError(.invalidValue, at: installation.resolved.path, "milter.socket: cannot be read")
+        }
+        let counters = CounterWriter(counters: installation.store.counters)
+        let memory = ReplyMemory(limit: configuration.limits.replyMemory.max)
+        let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+        let build: @Sendable (Installation) throws -> RelayEngine = { installation in
+            let resolver = try Resolvers.perMessage(installation.configuration, path: installation.resolved.path)
+            return try EngineFactory.engine(
+                installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
+                signer: nil, counters: counters, replyMemory: memory, now: now)
+        }
+        let engine = EngineHolder(try build(installation))
+        let handler = RelayMilterHandler(engine: { engine.current }, now: now, logger: logger)
+        let server = MilterServer(MilterServer.Configuration(name: "postern", socket: socket), handler: handler) { diagnostic in
+            logger.log(level: diagnostic.level, "\(diagnostic)")
+        }
+        try server.start()
+        announce(socket.description)
+
+        var group = ServiceGroupConfiguration(
+            services: [
+                .init(service: HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger)),
+                .init(service: ReloadService(logger: logger) { engine.exchange(try build(try reread())) }),
+                .init(service: MilterService(server: server, deadline: shutdownDeadline)),
+            ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
+        try await ServiceGroup(configuration: group).run()
+    }
+}
+
+/// The engine in force; transactions begun before an exchange keep the one they began with.
+final class EngineHolder: Sendable {
+    private let engine: Mutex<RelayEngine>
+
+    init(_ engine: RelayEngine) { self.engine = Mutex(engine) }
+
+    var current: RelayEngine { engine.withLock { $0 } }
+
+    func exchange(_ other: RelayEngine) { engine.withLock { $0 = other } }
+}
+
+extension MilterSocket {
+    /// The same socket with these permissions, where it is a unix socket.
+    fileprivate func with(mode: UInt32) -> MilterSocket {
+        if case .unix(let path, _, let group) = self { return .unix(path: path, mode: UInt16(truncatingIfNeeded: mode), group: group) }
+        return self
+    }
+}
+
+extension MilterDiagnostic {
+    fileprivate var level: Logger.Level {
+        switch self {
+        case .listening, .stopped: .notice
+        default: .error
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// Whether the key file belongs to the database.
+
+import MailCrypto
+
+extension Store {
+    /// Compares the keys with the mark that the database carries, and makes that mark where there is none yet. Without this
+    /// a wrong key file would go unnoticed until the first sealed value, and new inboxes would not be found by the old index.
+    /// Throws `PermanentStoreError` (`unsealing`) for another key file.
+    package static func checkKeys(_ keys: KeyRing, of database: any Database) throws {
+        let mark = HMACSHA256.authenticationCode(for: Array("postern key check 1".utf8), key: keys.index.active.secret)
+        let text = Base32.characters(fromRandom: mark)
+        func stored(_ connection: any DatabaseConnection) throws -> String? {
+            try connection.row("SELECT value FROM settings WHERE name = ?1", [.text("key_check")])?.text(0)
+        }
+        if let known = try database.read(stored) { return try compare(known, text) }
+        try database.write(.durable) { connection in
+            try connection.run(
+                "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
+                [.text("key_check"), .text(text)])
+            try compare(try stored(connection) ?? "", text)
+        }
+    }
+
+    private static func compare(_ stored: String, _ computed: String) throws {
+        guard stored == computed else {
+            throw PermanentStoreError(.unsealing, "the key file is not the one of this database: put the right one in its place")
+        }
+    }
+}

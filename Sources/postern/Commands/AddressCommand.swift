@@ -1,0 +1,198 @@
+// postern address: relay addresses.
+
+import ArgumentParser
+import InternetMessage
+import PosternServer
+import PosternStore
+
+struct AddressCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "address", abstract: "Issue, list, show, switch and retire relay addresses.",
+        subcommands: [Issue.self, List.self, Show.self, On.self, Off.self, Retire.self])
+
+    struct Row: Encodable {
+        let address: String
+        let team: String
+        let user: String?
+        let account: Int64
+        let sub: String
+        /// `on`, `off`, `revoked` or `retired`: what mail to it meets first.
+        let state: String
+        let forwarding: Bool
+        let current: Bool
+        let authorized: Bool
+        let createdAt: String
+        let retiredAt: String?
+
+        init(_ address: RelayAddress) {
+            self.address = address.address.wireForm
+            team = address.account.teamID
+            user = address.account.userID
+            account = address.account.number
+            sub = address.account.sub
+            forwarding = address.isForwardingOn
+            current = address.isCurrent
+            authorized = address.hasLiveGrant
+            createdAt = timestamp(address.createdAt)
+            retiredAt = address.retiredAt.map(timestamp)
+            state =
+                if address.retiredAt != nil { "retired" } else if !address.hasLiveGrant { "revoked" } else {
+                    address.isForwardingOn ? "on" : "off"
+                }
+        }
+    }
+
+    struct Issue: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print a user's relay address for a team, made now if there is none.",
+            discussion: """
+                A user has one address for all apps of a team, and another one for every other team; issuing again prints \
+                the same one. The user's consent is noted for the app named, or else for the team's first app. A team \
+                without apps gets it for mail alone.
+                """)
+
+        @Argument(help: "The team's identifier.")
+        var team: String
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Option(help: ArgumentHelp("The app that the user consents to.", valueName: "client-id"))
+        var app: String?
+        @Flag(
+            inversion: .prefixedNo,
+            help: "Whether replies carry the user's name. At first they do not; without this option nothing changes.")
+        var shareName: Bool?
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let issued = try store.addresses.issue(
+                    team: team, user: user, app: app, sharesName: shareName, thisChange())
+                if !issued.hasVerifiedInbox {
+                    Failure.warn("user \(user) has no verified inbox: nothing is forwarded before one is confirmed; see postern inbox list \(user)")
+                }
+                if output.json { return try printJSON(Row(issued.address)) }
+                print(issued.address.address.wireForm)
+            }
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List relay addresses, the retired ones too.")
+
+        @Option(help: "Only those of this team.")
+        var team: String?
+        @Option(help: "Only those of this user.")
+        var user: String?
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let rows = try installation.withStore { try $0.addresses.addresses(team: team, user: user) }.map(Row.init)
+            if output.json { return try printJSON(rows) }
+            Table(
+                header: ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"],
+                rows: rows.map { [$0.address, $0.team, $0.user ?? "-", $0.state, $0.createdAt] }
+            ).print()
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show a relay address, the consent behind it, and today's counts.")
+
+        @Argument(help: "The relay address.")
+        var address: String
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        private struct Consent: Encodable {
+            let app: String?
+            let state: String
+            let firstAuthorizedAt: String
+            let lastAuthorizedAt: String
+            let realUserStatus: Int?
+        }
+
+        private struct Whole: Encodable {
+            let address: Row
+            let grants: [Consent]
+            let forwardedToday: Int
+            let repliedToday: Int
+            let sharesName: Bool
+        }
+
+        func run() throws {
+            try installation.withStore { store in
+                let found = try store.addresses.address(AddrSpec.typed(address))
+                let account = found.account
+                let grants = try store.addresses.grants(account: account.number).map { grant in
+                    Consent(
+                        app: grant.group.primaryClientID, state: grant.state.rawValue,
+                        firstAuthorizedAt: timestamp(grant.firstAuthorizedAt),
+                        lastAuthorizedAt: timestamp(grant.lastAuthorizedAt), realUserStatus: grant.realUserStatus)
+                }
+                let today = Day.number(PosternClock.now())
+                let row = Row(found)
+                let whole = Whole(
+                    address: row, grants: grants,
+                    forwardedToday: try store.counters.count(account: account.number, kind: .forwarded, day: today),
+                    repliedToday: try store.counters.count(account: account.number, kind: .replied, day: today),
+                    sharesName: account.sharesName)
+                if output.json { return try printJSON(whole) }
+                var lines = [
+                    ("address", row.address), ("team", row.team), ("user", row.user ?? "-"), ("state", row.state),
+                    ("since", row.createdAt), ("account", "\(row.account)"), ("sub", row.sub),
+                    ("name", account.sharesName ? "shared" : "not shared"),
+                    ("today", "\(whole.forwardedToday) forwarded, \(whole.repliedToday) replied"),
+                ]
+                lines += grants.map { ("consent", "\($0.app ?? "(mail alone)") \($0.state) since \($0.firstAuthorizedAt)") }
+                Properties(lines: lines).print()
+            }
+        }
+    }
+
+    struct On: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Switch forwarding on.")
+
+        @Argument(help: "The relay address.")
+        var address: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws { try AddressCommand.setForwarding(address, on: true, installation) }
+    }
+
+    struct Off: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Switch forwarding off: mail to the address is refused from the next message on.")
+
+        @Argument(help: "The relay address.")
+        var address: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws { try AddressCommand.setForwarding(address, on: false, installation) }
+    }
+
+    private static func setForwarding(_ text: String, on isOn: Bool, _ installation: InstallationOptions) throws {
+        try installation.withStore { store in
+            let changed = try store.addresses.setForwarding(AddrSpec.typed(text), on: isOn, thisChange())
+            print("Forwarding is \(isOn ? "on" : "off")\(changed ? "" : " already").")
+        }
+    }
+
+    struct Retire: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Retire an address for good.",
+            discussion: "Mail to it is refused from then on. postern address issue then makes another one.")
+
+        @Argument(help: "The relay address.")
+        var address: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                try store.addresses.retire(AddrSpec.typed(address), thisChange())
+                print("The address is retired.")
+            }
+        }
+    }
+}

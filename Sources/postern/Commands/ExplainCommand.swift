@@ -1,0 +1,163 @@
+// `postern explain`: what would happen to a message, and why.
+
+import ArgumentParser
+import DNSClient
+import Foundation
+import InternetMessage
+import MailAuth
+import PosternServer
+import RelayCore
+
+struct ExplainCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain", abstract: "Show what would happen to a message, and why.",
+        discussion: """
+            Reads a message on standard input and prints the decision, each SMTP reply, the reasons, and the message and \
+            envelope as they would go on. It runs the very code that the milter runs, and changes nothing in the store. What \
+            it prints holds the inbox as the envelope recipient: it is for the operator's eyes.
+
+            With --dns, answers come from that JSON file alone: {"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "mx"]]}}, or \
+            {"name": {"error": "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}}; a name that is absent does not exist.
+
+            With --batch, standard input holds a JSON object a line: {id, mail_from, rcpts, ip, helo, dns, now, \
+            message_base64}; a JSON object a line is written, with the same id. A message that was accepted and then dropped, \
+            as a second vacation note on one day, has the action "relay", no recipients, and its reason.
+            """)
+
+    @OptionGroup var options: InstallationOptions
+    @OptionGroup var output: OutputOptions
+    @Option(help: ArgumentHelp("The envelope sender; empty or <> for none.", valueName: "address")) var mailFrom: String = ""
+    @Option(help: ArgumentHelp("A recipient; may be repeated.", valueName: "address")) var rcpt: [String] = []
+    @Option(help: "The SMTP client's IP address.") var ip: String?
+    @Option(help: ArgumentHelp("What the client said in HELO.", valueName: "name")) var helo: String = ""
+    @Option(help: ArgumentHelp("Take DNS answers from this file alone.", valueName: "file")) var dns: String?
+    @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time")) var time: String?
+    @Flag(help: "Read questions as JSON lines.") var batch = false
+
+    func validate() throws {
+        guard batch || !rcpt.isEmpty else { throw ValidationError("name at least one --rcpt, or use --batch") }
+    }
+
+    func run() throws {
+        try options.withInstallation { installation in
+            let questions = try ExplainQuestions(installation: installation)
+            if batch { return try runBatch(questions) }
+            let zone = try dns.map { try ZoneFile(contentsOf: URL(fileURLWithPath: $0)) }
+            let message = ExplainedMessage(
+                mailFrom: mailFrom, recipients: rcpt, address: ip, helo: helo, now: try time.map(TimeArgument.seconds) ?? PosternClock.now(),
+                message: Array(FileHandle.standardInput.readDataToEndOfFile()))
+            let explanation = try questions.explain(message, zone: zone)
+            if output.json { try BatchLine.print(ExplainAnswer(explanation)) } else { ExplainText.print(explanation) }
+        }
+    }
+
+    private func runBatch(_ questions: ExplainQuestions) throws {
+        while let line = readLine(strippingNewline: true) {
+            guard !line.allSatisfy(\.isWhitespace) else { continue }
+            do {
+                let question = try JSONDecoder().decode(ExplainQuestion.self, from: Data(line.utf8))
+                var answer = ExplainAnswer(try questions.explain(question.message(), zone: question.dns))
+                answer.id = question.id
+                try BatchLine.print(answer)
+            } catch {
+                try BatchLine.print(BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
+            }
+        }
+    }
+}
+
+/// Engines for questions: one for the network, one made for each file of answers.
+struct ExplainQuestions {
+    private let base: RelayEngine
+    private let configuration: Configuration
+
+    init(installation: Installation) throws {
+        configuration = installation.configuration
+        let resolver = try Resolvers.perMessage(installation.configuration, path: installation.resolved.path)
+        base = try EngineFactory.engine(
+            installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
+            signer: nil, counters: nil, replyMemory: ReplyMemory(limit: installation.configuration.limits.replyMemory.max),
+            now: PosternClock.now)
+    }
+
+    func explain(_ message: ExplainedMessage, zone: ZoneFile?) throws -> Explanation {
+        guard let zone else { return Explainer.explain(message, engine: base) }
+        let resolver = zone.resolver
+        return Explainer.explain(
+            message, engine: base.authenticating(by: EngineFactory.authenticator(configuration) { resolver }))
+    }
+}
+
+/// A line of --batch.
+struct ExplainQuestion: Decodable {
+    let id: BatchID?
+    let mailFrom: String
+    let rcpts: [String]
+    let ip: String?
+    let helo: String?
+    let dns: ZoneFile?
+    let now: TimeArgument?
+    let messageBase64: String
+
+    // Named one by one: a strategy for all keys would change the names in `dns` too.
+    enum CodingKeys: String, CodingKey {
+        case id, rcpts, ip, helo, dns, now
+        case mailFrom = "mail_from"
+        case messageBase64 = "message_base64"
+    }
+
+    func message() throws -> ExplainedMessage {
+        guard let bytes = Data(base64Encoded: messageBase64, options: .ignoreUnknownCharacters) else {
+            throw CommandError(status: EX_DATAERR, message: "message_base64 is not base64")
+        }
+        return ExplainedMessage(
+            mailFrom: mailFrom, recipients: rcpts, address: ip, helo: helo ?? "", now: now?.seconds ?? PosternClock.now(), message: Array(bytes))
+    }
+}
+
+/// The answer as JSON.
+struct ExplainAnswer: Encodable {
+    struct Reply: Encodable {
+        let rcpt: String
+        let code: Int
+        let enhanced: String
+        let text: String
+    }
+
+    var id: BatchID?
+    let action: String
+    let replies: [Reply]
+    let reasons: [String]
+    let envelopeFrom: String?
+    let rcpts: [String]
+    let messageBase64: String?
+
+    init(_ explanation: Explanation) {
+        action = explanation.action.rawValue
+        replies = explanation.replies.map {
+            Reply(rcpt: $0.recipient, code: $0.reply.code, enhanced: $0.reply.enhanced, text: $0.reply.text)
+        }
+        reasons = explanation.reasons.map { $0.detail.isEmpty ? $0.code : "\($0.code): \($0.detail)" }
+        envelopeFrom = explanation.outgoing?.sender
+        rcpts = explanation.outgoing?.recipients ?? []
+        messageBase64 = explanation.outgoing.map { Data($0.bytes).base64EncodedString() }
+    }
+}
+
+/// The answer for a person.
+enum ExplainText {
+    static func print(_ explanation: Explanation) {
+        Swift.print("decision  \(explanation.action.rawValue)")
+        for reply in explanation.replies {
+            Swift.print("reply     \(reply.recipient): \(reply.reply.code) \(reply.reply.enhanced) \(reply.reply.text)")
+        }
+        for reason in explanation.reasons {
+            Swift.print("reason    \(reason.code)\(reason.detail.isEmpty ? "" : ": \(reason.detail)")")
+        }
+        guard let outgoing = explanation.outgoing else { return }
+        Swift.print("sender    <\(outgoing.sender)>")
+        for recipient in outgoing.recipients { Swift.print("recipient <\(recipient)>") }
+        Swift.print("")
+        FileHandle.standardOutput.write(Data(outgoing.bytes))
+    }
+}

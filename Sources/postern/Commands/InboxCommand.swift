@@ -1,0 +1,142 @@
+// postern inbox: the real addresses of users.
+
+import ArgumentParser
+import PosternServer
+import PosternStore
+
+struct InboxCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inbox", abstract: "Add, list, confirm and remove a user's inboxes.",
+        discussion: """
+            An inbox is named by its address or by its number in the list. An address on the command line shows in the \
+            list of processes; - reads it from standard input instead.
+            """,
+        subcommands: [Add.self, List.self, Confirm.self, Default.self, Remove.self])
+
+    struct Row: Encodable {
+        /// The number that commands take.
+        let inbox: Int64
+        let address: String
+        let verified: Bool
+        let `default`: Bool
+        let replyOnly: Bool
+        let createdAt: String
+
+        init(_ inbox: Inbox, _ reveal: RevealOptions) {
+            self.inbox = inbox.number
+            address = reveal.shown(inbox.address)
+            verified = inbox.isVerified
+            self.default = inbox.isDefault
+            replyOnly = inbox.isReplyOnly
+            createdAt = timestamp(inbox.createdAt)
+        }
+
+        var summary: String {
+            ([verified ? "verified" : "unverified"] + (self.default ? ["default"] : []) + (replyOnly ? ["reply-only"] : []))
+                .joined(separator: ", ")
+        }
+    }
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add an inbox.",
+            discussion: """
+                Nothing is forwarded to an inbox before it is verified, and replies are taken from verified ones only. A \
+                reply-only inbox is an alias that the user writes from: nothing is ever forwarded to it. Inboxes at a relay \
+                domain are refused. An inbox is verified for one user only.
+                """)
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The user's real address; - reads it from standard input.")
+        var address: String
+        @Flag(help: "The inbox is known to be the user's.")
+        var verified = false
+        @Flag(help: "The user writes from it, and nothing is forwarded to it.")
+        var replyOnly = false
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let inbox = try store.inboxes.add(
+                    user: user, inboxArgument(address), isVerified: verified, isReplyOnly: replyOnly, thisChange())
+                print("Added inbox \(inbox.number) of user \(user).")
+            }
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List a user's inboxes.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let rows = try installation.withStore { try $0.inboxes.inboxes(user: user) }.map { Row($0, reveal) }
+            if output.json { return try printJSON(rows) }
+            Table(
+                header: ["INBOX", "ADDRESS", "STATE", "SINCE"],
+                rows: rows.map { ["\($0.inbox)", $0.address, $0.summary, $0.createdAt] }
+            ).print()
+        }
+    }
+
+    struct Confirm: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Mark an inbox as verified: real, and the user's own.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let inbox = try store.inboxes.confirm(user: user, inboxName(inbox), thisChange())
+                print("Inbox \(inbox.number) of user \(user) is verified.")
+            }
+        }
+    }
+
+    struct Default: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Make a verified inbox the one that mail goes to.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                try store.inboxes.makeDefault(user: user, inboxName(inbox), thisChange())
+                print("Mail of user \(user) goes to that inbox now.")
+            }
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove an inbox.",
+            discussion: "Where mail went to it, it goes to the user's oldest verified inbox, or waits for one.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                try store.inboxes.remove(user: user, inboxName(inbox), thisChange())
+                print("Removed the inbox of user \(user).")
+                if try !store.inboxes.inboxes(user: user).contains(where: { $0.isVerified && !$0.isReplyOnly }) {
+                    Failure.warn("user \(user) has no verified inbox left: mail to the user's relay addresses is not delivered")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// postern source: where teams send from.
+
+import ArgumentParser
+import PosternServer
+import PosternStore
+
+struct SourceCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "source", abstract: "Add, list and remove the domains and addresses that a team sends from.",
+        subcommands: [Add.self, List.self, Remove.self])
+
+    struct Row: Encodable {
+        let source: String
+        let kind: String
+        let envelope: String?
+        let createdAt: String
+
+        init(_ source: OutboundSource) {
+            self.source = source.value
+            kind = source.kind.rawValue
+            envelope = source.envelopeDomain
+            createdAt = timestamp(source.createdAt)
+        }
+    }
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Register a source.",
+            discussion: """
+                Mail is relayed where its From is at a registered domain (or below it), or is a registered address, and DKIM \
+                or SPF proves it. A team has at most \(SourceRepository.maximumPerTeam) sources. Relay domains are refused, and so \
+                are mailbox providers as whole domains.
+
+                --envelope pairs the source with another domain, for senders whose mail leaves with an envelope sender at \
+                their provider: an SPF pass for that domain then proves the source. Everyone who can send through that \
+                domain can pose as the team. Prefer DKIM with the team's own domain.
+                """)
+
+        @Argument(help: "The team's identifier.")
+        var team: String
+        @Argument(help: "A domain, or a single address.")
+        var source: String
+        @Option(help: ArgumentHelp("An envelope domain whose SPF proves this source.", valueName: "domain"))
+        var envelope: String?
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let checked = try store.sources.checked(source, envelopeDomain: envelope, now: PosternClock.now())
+                try store.sources.add(team: team, checked, thisChange())
+                if let domain = checked.envelopeDomain {
+                    Failure.warn("everyone who can send through \(domain) can now pose as team \(team)")
+                }
+                print("Added source \(checked.value) of team \(team).")
+            }
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List a team's sources.")
+
+        @Argument(help: "The team's identifier.")
+        var team: String
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let sources = try installation.withStore { try $0.sources.sources(team: team) }
+            if output.json { return try printJSON(sources.map(Row.init)) }
+            Table(
+                header: ["SOURCE", "KIND", "ENVELOPE", "SINCE"],
+                rows: sources.map { [$0.value, $0.kind.rawValue, $0.envelopeDomain ?? "-", timestamp($0.createdAt)] }
+            ).print()
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove a source; mail from it is refused from then on.")
+
+        @Argument(help: "The team's identifier.")
+        var team: String
+        @Argument(help: "The domain or address.")
+        var source: String
+        @Option(help: ArgumentHelp("Remove only the pairing with this envelope domain.", valueName: "domain"))
+        var envelope: String?
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                try store.sources.remove(team: team, source, envelopeDomain: envelope, thisChange())
+                print("Removed source \(source) of team \(team).")
+            }
+        }
+    }
+}

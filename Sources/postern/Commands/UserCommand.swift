@@ -1,0 +1,125 @@
+// postern user: the people whose inboxes are hidden.
+
+import ArgumentParser
+import PosternServer
+import PosternStore
+
+struct UserCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "user", abstract: "Add, list, show and remove users.",
+        discussion: """
+            Inbox addresses and names are sealed in the database. On your terminal they show as l…@example.com unless \
+            you ask with --reveal; they never show in logs, in the audit or in error messages.
+            """,
+        subcommands: [Add.self, List.self, Show.self, Remove.self])
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add a user with a first inbox.",
+            discussion: "Nothing is forwarded to an inbox before it is verified: --verified says that you know it is the user's.")
+
+        @Argument(help: "The user's identifier, of your choice; kept in the clear, so no e-mail address.")
+        var user: String
+        @Option(help: ArgumentHelp("The user's real address; - reads it from standard input.", valueName: "address"))
+        var inbox: String
+        @Flag(help: "The inbox is known to be the user's.")
+        var verified = false
+        @Option(help: "The user's name.")
+        var name: String?
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                _ = try store.users.add(
+                    id: user, name: name, inbox: inboxArgument(inbox), isVerified: verified, thisChange())
+                let number = try store.inboxes.inboxes(user: user).first?.number ?? 0
+                print("Added user \(user)." + (verified ? "" : " Next: postern inbox confirm \(user) \(number)"))
+            }
+        }
+    }
+
+    private struct Row: Encodable {
+        let user: String
+        let name: String?
+        let createdAt: String
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List users.")
+
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let users = try installation.withStore { try $0.users.all() }
+            if output.json {
+                return try printJSON(
+                    users.map { Row(user: $0.id, name: reveal.shown(name: $0.name), createdAt: timestamp($0.createdAt)) })
+            }
+            Table(
+                header: ["USER", "NAME", "SINCE"],
+                rows: users.map { [$0.id, reveal.shown(name: $0.name) ?? "-", timestamp($0.createdAt)] }
+            ).print()
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show a user with inboxes and relay addresses.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        private struct Whole: Encodable {
+            let user: String
+            let name: String?
+            let createdAt: String
+            let inboxes: [InboxCommand.Row]
+            let addresses: [AddressCommand.Row]
+        }
+
+        func run() throws {
+            try installation.withStore { store in
+                let found = try store.users.user(user)
+                let inboxes = try store.inboxes.inboxes(user: user).map { InboxCommand.Row($0, reveal) }
+                let addresses = try store.addresses.addresses(user: user).map(AddressCommand.Row.init)
+                if output.json {
+                    return try printJSON(
+                        Whole(
+                            user: found.id, name: reveal.shown(name: found.name), createdAt: timestamp(found.createdAt),
+                            inboxes: inboxes, addresses: addresses))
+                }
+                var lines = [
+                    ("user", found.id), ("name", reveal.shown(name: found.name) ?? "-"), ("since", timestamp(found.createdAt)),
+                ]
+                lines += inboxes.map { ("inbox", "\($0.inbox) \($0.address) \($0.summary)") }
+                lines += addresses.map { ("address", "\($0.address) team \($0.team) \($0.state)") }
+                Properties(lines: lines).print()
+            }
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove a user with inboxes, name, accounts and relay addresses.",
+            discussion: "Mail to the user's relay addresses is answered as unknown from then on.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @OptionGroup var confirmation: ConfirmationOptions
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let dependents = try store.users.dependents(user)
+                try confirmation.check(
+                    "user \(user)", takes: [(dependents.accounts, "account"), (dependents.addresses, "relay address")])
+                try store.users.remove(user, thisChange())
+                print("Removed user \(user).")
+            }
+        }
+    }
+}

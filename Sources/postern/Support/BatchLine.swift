@@ -1,0 +1,82 @@
+// What the --batch modes share: a JSON object a line in, one a line out, errors as answers.
+
+import Foundation
+
+/// An `id` as it came: text or a whole number.
+enum BatchID: Codable {
+    case text(String)
+    case number(Int64)
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let number = try? container.decode(Int64.self) { self = .number(number) } else { self = .text(try container.decode(String.self)) }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .text(let text): try container.encode(text)
+        case .number(let number): try container.encode(number)
+        }
+    }
+}
+
+enum BatchLine {
+    /// The answer to a line that cannot be answered.
+    struct Failure: Encodable {
+        let id: BatchID?
+        let error: String
+    }
+
+    private struct OnlyID: Decodable {
+        let id: BatchID?
+    }
+
+    /// The id of a line of which the rest may be wrong.
+    static func id(in line: String) -> BatchID? { (try? JSONDecoder().decode(OnlyID.self, from: Data(line.utf8)))?.id }
+
+    /// Prints one object as one line, at once: the other side may be waiting for it.
+    static func print(_ value: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        FileHandle.standardOutput.write(try encoder.encode(value) + Data("\n".utf8))
+    }
+
+    /// What is wrong with a line, in words.
+    static func describe(_ error: any Error) -> String {
+        switch error {
+        case let error as CommandError: error.message
+        case DecodingError.keyNotFound(let key, _): "\(key.stringValue) is missing"
+        case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
+            "\(context.codingPath.map(\.stringValue).joined(separator: ".")) is of the wrong type"
+        case DecodingError.dataCorrupted(let context): context.codingPath.isEmpty ? "not JSON" : context.debugDescription
+        default: "\(error)"
+        }
+    }
+}
+
+/// A time: seconds since 1970, or ISO 8601.
+struct TimeArgument: Decodable {
+    let seconds: Int64
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let number = try? container.decode(Double.self) {
+            guard let whole = Int64(exactly: number.rounded(.down)) else {
+                throw CommandError(status: EX_DATAERR, message: "now is out of range")
+            }
+            seconds = whole
+        } else {
+            seconds = try Self.seconds(try container.decode(String.self))
+        }
+    }
+
+    static func seconds(_ text: String) throws -> Int64 {
+        if let number = Int64(text) { return number }
+        guard let date = try? Date(text, strategy: .iso8601) else {
+            throw CommandError.usage("\"\(text)\" is no time: give seconds since 1970, or as in 2026-11-21T06:49:30Z")
+        }
+        return Int64(date.timeIntervalSince1970)
+    }
+}

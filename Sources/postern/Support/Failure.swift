@@ -1,0 +1,88 @@
+// How commands fail: one line on standard error, and an exit status of sysexits.h.
+
+import ArgumentParser
+import Foundation
+import PosternServer
+import PosternStore
+
+/// An error of a command itself.
+struct CommandError: Error {
+    let status: Int32
+    let message: String
+
+    /// The command was not used as it should be.
+    static func usage(_ message: String) -> CommandError { CommandError(status: EX_USAGE, message: message) }
+    /// Standard input did not hold what was expected.
+    static func noInput(_ message: String) -> CommandError { CommandError(status: EX_NOINPUT, message: message) }
+}
+
+enum Failure {
+    /// Prints what is wrong and ends the process. Help and version are printed as they are, with status 0.
+    static func exit(_ error: any Error) -> Never {
+        if let status = status(error) {
+            line("postern: \(message(error))")
+            Foundation.exit(status)
+        }
+        let code = Postern.exitCode(for: error)
+        guard code == .validationFailure else { Postern.exit(withError: error) }
+        // ArgumentParser says what is wrong, then usage and a pointer to the help over several lines: one line will do.
+        let full = Postern.fullMessage(for: error)
+        let pointer = full.split(separator: "\n").last { $0.contains("--help") }.flatMap { line in
+            line.split(separator: "'").dropFirst().first.map { "; see \($0)" }
+        }
+        line("postern: \(Postern.message(for: error).replacingOccurrences(of: "\n", with: " "))\(pointer ?? "")")
+        Foundation.exit(code.rawValue)
+    }
+
+    /// A line on standard error that does not end the command.
+    static func warn(_ message: String) { line("postern: warning: \(message)") }
+
+    private static func line(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
+
+    private static func message(_ error: any Error) -> String { (error as? CommandError)?.message ?? "\(error)" }
+
+    /// The exit status for errors that are ours; nil for ArgumentParser's.
+    private static func status(_ error: any Error) -> Int32? {
+        switch error {
+        case let error as CommandError: error.status
+        case let error as StoreRefusal: status(error.code)
+        case let error as ConfigurationError: status(error.code)
+        case let error as TemporaryStoreError: status(error.code)
+        case let error as PermanentStoreError: status(error.code)
+        default: nil
+        }
+    }
+
+    private static func status(_ code: StoreRefusal.Code) -> Int32 {
+        switch code {
+        case .notFound: EX_NOINPUT
+        case .exists, .limit: EX_CANTCREAT
+        default: EX_DATAERR
+        }
+    }
+
+    private static func status(_ code: ConfigurationError.Code) -> Int32 {
+        switch code {
+        case .exists: EX_CANTCREAT
+        case .inputOutput: EX_IOERR
+        default: EX_CONFIG
+        }
+    }
+
+    private static func status(_ code: TemporaryStoreError.Code) -> Int32 {
+        switch code {
+        case .unreachable: EX_UNAVAILABLE
+        case .inputOutput, .diskFull: EX_IOERR
+        default: EX_TEMPFAIL
+        }
+    }
+
+    private static func status(_ code: PermanentStoreError.Code) -> Int32 {
+        switch code {
+        case .readOnly: EX_NOPERM
+        case .newerSchema, .olderSchema, .changedMigration, .unsealing: EX_CONFIG
+        case .corrupted: EX_UNAVAILABLE
+        default: EX_SOFTWARE
+        }
+    }
+}

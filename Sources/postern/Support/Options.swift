@@ -1,0 +1,99 @@
+// What every command takes: which installation, and how to print.
+
+import ArgumentParser
+import Foundation
+import InternetMessage
+import PosternServer
+import PosternStore
+
+/// Names the installation.
+struct InstallationOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The configuration file, or the folder that holds it.", valueName: "file"))
+    var config: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Set a configuration key for this command, above file and environment; may be repeated.", valueName: "key=value"))
+    var set: [String] = []
+
+    /// Opens configuration, keys and store, and hands them to `body`.
+    func withInstallation<T>(_ body: (Installation) throws -> T) throws -> T {
+        let installation = try Installation.open(
+            flag: config, environment: ProcessInfo.processInfo.environment, set: set, now: PosternClock.now())
+        defer { try? installation.close() }
+        return try body(installation)
+    }
+
+    /// The same for commands that need the store alone.
+    func withStore<T>(_ body: (Store) throws -> T) throws -> T { try withInstallation { try body($0.store) } }
+
+    /// Configuration alone, without keys and store.
+    func configuration() throws -> (Configuration, ResolvedConfiguration) {
+        try Installation.configuration(flag: config, environment: ProcessInfo.processInfo.environment, set: set)
+    }
+}
+
+/// How a reading command prints.
+struct OutputOptions: ParsableArguments {
+    @Flag(help: "Print JSON.")
+    var json = false
+}
+
+/// Whether inbox addresses are shown.
+struct RevealOptions: ParsableArguments {
+    @Flag(help: "Show inbox addresses and names in full instead of their first letter.")
+    var reveal = false
+
+    /// The address as it may be shown: `l…@gmail.com`, or in full with --reveal.
+    func shown(_ inbox: InboxAddress) -> String {
+        let address = inbox.revealed
+        return reveal ? address.wireForm : String(address.localPart.prefix(1)) + "…@" + address.domain
+    }
+
+    /// A name as it may be shown.
+    func shown(name: String?) -> String? {
+        guard let name else { return nil }
+        return reveal ? name : String(name.prefix(1)) + "…"
+    }
+}
+
+/// Consent to what a removal takes along.
+struct ConfirmationOptions: ParsableArguments {
+    @Flag(help: "Remove it together with what depends on it.")
+    var yes = false
+
+    /// Throws unless nothing depends on it or --yes was given.
+    func check(_ what: String, takes dependents: [(Int, String)]) throws {
+        let parts = dependents.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : $0.1.hasSuffix("s") ? "es" : "s")" }
+        guard !yes, !parts.isEmpty else { return }
+        throw CommandError.usage(
+            "removing \(what) also removes \(parts.joined(separator: ", ")): repeat with --yes to do so; nothing was changed")
+    }
+}
+
+/// The clock of the command line.
+enum PosternClock {
+    /// Seconds since 1970.
+    @Sendable static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
+}
+
+/// Who makes the change and when: the user id, and behind sudo the one who called it.
+func thisChange() -> Change {
+    let caller = ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { Int($0) }.map { " sudo:\($0)" } ?? ""
+    return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
+}
+
+/// An inbox address from an argument; `-` reads it from standard input, so that it does not show in the list of processes.
+func inboxArgument(_ text: String) throws -> InboxAddress {
+    guard text == "-" else { return InboxAddress(try AddrSpec.typed(text)) }
+    guard let line = readLine(), !line.isEmpty else {
+        throw CommandError.noInput("an inbox address is expected on standard input")
+    }
+    return InboxAddress(try AddrSpec.typed(line))
+}
+
+/// An inbox of a user by its number or address.
+func inboxName(_ text: String) throws -> InboxName {
+    if let number = Int64(text) { return .number(number) }
+    return .address(try inboxArgument(text))
+}

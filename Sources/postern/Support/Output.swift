@@ -1,0 +1,59 @@
+// Printing: tables for people, plain lines for pipes, JSON for programs.
+
+import Foundation
+
+/// Whether standard output is a terminal.
+let isTerminal = isatty(STDOUT_FILENO) == 1
+
+/// Bold on a terminal, unless NO_COLOR is set.
+func emphasised(_ text: String) -> String {
+    guard isTerminal, ProcessInfo.processInfo.environment["NO_COLOR"] == nil else { return text }
+    return "\u{1B}[1m\(text)\u{1B}[0m"
+}
+
+/// Rows of text.
+struct Table {
+    let header: [String]
+    let rows: [[String]]
+
+    /// On a terminal aligned under a header; into a pipe one row a line, columns separated by tabs, without header.
+    func print() {
+        guard isTerminal else {
+            for row in rows { Swift.print(row.joined(separator: "\t")) }
+            return
+        }
+        guard !rows.isEmpty else { return }
+        let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
+        func line(_ row: [String]) -> String {
+            row.enumerated().map { column, text in
+                column == row.count - 1 ? text : text.padding(toLength: widths[column], withPad: " ", startingAt: 0)
+            }.joined(separator: "  ")
+        }
+        Swift.print(emphasised(line(header)))
+        for row in rows { Swift.print(line(row)) }
+    }
+}
+
+/// One thing with its properties: `name: value`, aligned on a terminal, with a tab in a pipe.
+struct Properties {
+    let lines: [(String, String)]
+
+    func print() {
+        let width = (lines.map(\.0.count).max() ?? 0) + 2
+        for (name, value) in lines {
+            let label = isTerminal ? (name + ":").padding(toLength: width, withPad: " ", startingAt: 0) : name + "\t"
+            Swift.print(label + value)
+        }
+    }
+}
+
+/// Prints a value as JSON with sorted keys in snake_case.
+func printJSON(_ value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    print(String(decoding: try encoder.encode(value), as: UTF8.self))
+}
+
+/// A time as ISO 8601 in UTC: `2026-11-21T07:02:28Z`.
+func timestamp(_ seconds: Int64) -> String { Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601) }

@@ -1,0 +1,191 @@
+// The story that administration tells: teams, sources, apps, users, inboxes, addresses.
+
+import Foundation
+import Testing
+
+@Suite struct AdministrationTests {
+    /// An installation with team `juice` and user `jane`.
+    private func installed() throws -> CommandRunner {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
+        try runner.succeed("user", "add", "jane", "--inbox", "jane.doe@home.example", "--verified", "--name", "Jane Doe")
+        return runner
+    }
+
+    @Test func issuingPrintsTheAddressAloneAndTheSameOneAgain() throws {
+        let runner = try installed()
+        let address = try runner.succeed("address", "issue", "juice", "jane")
+        #expect(address.wholeMatch(of: /[a-z2-7]{10}@relay\.example/) != nil)
+        #expect(try runner.succeed("address", "issue", "juice", "jane") == address)
+        try runner.succeed("team", "add", "milk", "--name", "Milk")
+        #expect(try runner.succeed("address", "issue", "milk", "jane") != address)
+        try runner.succeed("app", "add", "juice", "com.example.juice")
+        #expect(try runner.succeed("address", "issue", "juice", "jane", "--app", "com.example.juice") == address)
+        let shown = try #require(try runner.json("address", "show", address) as? [String: Any])
+        let grants = try #require(shown["grants"] as? [[String: Any]])
+        #expect(grants.count == 2)
+        #expect(grants.last?["app"] as? String == "com.example.juice")
+        #expect(try runner.succeed("address", "show", address).contains("state\ton"))
+    }
+
+    @Test func anAddressIsSwitchedAndRetired() throws {
+        let runner = try installed()
+        let address = try runner.succeed("address", "issue", "juice", "jane")
+        func state() throws -> String? {
+            let list = try #require(try runner.json("address", "list", "--team", "juice") as? [[String: Any]])
+            return list.first { $0["address"] as? String == address }?["state"] as? String
+        }
+        #expect(try state() == "on")
+        try runner.succeed("address", "off", address.uppercased())
+        #expect(try state() == "off")
+        #expect(try runner.succeed("address", "off", address).contains("already"))
+        try runner.succeed("address", "on", address)
+        #expect(try state() == "on")
+        try runner.succeed("address", "retire", address)
+        #expect(try state() == "retired")
+        try runner.fail("address", "on", address, status: 65, saying: "retired")
+        #expect(try runner.succeed("address", "issue", "juice", "jane") != address)
+        try runner.fail("address", "show", "nobody@relay.example", status: 66, saying: "no relay address")
+    }
+
+    @Test func anInboxIsMaskedUnlessAskedFor() throws {
+        let runner = try installed()
+        for arguments in [["inbox", "list", "jane"], ["user", "show", "jane"], ["user", "list"]] {
+            for extra in [[], ["--json"]] {
+                let masked = try runner.run(arguments + extra)
+                #expect(masked.status == 0)
+                #expect(!masked.output.contains("jane.doe"))
+                #expect(!masked.output.contains("Jane Doe"))
+            }
+        }
+        #expect(try runner.succeed("inbox", "list", "jane").contains("j…@home.example"))
+        #expect(try runner.succeed("inbox", "list", "jane", "--reveal").contains("jane.doe@home.example"))
+        #expect(try runner.succeed("user", "show", "jane", "--reveal").contains("Jane Doe"))
+    }
+
+    @Test func errorsDoNotRepeatAnInbox() throws {
+        let runner = try installed()
+        for arguments in [
+            ["inbox", "add", "jane", "jane.doe@home.example"], ["inbox", "add", "nobody", "jane.doe@home.example"],
+            ["user", "add", "other", "--inbox", "jane.doe@home.example", "--verified"],
+            ["inbox", "remove", "jane", "secret.person@home.example"], ["inbox", "add", "jane", "secret.person@@home.example"],
+            ["user", "add", "secret.person@home.example", "--inbox", "secret.person@home.example"],
+            ["user", "show", "secret.person@home.example"],
+        ] {
+            let result = try runner.run(arguments)
+            #expect([65, 66, 73].contains(result.status), "\(arguments): \(result.status)")
+            #expect(!result.errors.contains("jane.doe"), "\(result.errors)")
+            if arguments[1] == "remove" || arguments[1] == "add" { #expect(!result.errors.contains("secret.person")) }
+        }
+    }
+
+    @Test func inboxesAreAddedConfirmedAndRemoved() throws {
+        let runner = try installed()
+        try runner.succeed("inbox", "add", "jane", "-", input: "new@home.example\n")
+        let list = try #require(try runner.json("inbox", "list", "jane") as? [[String: Any]])
+        #expect(list.map { $0["verified"] as? Bool } == [true, false])
+        let number = try #require(list.last?["inbox"] as? Int)
+        try runner.fail("inbox", "default", "jane", "\(number)", status: 65, saying: "verified inboxes only")
+        try runner.succeed("inbox", "confirm", "jane", "new@home.example")
+        try runner.succeed("inbox", "default", "jane", "\(number)")
+        try runner.succeed("inbox", "remove", "jane", "jane.doe@home.example")
+        let result = try runner.run(["inbox", "remove", "jane", "\(number)"])
+        #expect(result.status == 0)
+        #expect(result.errors.contains("no verified inbox left"))
+        try runner.succeed("inbox", "add", "jane", "alias@home.example", "--verified", "--reply-only")
+        let alias = try #require(try runner.json("inbox", "list", "jane") as? [[String: Any]]).first
+        #expect(alias?["reply_only"] as? Bool == true)
+        #expect(alias?["default"] as? Bool == false)
+        try runner.fail("inbox", "add", "jane", "x@old.example", status: 65, saying: "relay domain")
+    }
+
+    @Test func anUnverifiedInboxIsPointedOut() throws {
+        let runner = try installed()
+        try runner.succeed("user", "add", "new", "--inbox", "new@home.example")
+        let result = try runner.run(["address", "issue", "juice", "new"])
+        #expect(result.status == 0)
+        #expect(result.output.hasSuffix("@relay.example\n"))
+        #expect(result.errors.contains("no verified inbox"))
+    }
+
+    @Test func sourcesAreRegisteredWithWarnings() throws {
+        let runner = try installed()
+        try runner.succeed("source", "add", "juice", "Juice.Example")
+        let paired = try runner.run(["source", "add", "juice", "juice.example", "--envelope", "bounce.esp.example"])
+        #expect(paired.status == 0)
+        #expect(paired.errors.contains("everyone who can send through bounce.esp.example can now pose as team juice"))
+        try runner.succeed("source", "add", "juice", "shop@gmail.com")
+        try runner.fail("source", "add", "juice", "gmail.com", status: 65, saying: "mailbox provider")
+        try runner.fail("source", "add", "juice", "relay.example", status: 65, saying: "relay domain")
+        try runner.fail("source", "add", "juice", "com", status: 65, saying: "nobody's own domain")
+        try runner.fail("source", "add", "juice", "juice.example", status: 73, saying: "already")
+        try runner.fail("source", "add", "none", "a.example", status: 66, saying: "no team none")
+        let list = try #require(try runner.json("source", "list", "juice") as? [[String: Any]])
+        #expect(list.map { $0["source"] as? String } == ["juice.example", "juice.example", "shop@gmail.com"])
+        #expect(list.map { $0["envelope"] as? String } == [nil, "bounce.esp.example", nil])
+        try runner.succeed("source", "remove", "juice", "juice.example", "--envelope", "bounce.esp.example")
+        try runner.succeed("source", "remove", "juice", "shop@gmail.com")
+        #expect(try runner.succeed("source", "list", "juice").hasPrefix("juice.example\tdomain\t-\t"))
+        try runner.fail("source", "remove", "juice", "shop@gmail.com", status: 66, saying: "not registered")
+    }
+
+    @Test func appsAreGrouped() throws {
+        let runner = try installed()
+        try runner.succeed("app", "add", "juice", "com.example.juice")
+        try runner.succeed("app", "add", "juice", "com.example.juice.web", "--group", "com.example.juice")
+        try runner.fail("app", "add", "juice", "x", "--group", "com.example.juice.web", status: 66, saying: "no primary app")
+        try runner.fail("app", "add", "juice", "com.example.juice", status: 73, saying: "already")
+        try runner.fail("app", "remove", "juice", "com.example.juice", status: 65, saying: "primary app of others")
+        try runner.succeed("app", "remove", "juice", "com.example.juice.web")
+        let address = try runner.succeed("address", "issue", "juice", "jane")
+        try runner.fail("app", "remove", "juice", "com.example.juice", status: 64, saying: "1 grant: repeat with --yes")
+        try runner.succeed("app", "remove", "juice", "com.example.juice", "--yes")
+        let row = try #require(try runner.json("address", "show", address) as? [String: Any])["address"] as? [String: Any]
+        #expect(row?["state"] as? String == "revoked")
+        #expect(try runner.succeed("app", "list", "juice").isEmpty)
+    }
+
+    @Test func removingWhatOthersDependOnAsksFirst() throws {
+        let runner = try installed()
+        let address = try runner.succeed("address", "issue", "juice", "jane")
+        try runner.succeed("source", "add", "juice", "juice.example")
+        try runner.fail("user", "remove", "jane", status: 64, saying: "1 account, 1 relay address: repeat with --yes")
+        try runner.fail("team", "remove", "juice", status: 64, saying: "1 source, 1 account, 1 relay address")
+        #expect(try runner.succeed("address", "issue", "juice", "jane") == address)
+        try runner.succeed("team", "remove", "juice", "--yes")
+        try runner.fail("address", "show", address, status: 66, saying: "no relay address")
+        try runner.succeed("user", "remove", "jane")
+        try runner.fail("user", "remove", "jane", status: 66, saying: "no user jane")
+    }
+
+    @Test func teamsAreShown() throws {
+        let runner = try installed()
+        try runner.succeed("source", "add", "juice", "juice.example")
+        try runner.succeed("app", "add", "juice", "com.example.juice")
+        let text = try runner.succeed("team", "show", "juice")
+        #expect(text.contains("name\tThe Juice Company"))
+        #expect(text.contains("source\tjuice.example"))
+        #expect(text.contains("app\tcom.example.juice"))
+        let team = try #require(try runner.json("team", "show", "juice") as? [String: Any])
+        #expect(team["accounts"] as? Int == 0)
+        #expect((team["created_at"] as? String)?.hasSuffix("Z") == true)
+        try runner.fail("team", "add", "juice", "--name", "Again", status: 73, saying: "exists already")
+        try runner.fail("team", "add", "a@b.example", "--name", "X", status: 65, saying: "may not be an e-mail address")
+    }
+
+    @Test func commandsAtTheSameTimeDoNotDisturbEachOther() async throws {
+        let runner = try installed()
+        let addresses = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<6 { group.addTask { try runner.succeed("address", "issue", "juice", "jane") } }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(addresses.count == 1)
+    }
+
+    @Test func wrongUsageIsOneLineThatPointsToTheHelp() throws {
+        let runner = try CommandRunner()
+        try runner.fail("team", "add", status: 64, saying: "see postern team add --help")
+        try runner.fail("nonsense", status: 64, saying: "nonsense")
+        try runner.fail("team", "list", "--frobnicate", status: 64, saying: "--frobnicate")
+    }
+}

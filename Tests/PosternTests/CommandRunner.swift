@@ -1,0 +1,97 @@
+// Runs the built command in a folder of its own.
+
+import Foundation
+import Testing
+
+/// What a run of `postern` gave.
+struct CommandResult: Sendable {
+    let status: Int32
+    let output: String
+    let errors: String
+}
+
+/// A folder with, once `initialise` was called, an installation in it.
+final class CommandRunner: Sendable {
+    let folder: URL
+    var configuration: String { folder.appendingPathComponent("data/postern.yaml").path }
+
+    /// The command stands beside the test bundle.
+    static let executable: URL = {
+        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        return URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("postern")
+    }()
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-command-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    /// A runner with an installation for relay.example and old.example.
+    static func initialised() throws -> CommandRunner {
+        let runner = try CommandRunner()
+        let result = try runner.run([
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--relay-domain", "old.example",
+        ])
+        try #require(result.status == 0, "\(result.errors)")
+        return runner
+    }
+
+    /// Runs `postern` with these arguments in the folder and waits for its end.
+    func run(
+        _ arguments: [String], input: String = "", environment: [String: String] = [:]
+    ) throws -> CommandResult {
+        let process = Process()
+        process.executableURL = Self.executable
+        process.arguments = arguments
+        process.currentDirectoryURL = folder
+        var variables = ["PATH": "/usr/bin:/bin", "COLUMNS": "80", "POSTERN_CONFIG": configuration]
+        variables.merge(environment) { $1 }
+        process.environment = variables
+        // Files, not pipes: a command never waits for us to read.
+        let names = ["in", "out", "err"].map { folder.appendingPathComponent("\(UUID().uuidString).\($0)") }
+        defer { for name in names { try? FileManager.default.removeItem(at: name) } }
+        try Data(input.utf8).write(to: names[0])
+        for name in names[1...] { try Data().write(to: name) }
+        process.standardInput = try FileHandle(forReadingFrom: names[0])
+        process.standardOutput = try FileHandle(forWritingTo: names[1])
+        process.standardError = try FileHandle(forWritingTo: names[2])
+        try process.run()
+        process.waitUntilExit()
+        return CommandResult(
+            status: process.terminationStatus, output: try String(contentsOf: names[1], encoding: .utf8),
+            errors: try String(contentsOf: names[2], encoding: .utf8))
+    }
+
+    /// Runs a command that must succeed, and gives its output without the final newline.
+    @discardableResult
+    func succeed(
+        _ arguments: String..., input: String = "", sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> String {
+        let result = try run(arguments, input: input)
+        try #require(result.status == 0, "\(arguments): \(result.errors)", sourceLocation: sourceLocation)
+        return result.output.hasSuffix("\n") ? String(result.output.dropLast()) : result.output
+    }
+
+    /// Runs a command that must fail with this status, one line on standard error that holds `text`, and no output.
+    func fail(
+        _ arguments: String..., status: Int32, saying text: String, environment: [String: String] = [:],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let result = try run(arguments, environment: environment)
+        #expect(result.status == status, "\(arguments): \(result.errors)", sourceLocation: sourceLocation)
+        #expect(result.output == "", sourceLocation: sourceLocation)
+        #expect(result.errors.hasPrefix("postern: "), "\(result.errors)", sourceLocation: sourceLocation)
+        #expect(result.errors.hasSuffix("\n"), sourceLocation: sourceLocation)
+        #expect(result.errors.count(where: { $0 == "\n" }) == 1, "\(result.errors)", sourceLocation: sourceLocation)
+        #expect(result.errors.contains(text), "\(result.errors)", sourceLocation: sourceLocation)
+    }
+
+    /// The object or list that a command printed with --json.
+    func json(_ arguments: String...) throws -> Any {
+        let result = try run(arguments + ["--json"])
+        try #require(result.status == 0, "\(arguments): \(result.errors)")
+        return try JSONSerialization.jsonObject(with: Data(result.output.utf8))
+    }
+}

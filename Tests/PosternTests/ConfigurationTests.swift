@@ -1,0 +1,204 @@
+// Configuration: layers, unknown keys with their place, values out of range.
+
+import Foundation
+import InternetMessage
+import PosternServer
+import PosternStore
+import Testing
+
+@Suite struct ConfigurationTests {
+    private let minimal = "relay_domains: [relay.example]\n"
+
+    private func resolve(
+        _ text: String, environment: [String: String] = [:], flags: [String] = [], machineName: String = "host"
+    ) throws -> ResolvedConfiguration {
+        try ResolvedConfiguration(
+            file: ConfigurationFile(text: text, name: "/etc/postern/postern.yaml"), path: "/etc/postern/postern.yaml",
+            environment: environment, flags: flags, machineName: machineName)
+    }
+
+    private func origin(_ resolved: ResolvedConfiguration, _ key: String) -> String? {
+        resolved.entries.first { $0.key.path == key }?.origin.text
+    }
+
+    private func error(
+        _ text: String, environment: [String: String] = [:], flags: [String] = []
+    ) -> ConfigurationError? {
+        #expect(throws: ConfigurationError.self) {
+            _ = try Configuration(resolve(text, environment: environment, flags: flags))
+        }
+    }
+
+    @Test func defaultsServe() throws {
+        let configuration = try Configuration(resolve(minimal))
+        #expect(configuration.relayDomains == ["relay.example"])
+        #expect(configuration.databasePath == "/etc/postern/postern.db")
+        #expect(configuration.keyFilePath == "/etc/postern/postern.keys")
+        #expect(configuration.hostname == "relay.example")
+        #expect(configuration.authservID == "relay.example")
+        #expect(configuration.milter.socket == "inet:8891@127.0.0.1")
+        #expect(configuration.milter.socketMode == 0o660)
+        #expect(configuration.limits.messagesPerDay == Limit(max: 100, onExceed: .tryLater(code: 452, enhanced: "4.7.1")))
+        #expect(configuration.limits.messageSize.max == 40_000_000)
+        #expect(configuration.limits.headerField == Limit(max: 60_000, onExceed: .refuse(code: 550, enhanced: "5.6.0")))
+        #expect(configuration.limits.hops.onExceed.text == "554 5.4.6")
+        #expect(configuration.limits.replyMemory.max == 256_000_000)
+        #expect(configuration.returnPathDays == 14)
+        #expect(configuration.replyUnrewritable == .refuse)
+        #expect(configuration.operatorAddress == nil)
+        #expect(configuration.providers == .standard)
+        #expect(configuration.log.format == .text)
+    }
+
+    @Test func everyLimitNamesItsConsequence() {
+        for key in ConfigurationKey.all where key.path.hasPrefix("limits.") { #expect(key.beyond != nil, "\(key.path)") }
+        #expect(Set(ConfigurationKey.all.map(\.path)).count == ConfigurationKey.all.count)
+        #expect(ConfigurationKey.all.allSatisfy { $0.reason.hasSuffix(".") })
+    }
+
+    @Test func laterLayersStandAboveEarlierOnes() throws {
+        let text = minimal + "limits:\n  hops: 20\n  recipients: 7\n"
+        let variables = ["POSTERN_LIMITS_HOPS": "30", "POSTERN_LOG_LEVEL": "debug", "POSTERN_CONFIG": "x", "HOME": "/"]
+        let resolved = try resolve(text, environment: variables, flags: ["limits.hops=40"])
+        let configuration = try Configuration(resolved)
+        #expect(configuration.limits.hops.max == 40)
+        #expect(configuration.limits.recipients.max == 7)
+        #expect(configuration.log.level == "debug")
+        #expect(origin(resolved, "limits.hops") == "--set")
+        #expect(origin(resolved, "limits.recipients") == "postern.yaml:4")
+        #expect(origin(resolved, "log.level") == "POSTERN_LOG_LEVEL")
+        #expect(origin(resolved, "log.format") == "default")
+        #expect(try Configuration(resolve(text, environment: variables)).limits.hops.max == 30)
+        #expect(try Configuration(resolve(text)).limits.hops.max == 20)
+    }
+
+    @Test func listsAndTablesAreRead() throws {
+        let configuration = try Configuration(
+            resolve(
+                """
+                relay_domains:
+                - Relay.Example
+                - bücher.example
+                database: /var/lib/postern.db
+                trusted_authserv_ids: mx.example
+                operator_address: ops@example.com
+                local_recipients: {DMARC-Reports: reports@example.com}
+                milter:
+                limits:
+                  reply_memory: 64 MiB
+                  message_size: 10MB
+                providers:
+                  example.net: {plus_tags: true}
+                  mail.example.net: {ignore_dots: true, same_as: example.net}
+                  gmail.com: {}
+                log: {format: json}
+                """, environment: ["POSTERN_DNS_SERVERS": "127.0.0.1:53, 192.0.2.1"], machineName: "Mail.Host.Example"))
+        #expect(configuration.relayDomains == ["relay.example", "xn--bcher-kva.example"])
+        #expect(configuration.databasePath == "/var/lib/postern.db")
+        #expect(configuration.hostname == "mail.host.example")
+        #expect(configuration.trustedAuthservIDs == ["mx.example"])
+        #expect(configuration.operatorAddress == AddrSpec(localPart: "ops", domain: "example.com"))
+        #expect(configuration.localRecipients == ["dmarc-reports": AddrSpec(localPart: "reports", domain: "example.com")])
+        #expect(configuration.limits.replyMemory.max == 64 * 1024 * 1024)
+        #expect(configuration.limits.messageSize.max == 10_000_000)
+        #expect(configuration.dns.servers == ["127.0.0.1:53", "192.0.2.1"])
+        #expect(configuration.log.format == .json)
+        func canonical(_ local: String, _ domain: String) -> AddrSpec {
+            configuration.providers.canonical(AddrSpec(localPart: local, domain: domain))
+        }
+        #expect(canonical("a.b+c", "mail.example.net") == AddrSpec(localPart: "ab+c", domain: "example.net"))
+        #expect(canonical("a.b+c", "gmail.com") == AddrSpec(localPart: "a.b+c", domain: "gmail.com"))
+        #expect(canonical("a.b+c", "googlemail.com") == AddrSpec(localPart: "ab", domain: "gmail.com"))
+    }
+
+    @Test(arguments: [
+        ("limits:\n  hop: 3\n", 3, "limits.hops"), ("relay_domain: x\n", 2, "relay_domains"), ("hops: 3\n", 2, "limits.hops"),
+        ("milter: {sockets: x}\n", 2, "milter.socket"), ("loging:\n  level: info\n", 2, "log"),
+    ])
+    func anUnknownKeyNamesItsLineAndTheNearestKnown(_ text: String, _ line: Int, _ nearest: String) {
+        let error = error(minimal + text)
+        #expect(error?.code == .unknownKey)
+        #expect(error?.place == "/etc/postern/postern.yaml:\(line)")
+        #expect(error?.message.contains(nearest) == true, "\(error?.message ?? "")")
+    }
+
+    @Test(arguments: [
+        "limits: {hops: many}", "limits: {hops: 1}", "limits: {hops: [1]}", "limits: {message_size: -1}",
+        "limits: {message_size: 99999999999999999999GB}", "limits: {header_field: 60001}", "reply_unrewritable: maybe",
+        "milter: {socket: 8891}", "milter: {socket: 'inet:0@127.0.0.1'}", "milter: {socket: 'unix:relative'}",
+        "milter: {socket_mode: 0999}", "milter: {socket_mode: '4755'}", "operator_address: nobody", "hostname: '[192.0.2.1]'",
+        "operator_address: me@relay.example", "local_recipients: {a: b}", "local_recipients: [a]",
+        "local_recipients: {'a b': c@example.com}", "providers: {gmail.com: {dots: true}}",
+        "providers: {gmail.com: {plus_tags: 1}}", "providers: {gmail.com: true}", "database: 'postgresql://u:secret@h/d'",
+        "trusted_authserv_ids: ['a b']", "address_length: 9", "authserv_id: 'a b'", "authserv_id: a;b",
+    ])
+    func aWrongValueNamesItsKey(_ text: String) {
+        let error = error(minimal + text)
+        #expect(error?.code == .invalidValue || error?.code == .syntax, "\(error?.description ?? "")")
+        #expect(error?.place?.hasPrefix("/etc/postern/postern.yaml") == true)
+        #expect(error?.message.contains("secret") == false)
+    }
+
+    @Test func relayDomainsAreNeeded() {
+        for text in ["", "# nothing\n", "relay_domains: []\n", "relay_domains:\n", "relay_domains: [nodot]\n"] {
+            #expect(error(text)?.code == .invalidValue, "\(text)")
+        }
+    }
+
+    @Test(arguments: ["- a\n", "a: b: c\n", "relay_domains: [a.example\n", "x", "limits: 3\n"])
+    func whatIsNoMappingIsASyntaxError(_ text: String) {
+        #expect(error(text)?.code == .syntax)
+    }
+
+    @Test func aKeyGivenTwiceIsRefused() {
+        let error = error(minimal + "hostname: a.example\nhostname: b.example\n")
+        #expect(error?.code == .syntax)
+        #expect(error?.message.contains("hostname") == true)
+    }
+
+    @Test func wrongVariablesAndFlagsAreErrors() {
+        #expect(error(minimal, environment: ["POSTERN_LIMITS_HOP": "3"])?.message.contains("POSTERN_LIMITS_HOPS") == true)
+        #expect(error(minimal, environment: ["POSTERN_LIMITS_HOPS": "x"])?.place == "POSTERN_LIMITS_HOPS")
+        #expect(error(minimal, flags: ["limits.hop=3"])?.message.contains("limits.hops") == true)
+        #expect(error(minimal, flags: ["limits.hops"])?.place == "--set")
+        #expect(error(minimal, flags: ["limits.hops=0"])?.place == "--set")
+    }
+
+    @Test func passwordsAreNotShown() throws {
+        let resolved = try resolve(minimal + "database: 'postgresql://postern:pa@ss:word@db.example/postern'\n")
+        let entry = resolved.entries.first { $0.key.path == "database" }
+        #expect(entry?.shownValue == "postgresql://postern:(redacted)@db.example/postern")
+    }
+
+    @Test func theTemplateIsItsOwnDefault() throws {
+        let text = Installation.configurationText(relayDomains: ["relay.example"], operatorAddress: "ops@example.com")
+        let resolved = try resolve(text)
+        for entry in resolved.entries where !["relay_domains", "operator_address"].contains(entry.key.path) {
+            #expect(entry.origin == .standard, "\(entry.key.path)")
+        }
+        // Uncommenting a line changes nothing: the defaults that it shows are the defaults.
+        for key in ConfigurationKey.all {
+            #expect(text.contains(key.reason))
+            guard case .value(let value) = key.standard else { continue }
+            let name = key.path.split(separator: ".").last.map(String.init) ?? key.path
+            let isNested = key.path.contains(".")
+            let line = isNested ? "\(key.path.prefix { $0 != "." }):\n  \(name): \(key.standardText)\n" : "\(name): \(key.standardText)\n"
+            #expect(text.contains("# \(name): \(key.standardText)"))
+            #expect(try resolve(minimal + line).value(key.path) == value, "\(key.path)")
+        }
+    }
+
+    @Test func configShowPrintsEveryKeyWithItsOrigin() throws {
+        let runner = try CommandRunner.initialised()
+        let result = try runner.run(["config", "show"], environment: ["POSTERN_LIMITS_HOPS": "33"])
+        #expect(result.status == 0)
+        let lines = result.output.split(separator: "\n").map { $0.split(separator: "\t").map(String.init) }
+        #expect(lines.map { $0[0] } == ConfigurationKey.all.map(\.path))
+        #expect(lines.first { $0[0] == "limits.hops" }?[1...2] == ["33", "POSTERN_LIMITS_HOPS"])
+        #expect(lines.first { $0[0] == "relay_domains" }?[2].hasPrefix("postern.yaml:") == true)
+        let object = try #require(try runner.json("config", "show") as? [String: [String: Any]])
+        #expect(object["limits.hops"]?["value"] as? Int == 50)
+        #expect(object["limits.hops"]?["beyond"] as? String == "554 5.4.6")
+        #expect(object["relay_domains"]?["value"] as? [String] == ["relay.example", "old.example"])
+    }
+}

@@ -1,0 +1,40 @@
+// The help texts, as files. POSTERN_TEST_RECORD=1 writes them anew: look at the difference before you commit it.
+
+import Foundation
+import Testing
+
+@Suite struct HelpTests {
+    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Snapshots")
+
+    static let commands: [[String]] = [
+        ["init"], ["config"], ["config", "show"], ["migrate"], ["team"], ["team", "add"], ["team", "list"],
+        ["team", "show"], ["team", "remove"], ["source"], ["source", "add"], ["source", "list"], ["source", "remove"], ["app"],
+        ["app", "add"], ["app", "list"], ["app", "remove"], ["user"], ["user", "add"], ["user", "list"], ["user", "show"],
+        ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "confirm"], ["inbox", "default"],
+        ["inbox", "remove"], ["address"], ["address", "issue"], ["address", "list"], ["address", "show"], ["address", "on"],
+        ["address", "off"], ["address", "retire"],
+    ]
+
+    @Test(arguments: commands) func help(_ command: [String]) throws {
+        let runner = try CommandRunner()
+        let result = try runner.run(command + ["--help"])
+        #expect(result.status == 0)
+        let file = Self.folder.appendingPathComponent("help-\(command.joined(separator: "-")).txt")
+        if ProcessInfo.processInfo.environment["POSTERN_TEST_RECORD"] == "1" {
+            try Data(result.output.utf8).write(to: file)
+        }
+        let expected = try String(contentsOf: file, encoding: .utf8)
+        #expect(result.output == expected, "the help of \(command.joined(separator: " ")) changed: see POSTERN_TEST_RECORD above")
+    }
+
+    @Test func everySnapshotBelongsToACommand() throws {
+        let names = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).filter { $0.hasPrefix("help-") }
+        #expect(Set(names) == Set(Self.commands.map { "help-\($0.joined(separator: "-")).txt" }))
+    }
+
+    @Test func theRootNamesEveryCommand() throws {
+        let result = try CommandRunner().run(["--help"])
+        #expect(result.status == 0)
+        for command in Self.commands where command.count == 1 { #expect(result.output.contains("\n  \(command[0]) ")) }
+    }
+}

@@ -1,0 +1,101 @@
+// postern init, and what an installation needs to be opened.
+
+import Foundation
+import Testing
+
+@Suite struct InitCommandTests {
+    private func mode(_ url: URL) throws -> Int? {
+        (try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? NSNumber)?.intValue
+    }
+
+    @Test func makesAFolderThatOnlyItsOwnerCanRead() throws {
+        let runner = try CommandRunner.initialised()
+        let data = runner.folder.appendingPathComponent("data")
+        #expect(try mode(data) == 0o700)
+        for name in ["postern.yaml", "postern.keys", "postern.db"] {
+            #expect(try mode(data.appendingPathComponent(name)) == 0o600, "\(name)")
+        }
+        #expect(try runner.succeed("team", "list").isEmpty)
+        let text = try String(contentsOfFile: runner.configuration, encoding: .utf8)
+        #expect(text.contains(#"relay_domains: ["relay.example", "old.example"]"#))
+    }
+
+    @Test func overwritesNothing() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        let keys = runner.folder.appendingPathComponent("data/postern.keys")
+        let before = try Data(contentsOf: keys)
+        try runner.fail(
+            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73, saying: "installation already")
+        try FileManager.default.removeItem(atPath: runner.configuration)
+        try runner.fail(
+            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73, saying: "installation already")
+        #expect(try Data(contentsOf: keys) == before)
+    }
+
+    @Test func makesNothingFromWrongArguments() throws {
+        let runner = try CommandRunner()
+        try runner.fail("init", "--directory", "data", "--relay-domain", "not a domain", status: 78, saying: "relay_domains")
+        try runner.fail("init", "--directory", "data", status: 64, saying: "--relay-domain")
+        try runner.fail(
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--operator-address", "me@relay.example",
+            status: 78, saying: "come back here")
+        #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("data").path))
+    }
+
+    @Test func usesAnEmptyFolderThatIsThere() throws {
+        let runner = try CommandRunner()
+        try FileManager.default.createDirectory(
+            at: runner.folder.appendingPathComponent("data"), withIntermediateDirectories: false)
+        try runner.succeed("init", "--directory", "data", "--relay-domain", "relay.example")
+        #expect(try runner.succeed("team", "list").isEmpty)
+    }
+
+    @Test func aKeyFileOpenToOthersIsRefused() throws {
+        let runner = try CommandRunner.initialised()
+        let keys = runner.folder.appendingPathComponent("data/postern.keys")
+        for mode in [0o640, 0o604, 0o620] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: keys.path)
+            try runner.fail("team", "list", status: 78, saying: "chmod 600")
+        }
+        try FileManager.default.removeItem(at: keys)
+        try runner.fail("team", "list", status: 78, saying: "cannot be opened")
+    }
+
+    @Test func theKeyFileOfAnotherInstallationIsRefused() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("init", "--directory", "other", "--relay-domain", "relay.example")
+        try runner.fail("team", "list", "--set", "key_file=../other/postern.keys", status: 78, saying: "not the one of this database")
+    }
+
+    @Test func aMissingInstallationSaysWhatToDo() throws {
+        let runner = try CommandRunner()
+        try runner.fail("team", "list", status: 78, saying: "postern init")
+        try runner.fail("team", "list", "--config", "elsewhere.yaml", status: 78, saying: "elsewhere.yaml")
+        let installed = try CommandRunner.initialised()
+        for suffix in ["", "-wal", "-shm"] {
+            try? FileManager.default.removeItem(atPath: installed.folder.path + "/data/postern.db" + suffix)
+        }
+        try installed.fail("team", "list", status: 69, saying: "there is no database")
+    }
+
+    @Test func theConfigurationIsNamedInThreeWays() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        for arguments in [
+            ["team", "list", "--config", "data/postern.yaml"], ["team", "list", "--config", "data"],
+            ["--config", "data", "team", "list"], ["--config=data", "team", "list"],
+        ] {
+            let result = try runner.run(arguments, environment: ["POSTERN_CONFIG": "/nonexistent"])
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(result.output.hasPrefix("juice\tJuice\t"))
+        }
+    }
+
+    @Test func migratingAgainHasNothingToDo() throws {
+        let runner = try CommandRunner.initialised()
+        #expect(try runner.succeed("migrate").contains("nothing to do"))
+        let report = try #require(try runner.json("migrate") as? [String: Any])
+        #expect(report["to"] as? Int == 1)
+    }
+}

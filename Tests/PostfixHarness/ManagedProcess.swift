@@ -1,0 +1,154 @@
+// Starts a program, follows its output line by line, sends it signals, waits for its end.
+
+import Foundation
+
+/// A running program. It is killed, where it still runs, when `end` is called or the last reference goes.
+package final class ManagedProcess: @unchecked Sendable {
+    private struct State {
+        var output = [String]()
+        var partial: [Int: [UInt8]] = [:]
+        var openStreams = 2
+        var status: Int32?
+    }
+
+    /// The program's path, for messages.
+    package let executable: String
+    private let process = Process()
+    private let input = Pipe()
+    private let state = Watched(State())
+
+    /// Starts `executable`; `environment` is added to this process's own. Standard input stays open until `closeInput`.
+    package init(
+        _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], directory: String? = nil
+    ) throws {
+        self.executable = executable
+        process.executableURL = URL(fileURLWithPath: executable)
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
+        process.standardInput = input
+        let streams = [Pipe(), Pipe()]
+        process.standardOutput = streams[0]
+        process.standardError = streams[1]
+        let state = state
+        process.terminationHandler = { process in
+            // As a shell says it: 128 + signal for a killed process.
+            let status = process.terminationStatus + (process.terminationReason == .uncaughtSignal ? 128 : 0)
+            state.with { $0.status = status }
+        }
+        // Threads of Dispatch block signals, and a child would inherit that.
+        var none = sigset_t()
+        var old = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &old)
+        defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
+        try process.run()
+        for (index, stream) in streams.enumerated() {
+            let descriptor = dup(stream.fileHandleForReading.fileDescriptor)
+            Thread.detachNewThread { Self.follow(descriptor, index, state) }
+        }
+    }
+
+    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+
+    private static func follow(_ descriptor: Int32, _ index: Int, _ state: Watched<State>) {
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = read(descriptor, &buffer, buffer.count)
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { break }
+            state.with { state in
+                var pending = state.partial[index, default: []] + buffer[..<count]
+                while let end = pending.firstIndex(of: 0x0A) {
+                    state.output.append(String(decoding: pending[..<end], as: UTF8.self))
+                    pending.removeSubrange(...end)
+                }
+                state.partial[index] = pending
+            }
+        }
+        close(descriptor)
+        state.with { state in
+            if let rest = state.partial.removeValue(forKey: index), !rest.isEmpty {
+                state.output.append(String(decoding: rest, as: UTF8.self))
+            }
+            state.openStreams -= 1
+        }
+    }
+
+    package var identifier: Int32 { process.processIdentifier }
+
+    /// All lines of standard output and standard error so far, in the order they were read.
+    package var lines: [String] { state.with { $0.output } }
+
+    /// All output so far as text.
+    package var output: String { lines.joined(separator: "\n") }
+
+    /// Waits until `find` gives something for the lines so far.
+    package func wait<Result>(seconds: Double = patience, for find: ([String]) -> Result?) -> Result? {
+        state.wait(seconds: seconds) { find($0.output) }
+    }
+
+    /// Waits for a line that contains `text`, from line `start` on; throws where none comes, or the process ends without.
+    @discardableResult
+    package func waitForLine(containing text: String, from start: Int = 0, seconds: Double = patience) throws -> String {
+        let found: String?? = state.wait(seconds: seconds) { state in
+            if let line = state.output.dropFirst(start).first(where: { $0.contains(text) }) { return .some(line) }
+            return state.status != nil && state.openStreams == 0 ? .some(nil) : nil
+        }
+        guard let found, let line = found else {
+            throw HarnessError("\(executable): no line with \"\(text)\"; it wrote:\n\(output)")
+        }
+        return line
+    }
+
+    package func writeInput(_ text: String) { input.fileHandleForWriting.write(Data(text.utf8)) }
+
+    package func closeInput() { try? input.fileHandleForWriting.close() }
+
+    package func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    /// Waits for the end and all output; the exit status, or 128 + the signal that killed it.
+    @discardableResult
+    package func waitForExit(seconds: Double = patience) throws -> Int32 {
+        guard let status = state.wait(seconds: seconds, for: { $0.openStreams == 0 ? $0.status : nil }) else {
+            throw HarnessError("\(executable) did not end within \(seconds) s; it wrote:\n\(output)")
+        }
+        return status
+    }
+
+    /// Kills the program if it still runs, and waits for it.
+    package func end() {
+        closeInput()
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        _ = state.wait(seconds: 10) { $0.status }
+    }
+
+    /// A number of /proc/PID/status in KiB: `VmRSS`, `VmHWM` (the most it ever was).
+    package func memory(_ field: String) -> Int? {
+        guard let text = try? String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8) else { return nil }
+        let line = text.split(separator: "\n").first { $0.hasPrefix(field + ":") }
+        return line.flatMap { Int($0.filter(\.isNumber)) }
+    }
+
+    /// Runs a program to its end and gives status and output.
+    @discardableResult
+    package static func run(
+        _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], input: String = ""
+    ) throws -> (status: Int32, output: String) {
+        let process = try ManagedProcess(executable, arguments, environment: environment)
+        process.writeInput(input)
+        process.closeInput()
+        let status = try process.waitForExit()
+        return (status, process.output)
+    }
+
+    /// An executable that was built together with this one.
+    package static func builtProduct(_ name: String) throws -> String {
+        let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let path = URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent(name).path
+        guard FileManager.default.isExecutableFile(atPath: path) else {
+            throw HarnessError("\(path) was not built")
+        }
+        return path
+    }
+}

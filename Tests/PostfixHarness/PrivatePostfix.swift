@@ -1,0 +1,205 @@
+// A Postfix of one's own: configuration, queue, data and ports apart from the machine's; gone without a trace when it stops.
+
+import Foundation
+import PostfixSetup
+
+/// A running private Postfix. Needs root, and the packages' users and groups (postfix, postdrop).
+package final class PrivatePostfix: Sendable {
+    /// How it is set up.
+    package struct Options: Sendable {
+        /// `myhostname`.
+        package var hostName = "mx.relay.test"
+        package var relayDomains = ["relay.test"]
+        /// Where the filter listens, as Postfix writes it; nil: no filter, and no relay settings.
+        package var socket: String?
+        /// Domains (or addresses, or `*`) and the ports on 127.0.0.1 to which their mail goes.
+        package var routes: [String: UInt16] = [:]
+        /// Parameters of main.cf that are set last.
+        package var settings: [String: String] = [:]
+        /// More services: lines for master.cf, in which `{port}` is replaced by a free port, found again in `ports`.
+        package var services: [String] = []
+        /// Whether 127.0.0.1 may send anywhere. Otherwise only to the relay domains, as any client.
+        package var trustsLoopback = false
+
+        package init() {}
+    }
+
+    /// Whether this machine and user can run one, and why not.
+    package static var obstacle: String? {
+        if geteuid() != 0 { return "a private Postfix needs root" }
+        if !FileManager.default.isExecutableFile(atPath: "/usr/sbin/postfix") { return "Postfix is not installed" }
+        return nil
+    }
+
+    package let options: Options
+    /// The folder that holds everything; removed at the end.
+    package let directory: String
+    /// The SMTP port.
+    package let port: UInt16
+    /// The ports of `Options.services`, in order.
+    package let ports: [UInt16]
+    private let process: ManagedProcess
+
+    /// The configuration directory.
+    package var configuration: String { directory + "/etc" }
+
+    /// Writes the configuration, applies the relay's settings as `postern setup postfix --apply` does, and starts.
+    package init(_ options: Options) throws {
+        if let obstacle = Self.obstacle { throw HarnessError(obstacle) }
+        self.options = options
+        directory = NSTemporaryDirectory() + "postern-postfix-" + UUID().uuidString.prefix(8).lowercased()
+        port = try FreePort.next()
+        let ports = try options.services.map { _ in try FreePort.next() }
+        self.ports = ports
+        do {
+            try Self.write(options, directory: directory, port: port, ports: ports)
+            process = try Self.start(directory)
+        } catch {
+            try? FileManager.default.removeItem(atPath: directory)
+            throw error
+        }
+        do {
+            let line = process.wait { $0.first { $0.contains("daemon started") || $0.contains("postfix ended") } }
+            guard let line, line.contains("daemon started") else {
+                throw HarnessError("Postfix did not start:\n\(process.output)")
+            }
+        } catch {
+            stop()
+            throw error
+        }
+    }
+
+    deinit { stop() }
+
+    private static func write(_ options: Options, directory: String, port: UInt16, ports: [UInt16]) throws {
+        for folder in ["etc", "queue", "data"] {
+            try FileManager.default.createDirectory(
+                atPath: "\(directory)/\(folder)", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        }
+        guard let user = getpwnam("postfix")?.pointee, let group = getgrnam("postdrop")?.pointee else {
+            throw HarnessError("there is no user postfix or no group postdrop")
+        }
+        chown("\(directory)/data", user.pw_uid, user.pw_gid)
+        // Postfix would make these by itself, but take 2 s for it.
+        for (name, owner, gid, mode) in PrivateConfiguration.queueFolders {
+            let path = "\(directory)/queue/\(name)"
+            guard mkdir(path, mode) == 0, chown(path, owner ? user.pw_uid : 0, gid ? group.gr_gid : 0) == 0,
+                chmod(path, mode) == 0
+            else { throw HarnessError("cannot make \(path)") }
+        }
+        let main = PrivateConfiguration.main(options, directory: directory)
+        try main.write(toFile: "\(directory)/etc/main.cf", atomically: true, encoding: .utf8)
+        let master = PrivateConfiguration.master(options, port: port, ports: ports)
+        try master.write(toFile: "\(directory)/etc/master.cf", atomically: true, encoding: .utf8)
+        try age(directory)
+        if let socket = options.socket {
+            let plan = try PostfixSetup.plan(
+                relayDomains: options.relayDomains, socket: socket, directory: "\(directory)/etc")
+            try PostfixSetup.apply(plan)
+        }
+        // No certificates here; and whatever the caller wants otherwise.
+        try postconf("\(directory)/etc", ["smtp_tls_security_level": "none"].merging(options.settings) { $1 })
+        try age(directory)
+    }
+
+    /// Postfix's programs wait until a configuration file is 2 s old; ours are whole already.
+    private static func age(_ directory: String) throws {
+        for name in ["main.cf", "master.cf"] {
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: "\(directory)/etc/\(name)")
+        }
+    }
+
+    private static func postconf(_ configuration: String, _ settings: [String: String]) throws {
+        let result = try ManagedProcess.run(
+            "/usr/sbin/postconf", ["-c", configuration, "-e"] + settings.map { "\($0.key) = \($0.value)" })
+        guard result.status == 0 else { throw HarnessError("postconf: \(result.output)") }
+    }
+
+    /// A shell stands between: when its input ends, because of `stop` or because this process is gone, it ends Postfix and
+    /// removes the folder.
+    private static func start(_ directory: String) throws -> ManagedProcess {
+        let script = """
+            (postfix -c "$1/etc" start-fg; echo "postfix ended with status $?") </dev/null & child=$!
+            cat >/dev/null
+            master=$(tr -d ' ' <"$1/queue/pid/master.pid") && kill -TERM $master
+            wait $child
+            rm -rf "$1"
+            """
+        return try ManagedProcess("/bin/sh", ["-c", script, "sh", directory])
+    }
+
+    /// Ends it, waits until every process is gone, removes the folder. May be called again.
+    package func stop() {
+        process.closeInput()
+        _ = try? process.waitForExit(seconds: 30)
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// The whole log so far.
+    package var log: String { process.output }
+
+    /// The lines of the log so far.
+    package var logLines: [String] { process.lines }
+
+    /// Waits for a log line that contains `text`, from line `start` on.
+    @discardableResult
+    package func waitForLog(containing text: String, from start: Int = 0, seconds: Double = patience) throws -> String {
+        try process.waitForLine(containing: text, from: start, seconds: seconds)
+    }
+
+    /// Waits until Postfix has no message left of those that its queue manager has seen, and has seen `queueIDs`.
+    package func waitUntilDone(_ queueIDs: [String] = [], seconds: Double = patience) throws {
+        let done: Bool? = process.wait(seconds: seconds) { lines in
+            var open = Set(queueIDs)
+            for line in lines where line.contains("/qmgr[") || line.contains(": milter-discard: ") {
+                guard let text = line.components(separatedBy: "]: ").dropFirst().first,
+                    let colon = text.firstIndex(of: ":")
+                else { continue }
+                let identifier = String(text[..<colon])
+                if text.hasSuffix(": removed") || text.contains(": milter-discard: ") {
+                    open.remove(identifier)
+                } else if text.contains(": from=<") {
+                    open.insert(identifier)
+                }
+            }
+            // A message re-queued under the id of a removed one cannot happen while ids hold microseconds.
+            return open.isEmpty ? true : nil
+        }
+        if done == nil { throw HarnessError("messages stay in the queue:\n\(log)") }
+    }
+
+    /// Changes parameters of main.cf and reloads. New smtpd processes have them; running ones end with their connection.
+    package func set(_ settings: [String: String]) throws {
+        try Self.postconf(configuration, settings)
+        try Self.age(directory)
+        let start = logLines.count
+        try command("reload")
+        try waitForLog(containing: "reload -- version", from: start)
+    }
+
+    /// Tries to deliver all queued mail now.
+    package func flush() throws { try command("flush") }
+
+    private func command(_ verb: String) throws {
+        let result = try ManagedProcess.run("/usr/sbin/postfix", ["-c", configuration, verb])
+        guard result.status == 0 else { throw HarnessError("postfix \(verb): \(result.output)") }
+    }
+
+    /// The queue, as `postqueue -j` lists it: one JSON object for each message.
+    package func queue() throws -> [String] {
+        let result = try ManagedProcess.run("/usr/sbin/postqueue", ["-c", configuration, "-j"])
+        guard result.status == 0 else { throw HarnessError("postqueue: \(result.output)") }
+        return result.output.split(separator: "\n").map(String.init)
+    }
+
+    /// Opens a client connection to the SMTP port.
+    package func connect() throws -> SMTPClient { try SMTPClient(port: port) }
+
+    /// Sends one message over a connection of its own.
+    package func send(
+        from: String, to recipients: [String], message: [UInt8], xclient: [(String, String)] = []
+    ) throws -> SMTPTransactionResult {
+        try SMTPClient.send(port: port, from: from, to: recipients, message: message, xclient: xclient)
+    }
+}

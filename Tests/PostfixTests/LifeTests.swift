@@ -1,0 +1,121 @@
+// The life of a milter process beside a running Postfix: start, stop, kill, restart.
+
+import Foundation
+import PostfixHarness
+import Testing
+
+@Suite(needsPostfix) struct LifeTests {
+    private static let message = Array(mail(["From: a@out.test"]).utf8)
+
+    @Test func sigtermFinishesTheOpenMessageAndRefusesNewOnes() throws {
+        let rig = try Rig("add X-Seen  yes\n")
+        defer { rig.stop() }
+        let open = try rig.postfix.connect()
+        let idle = try rig.postfix.connect()
+        for client in [open, idle] { try client.expect(250, "EHLO client.test") }
+        try open.expect(250, "MAIL FROM:<a@out.test>")
+        try open.expect(250, "RCPT TO:<user@relay.test>")
+        rig.filter.signal(SIGTERM)
+        try rig.filter.waitForLine(containing: "signal \(SIGTERM)")
+        // A new connection, and a new message on an old one, are sent away; both clients keep their mail.
+        let new = try rig.postfix.connect()
+        _ = try new.command("EHLO client.test")
+        #expect(try new.command("MAIL FROM:<a@out.test>").code == 451)
+        #expect([421, 451].contains(try idle.command("MAIL FROM:<a@out.test>").code))
+        // The open one comes to its end.
+        #expect(try open.data(Self.message).code == 250)
+        #expect(try rig.filter.waitForExit() == 0)
+        #expect(rig.filter.output.contains("cut off 0"))
+        #expect(try rig.sink.wait(for: 1)[0].fields.contains("X-Seen: yes"))
+        #expect(!FileManager.default.fileExists(atPath: rig.folder + "/filter.sock"))
+    }
+
+    @Test func sigtermEndsAnIdleFilterThoughConnectionsStayOpen() throws {
+        let rig = try Rig()
+        defer { rig.stop() }
+        let client = try rig.postfix.connect()
+        try client.expect(250, "EHLO client.test")
+        rig.filter.signal(SIGTERM)
+        // libmilter by itself takes 5 s; the product promises 2.
+        #expect(try rig.filter.waitForExit(seconds: 4) == 0)
+        // The old connection's filter is gone: Postfix does not let its mail through.
+        #expect(try client.command("MAIL FROM:<a@out.test>").code / 100 == 4)
+    }
+
+    @Test func sighupDoesNotEndIt() throws {
+        let rig = try Rig("add X-Seen  yes\n")
+        defer { rig.stop() }
+        rig.filter.signal(SIGHUP)
+        try rig.filter.waitForLine(containing: "signal \(SIGHUP)")
+        #expect(try rig.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
+    }
+
+    @Test func aSecondOnTheSameSocketIsRefusedAndTheFirstGoesOn() throws {
+        let rig = try Rig("add X-Seen  yes\n")
+        defer { rig.stop() }
+        let second = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), [rig.socket])
+        defer { second.end() }
+        #expect(try second.waitForExit() == EX_UNAVAILABLE)
+        #expect(second.output.contains("another process is already listening on \(rig.socket)"))
+        #expect(try rig.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
+    }
+
+    @Test func aBusyPortIsRefused() throws {
+        let sink = try SMTPSink()
+        defer { sink.stop() }
+        let filter = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), ["inet:127.0.0.1:\(sink.port)"])
+        defer { filter.end() }
+        #expect(try filter.waitForExit() == EX_UNAVAILABLE)
+        #expect(filter.output.contains("another process is already listening on inet:127.0.0.1:\(sink.port)"))
+    }
+
+    @Test func aFileThatIsNoSocketIsLeftAlone() throws {
+        let folder = try Rig.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try "precious".write(toFile: folder + "/file", atomically: true, encoding: .utf8)
+        let filter = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), ["unix:\(folder)/file"])
+        defer { filter.end() }
+        #expect(try filter.waitForExit() == EX_UNAVAILABLE)
+        #expect(try String(contentsOfFile: folder + "/file", encoding: .utf8) == "precious")
+    }
+
+    @Test func killedInMidMessageItIsATemporaryFailureAndARestartTakesTheStaleSocket() throws {
+        let rig = try Rig("add X-Seen  yes\n")
+        defer { rig.stop() }
+        let client = try rig.postfix.connect()
+        try client.expect(250, "EHLO client.test")
+        try client.expect(250, "MAIL FROM:<a@out.test>")
+        try client.expect(250, "RCPT TO:<user@relay.test>")
+        rig.filter.signal(SIGKILL)
+        #expect(try rig.filter.waitForExit() == 128 + SIGKILL)
+        #expect(try client.data(Self.message).code == 451)
+        client.quit()
+        #expect(try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message).mail.code == 451)
+        #expect(FileManager.default.fileExists(atPath: rig.folder + "/filter.sock"))
+        let next = try Rig.startFilter(rig.folder)
+        defer { next.end() }
+        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        #expect(result.data?.code == 250)
+        #expect(try rig.sink.wait(for: 1).allSatisfy { $0.fields.contains("X-Seen: yes") })
+        try rig.postfix.waitUntilDone()
+        #expect(rig.sink.messages.count == 1)
+    }
+
+    @Test(arguments: ["2", "3", "4"]) func anMTAWithoutWhatIsNeededIsRefusedWithAReason(_ version: String) throws {
+        let rig = try Rig(settings: ["milter_protocol": version])
+        defer { rig.stop() }
+        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        #expect(result.mail.code == 451)
+        let reason = try rig.filter.waitForLine(containing: "refused an MTA")
+        #expect(reason.contains("milter_protocol = 6"))
+        #expect(rig.sink.messages.isEmpty)
+    }
+
+    @Test func anActionThatWasNotDeclaredIsNotTaken() throws {
+        let rig = try Rig("needs no-actions\nadd X-A  a\n")
+        defer { rig.stop() }
+        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        #expect(result.data?.code == 451)
+        #expect(rig.filter.output.contains("did not declare"))
+    }
+}

@@ -1,0 +1,124 @@
+// What an SMTP client hears for each answer of a filter, at each stage.
+
+import Foundation
+import PostfixHarness
+import Testing
+
+@Suite(needsPostfix) struct ReplyTests {
+    private static let message = Array(mail(["From: a@out.test", "Subject: x"]).utf8)
+
+    /// One dialogue for a script: the replies by stage.
+    private func dialogue(_ script: String) throws -> (mail: String, rcpt: String, data: String, sunk: Int) {
+        let rig = try Rig(script)
+        defer { rig.stop() }
+        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        try rig.postfix.waitUntilDone([result.queueID].compactMap { $0 })
+        return (
+            result.mail.description, result.recipients.map(\.description).joined(separator: "|"),
+            result.data?.description ?? "-", rig.sink.messages.count
+        )
+    }
+
+    @Test(arguments: ["mail", "rcpt *", "data", "header", "eoh", "body", "eom"])
+    func aRefusalReachesTheClientAtItsStage(_ stage: String) throws {
+        for reply in ["550 5.7.77 no thanks", "451 4.7.77 later"] {
+            let replies = try dialogue("on \(stage) \(reply)\n")
+            let heard = stage == "mail" ? replies.mail : stage == "rcpt *" ? replies.rcpt : replies.data
+            #expect(heard == reply)
+            #expect(replies.sunk == 0)
+        }
+    }
+
+    @Test(arguments: ["connect", "helo"]) func aRefusedConnectionHearsItAtItsFirstCommands(_ stage: String) throws {
+        let rig = try Rig("on \(stage) 550 5.7.77 no thanks\n")
+        defer { rig.stop() }
+        let client = try rig.postfix.connect()
+        defer { client.close() }
+        // Postfix answers a refusal at connect in its greeting, and every command but QUIT with the filter's reply.
+        #expect(client.greeting.code == (stage == "connect" ? 554 : 220))
+        _ = try client.command("EHLO client.test")
+        #expect(try client.command("MAIL FROM:<a@out.test>").description == "550 5.7.77 no thanks")
+    }
+
+    @Test func aReplyMayHaveSeveralLines() throws {
+        let replies = try dialogue("on rcpt * 550 5.7.77 first\\nsecond\\nthird\n")
+        #expect(replies.rcpt == "550-5.7.77 first\n550-5.7.77 second\n550 5.7.77 third")
+    }
+
+    @Test func aLongLineArrivesWhole() throws {
+        let text = String(repeating: "0123456789", count: 60)
+        let replies = try dialogue("on rcpt * 550 5.7.77 \(text)\n")
+        #expect(replies.rcpt == "550 5.7.77 \(text)")
+    }
+
+    @Test func discardIsTakenAndDropped() throws {
+        for stage in ["mail", "data", "eoh", "eom"] {
+            let replies = try dialogue("on \(stage) discard\n")
+            #expect(replies.data.hasPrefix("250 "))
+            #expect(replies.sunk == 0)
+        }
+    }
+
+    @Test func acceptEndsTheFilterForThisMessage() throws {
+        let rig = try Rig("on mail accept\n")
+        defer { rig.stop() }
+        _ = try rig.relay(String(decoding: Self.message, as: UTF8.self))
+        #expect(rig.seen("mail").count == 1)
+        #expect(rig.seen("rcpt").isEmpty && rig.seen("eom").isEmpty)
+    }
+
+    @Test func oneRecipientIsRefusedAndTheOthersGoOn() throws {
+        let rig = try Rig("on rcpt <bad@relay.test> 550 5.1.1 unknown\non rcpt <later@relay.test> 452 4.5.3 another account\n")
+        defer { rig.stop() }
+        let result = try rig.postfix.send(
+            from: "<a@out.test>", to: ["<bad@relay.test>", "<good@relay.test>", "<later@relay.test>"], message: Self.message)
+        #expect(result.recipients.map(\.description) == ["550 5.1.1 unknown", "250 2.1.5 Ok", "452 4.5.3 another account"])
+        let message = try rig.sink.wait(for: 1)[0]
+        #expect(message.recipients == ["<good@relay.test>"])
+    }
+
+    @Test func aThrownErrorIsATemporaryFailureAndVoidsWhatWasSent() throws {
+        let rig = try Rig("add X-A  a\nfrom <>\nthrow\n")
+        defer { rig.stop() }
+        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        #expect(result.data?.description == "451 4.3.0 Temporary internal error; please try again later")
+        #expect(rig.filter.output.contains("deferred: ThrownByScript"))
+        #expect(rig.sink.messages.isEmpty)
+    }
+
+    @Test func skipEndsTheBodyOnly() throws {
+        let rig = try Rig("on body skip\n")
+        defer { rig.stop() }
+        let body = String(repeating: "0123456789abcdef0123456789abcdef\r\n", count: 10_000)
+        let message = try rig.relay(mail(["From: a@out.test"], body: body))
+        #expect(String(decoding: message.body, as: UTF8.self) == body)
+        #expect(rig.seen("eom").first?.contains("body=65535 ") == true)
+    }
+
+    @Test func unansweredAndUnwantedEventsAreNegotiatedAway() throws {
+        let rig = try Rig("needs unanswered connect helo mail data header eoh body without helo unknown header\non header 550 5.0.0 x\non data 550 5.0.0 x\n")
+        defer { rig.stop() }
+        _ = try rig.relay(String(decoding: Self.message, as: UTF8.self))
+        #expect(rig.seen("header").isEmpty && rig.seen("helo").isEmpty)
+        #expect(rig.seen("data").count == 1 && rig.seen("eom").first?.contains("body=6 ") == true)
+    }
+
+    @Test func severalMessagesOfOneConnectionShareASession() throws {
+        let rig = try Rig()
+        defer { rig.stop() }
+        let client = try rig.postfix.connect()
+        try client.expect(250, "EHLO client.test")
+        for _ in 0..<3 {
+            let result = try client.transaction(from: "<>", to: ["<user@relay.test>"], message: Self.message)
+            #expect(result.data?.code == 250)
+        }
+        try client.expect(250, "MAIL FROM:<a@out.test>")
+        try client.expect(250, "RSET")
+        client.quit()
+        try rig.filter.waitForLine(containing: "closed")
+        #expect(rig.seen("connect").count == 1)
+        #expect(rig.seen("eom").count == 3)
+        #expect(rig.seen("abort").count == 1)
+        #expect(rig.seen("mail [<>]").count == 3)
+    }
+}

@@ -1,0 +1,165 @@
+// Forwarding: who is let through, what they are told, and what the user receives.
+
+import InternetMessage
+import MailAuth
+import Testing
+
+@testable import RelayCore
+
+@Suite struct ForwardTests {
+    private static let message =
+        "From: Billing <billing@app.example>\r\nTo: annarelay2@relay.example\r\nSubject: Hello\r\nMessage-ID: <1@app.example>\r\n\r\nHello\r\n"
+
+    private func play(
+        _ evidence: AuthenticationEvidence, from sender: String = "bounce@app.example", message: String = ForwardTests.message,
+        accounts: [RelayAccount] = [Fixture.anna, Fixture.bob, Fixture.annaElsewhere]
+    ) -> RelayDecision {
+        Fixture(accounts: accounts, evidence: evidence).play(from: sender, to: ["annarelay2@relay.example"], message: message).decision
+    }
+
+    private func code(_ decision: RelayDecision) -> String {
+        if case .refuse(let refusal) = decision.outcome { return "\(refusal.reply.code) \(refusal.reply.enhanced)" }
+        return "\(decision.outcome)"
+    }
+
+    private func signature(_ domain: String, _ result: DKIMResult, wholeBody: Bool = true) -> DKIMFinding {
+        DKIMFinding(result: result, domain: domain, selector: "s", algorithm: "rsa-sha256", coversWholeBody: wholeBody, reason: "test")
+    }
+
+    private func spf(_ domain: String, _ result: SPFResult, _ identity: SPFFinding.Identity = .mailFrom) -> SPFFinding {
+        SPFFinding(result: result, identity: identity, domain: domain, reason: "test")
+    }
+
+    private func account(
+        isForwardingOn: Bool = true, isActive: Bool = true, sources: [OutboundSource]? = nil, isVerified: Bool = true
+    ) -> RelayAccount {
+        let anna = Fixture.anna
+        return RelayAccount(
+            number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, isActive: isActive,
+            inbox: anna.inbox.map { UserInbox(address: $0.address, isVerified: isVerified) }, inboxes: anna.inboxes, sharedName: nil,
+            sources: sources ?? anna.sources)
+    }
+
+    // MARK: Proof
+
+    @Test func alignedSignatureProves() {
+        #expect(code(play(Fixture.signed("app.example"))) == "relay")
+        #expect(code(play(Fixture.signed("mail.app.example"))) == "relay")
+    }
+
+    @Test func alignedSPFProves() {
+        #expect(code(play(AuthenticationEvidence(spf: [spf("bounce.app.example", .pass)]))) == "relay")
+    }
+
+    @Test func strangersSignatureProvesNothing() {
+        #expect(code(play(Fixture.signed("evil.example"))) == "550 5.7.26")
+        #expect(code(play(Fixture.signed("notapp.example"))) == "550 5.7.26")
+    }
+
+    @Test func parentOfTheSourceProvesNothing() {
+        #expect(code(play(Fixture.signed("example"))) == "550 5.7.26")
+    }
+
+    @Test func signatureOverPartOfTheBodyProvesNothing() {
+        let decision = play(AuthenticationEvidence(dkim: [signature("app.example", .pass, wholeBody: false)]), from: "x@evil.example")
+        #expect(code(decision) == "550 5.7.20")
+    }
+
+    @Test func failedProofIsToldByWhatCoversTheAuthor() {
+        #expect(code(play(AuthenticationEvidence(spf: [spf("evil.example", .pass)], dkim: [signature("app.example", .fail)]))) == "550 5.7.20")
+        #expect(code(play(AuthenticationEvidence(spf: [spf("app.example", .softfail)]))) == "550 5.7.23")
+        #expect(code(play(AuthenticationEvidence(spf: [spf("app.example", .fail)], dkim: [signature("app.example", .fail)]))) == "550 5.7.26")
+        #expect(code(play(AuthenticationEvidence())) == "550 5.7.26")
+    }
+
+    @Test func temporaryErrorCountsOnlyWhereItCouldStillProve() {
+        #expect(code(play(AuthenticationEvidence(dkim: [signature("app.example", .temperror)]))) == "451 4.4.3")
+        #expect(code(play(AuthenticationEvidence(dkim: [signature("evil.example", .temperror)]))) == "550 5.7.26")
+        #expect(code(play(AuthenticationEvidence(spf: [spf("app.example", .pass)], dkim: [signature("app.example", .temperror)]))) == "relay")
+    }
+
+    @Test func heloProvesOnlyTheNullSender() {
+        let evidence = AuthenticationEvidence(spf: [spf("app.example", .pass, .helo)])
+        #expect(code(play(evidence)) == "550 5.7.26")
+        #expect(code(play(evidence, from: "")) == "relay")
+    }
+
+    @Test func pairedEnvelopeDomainProvesBySPFAlone() {
+        let paired = account(sources: [OutboundSource(scope: .domain("app.example"), pairedEnvelopeDomain: "bounce.esp.example")])
+        #expect(code(play(AuthenticationEvidence(spf: [spf("bounce.esp.example", .pass)]), accounts: [paired])) == "relay")
+        #expect(code(play(AuthenticationEvidence(spf: [spf("other.esp.example", .pass)]), accounts: [paired])) == "550 5.7.26")
+        #expect(code(play(Fixture.signed("bounce.esp.example"), accounts: [paired])) == "550 5.7.26")
+    }
+
+    @Test func singleAddressSourceTakesItsDomainAloneAsProof() {
+        let single = account(sources: [OutboundSource(scope: .address(AddrSpec(localPart: "billing", domain: "app.example")))])
+        #expect(code(play(Fixture.signed("app.example"), accounts: [single])) == "relay")
+        #expect(code(play(Fixture.signed("mail.app.example"), accounts: [single])) == "550 5.7.26")
+        let other = Self.message.replacingOccurrence(of: "billing@", with: "sales@")
+        #expect(code(play(Fixture.signed("app.example"), message: other, accounts: [single])) == "550 5.7.1")
+    }
+
+    // MARK: What is told to whom
+
+    @Test func unregisteredAuthorIsToldWhatToRegister() {
+        let message = Self.message.replacingOccurrence(of: "@app.example", with: "@stranger.example")
+        let decision = play(Fixture.signed("stranger.example"), from: "x@stranger.example", message: message)
+        guard case .refuse(let refusal) = decision.outcome else {
+            Issue.record("let through")
+            return
+        }
+        #expect(refusal.reply.code == 550 && refusal.reply.enhanced == "5.7.1")
+        #expect(refusal.reply.text.hasPrefix("<x@stranger.example>: unauthorized sender"))
+        #expect(refusal.reply.text.contains("stranger.example"))
+    }
+
+    @Test func provedSenderOfAnotherTeamGetsTheAnswerOfAnUnknownAddress() {
+        let message = Self.message.replacingOccurrence(of: "billing@app.example", with: "billing@shop.example")
+        #expect(code(play(Fixture.signed("shop.example"), message: message)) == "550 5.1.1")
+        #expect(code(play(AuthenticationEvidence(), message: message)) == "550 5.7.26")
+    }
+
+    @Test func stateIsToldToAProvedSenderOnly() {
+        let states = [account(isForwardingOn: false), account(isActive: false), account(isVerified: false), account()]
+        let proved = states.map { code(play(Fixture.signed("app.example"), accounts: [$0])) }
+        #expect(proved == ["550 5.2.1", "550 5.1.6", "451 4.2.1", "relay"])
+        let unproved = states.map { play(AuthenticationEvidence(), accounts: [$0]) }
+        #expect(Set(unproved).count == 1)
+    }
+
+    @Test func dailyLimitCountsProvedMailAlone() {
+        var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx")
+        settings.limits.messagesPerDay = 2
+        let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: settings)
+        let codes = (0..<3).map { _ in code(fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: Self.message).decision) }
+        #expect(codes == ["relay", "relay", "452 4.7.1"])
+        let tomorrow = fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: Self.message, now: Fixture.now + 86_400)
+        #expect(code(tomorrow.decision) == "relay")
+    }
+
+    @Test(arguments: [
+        "From: a@app.example\r\nFrom: b@app.example\r\n", "From: a@app.example, b@app.example\r\n", "From: <a@app.example><b@evil.example>\r\n",
+        "From: a@app.example <b@evil.example>\r\n", "From: =?utf-8?q?a=40app.example?=\r\n", "Subject: no author\r\n", "From: team: a@app.example;\r\n",
+    ])
+    func unclearAuthorIsNoProof(_ header: String) {
+        #expect(code(play(Fixture.signed("app.example"), message: header + "\r\nx\r\n")) == "550 5.7.26")
+    }
+
+    @Test(arguments: ["Subject: a\u{0}b\r\n", "Subject: a\rb\r\n"])
+    func fieldsThatTwoProgramsReadDifferentlyAreRefused(_ field: String) {
+        #expect(code(play(Fixture.signed("app.example"), message: field + Self.message)) == "550 5.6.0")
+    }
+
+    @Test func limitsOfTheHeaderSection() {
+        #expect(code(play(Fixture.signed("app.example"), message: "X: \(String(repeating: "a", count: 60_000))\r\n" + Self.message)) == "550 5.6.0")
+        #expect(code(play(Fixture.signed("app.example"), message: String(repeating: "X: a\r\n", count: 10_000) + Self.message)) == "550 5.6.0")
+    }
+
+    @Test func ownMarkOnArrivalIsALoop() {
+        let mark = Fixture(evidence: AuthenticationEvidence()).engine.mark.field(hops: 3)
+        let marked = String(decoding: mark.bytes, as: UTF8.self) + "\r\n" + Self.message
+        #expect(code(play(Fixture.signed("app.example"), message: marked)) == "554 5.4.6")
+        let foreign = "X-Postern-Mark: 30 zzzzzzzzzzzzzzzzz\r\n" + String(repeating: "Received: by x\r\n", count: 21) + Self.message
+        #expect(code(play(Fixture.signed("app.example"), message: foreign)) == "554 5.4.6")
+    }
+}

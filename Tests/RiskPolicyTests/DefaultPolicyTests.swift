@@ -1,0 +1,54 @@
+// The default policy: its own tests, the public ones, and that its tests leave nothing unexercised.
+
+import Foundation
+import RiskPolicy
+import Testing
+
+enum DefaultPolicy {
+    static func load() throws -> Policy {
+        let file = Folders.policies.appending(path: "rules/default/policy.yaml")
+        var options = PolicyLoadOptions()
+        options.zones = .system
+        return try PolicyLoader.load(try String(contentsOf: file, encoding: .utf8), options: options)
+    }
+
+    static func tests(_ policy: Policy) throws -> PolicyTestSuite {
+        let file = Folders.policies.appending(path: "rules/default/tests.yaml")
+        return try PolicyTestSuite.load(try String(contentsOf: file, encoding: .utf8), policy: policy)
+    }
+}
+
+@Suite struct DefaultPolicyTests {
+    @Test func meetsItsOwnTests() throws {
+        let policy = try DefaultPolicy.load()
+        let suite = try DefaultPolicy.tests(policy)
+        let results = suite.run(policy)
+        #expect(results.count >= 40)
+        for result in results { #expect(result.passed, "\(result.test.path)\n\(result.diff)") }
+        print("policy/rules/default: \(results.count(where: \.passed)) of \(results.count) cases")
+    }
+
+    @Test func testsExerciseEveryRuleBothWaysEverySignalAndEveryEvent() throws {
+        let policy = try DefaultPolicy.load()
+        let suite = try DefaultPolicy.tests(policy)
+        #expect(PolicyCoverage(policy: policy, suite: suite).gaps == [])
+        for event in PolicyEvent.allCases { #expect(suite.tests.contains { $0.input.event == event }, "\(event)") }
+        for (slot, signal) in policy.signals.enumerated() {
+            let values = suite.tests.map { policy.value(slot: slot, of: $0.input) }
+            #expect(values.contains { !$0.isMissing }, "\(signal.name) is never given")
+            if signal.mayBeMissing { #expect(values.contains { $0.isMissing }, "\(signal.name) is never missing") }
+        }
+    }
+
+    @Test(.enabled(if: Folders.hasConformance, Folders.skipped))
+    func meetsThePublicTests() throws {
+        let policy = try DefaultPolicy.load()
+        let file = Folders.conformance.appending(path: "policy-default-tests.yaml")
+        let suite = try PolicyTestSuite.load(
+            try String(contentsOf: file, encoding: .utf8), file: "policy-default-tests.yaml", policy: policy)
+        let results = suite.run(policy)
+        #expect(!results.isEmpty)
+        for result in results { #expect(result.passed, "\(result.test.path)\n\(result.diff)") }
+        print("policy-default-tests: \(results.count(where: \.passed)) of \(results.count) cases")
+    }
+}

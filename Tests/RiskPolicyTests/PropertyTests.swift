@@ -1,0 +1,135 @@
+// Properties over many generated inputs and texts, from fixed seeds: guarantees hold, flat programs agree with the
+// interpreter and with the combining rules written out plainly, nothing crashes or hangs.
+
+import Foundation
+import RiskPolicy
+import Testing
+
+@Suite struct PropertyTests {
+    private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
+
+    @Test func guaranteesHoldOnGeneratedInputs() throws {
+        let policy = try DefaultPolicy.load()
+        var generator = InputGenerator(policy: policy, seed: 2026, now: try now)
+        let status = try #require(policy.slot(named: "account.real_user_status"))
+        let signups = try #require(policy.slot(named: "inbox.signups_24h"))
+        let count = 100_000
+        var guarded = 0
+        for number in 0..<count {
+            let input = generator.next(event: PolicyEvent.allCases[number % 4])
+            let result = policy.decide(input)
+            try #require(result.overridingGuarantee < 0)
+            try #require((result.decision == .allow) == (result.challenges == 0))
+            guard input.event == .signUp, case .int(let value) = policy.value(slot: status, of: input) else { continue }
+            if value == 1 {
+                guarded += 1
+                try #require(result.decision == .requireVerification)
+            }
+            if value == 2, case .int(let known) = policy.value(slot: signups, of: input), known < 10 {
+                guarded += 1
+                try #require(result.decision == .allow)
+            }
+        }
+        #expect(guarded > count / 100)
+        print("guarantees: \(count) inputs, \(guarded) of them guarded")
+    }
+
+    @Test func flatProgramsAgreeWithThePlainRules() throws {
+        let policy = try DefaultPolicy.load()
+        var generator = InputGenerator(policy: policy, seed: 7, now: try now)
+        for number in 0..<8_000 {
+            let input = generator.next(event: PolicyEvent.allCases[number % 4])
+            let result = policy.decide(input)
+            let plain = PlainDecision(policy, input)
+            try #require(result.decision == plain.decision, "\(policy.answer(result))")
+            try #require(Set(policy.answer(result).challenges) == plain.challenges, "\(policy.answer(result))")
+            try #require(Set(result.asked) == plain.asked)
+            try #require(Set(result.waived) == plain.waived)
+            try #require(Set(result.missing) == plain.missing)
+        }
+    }
+
+    /// Expressions of every flat form, made at random, in a policy of their own: program and interpreter must agree.
+    @Test func randomConditionsAgreeWithTheInterpreter() throws {
+        var random = SeededGenerator(state: 99)
+        for round in 0..<150 {
+            let conditions = (0..<20).map { _ in ConditionMaker.truth(&random, depth: 4) }
+            let policy = try PolicyLoader.load(ConditionMaker.policy(conditions))
+            var generator = InputGenerator(policy: policy, seed: UInt64(round), now: try now)
+            for number in 0..<40 {
+                let input = generator.next(event: PolicyEvent.allCases[number % 4])
+                let result = policy.decide(input)
+                for (position, rule) in policy.rules.enumerated() {
+                    let outcome = policy.outcome(of: position, input)
+                    try #require(result.asked.contains(position) == (outcome == .matched || outcome == .error), "\(rule.condition.text)")
+                    try #require(result.missing.contains(position) == (outcome == .missing), "\(rule.condition.text)")
+                    try #require(result.errors.contains(position) == (outcome == .error), "\(rule.condition.text)")
+                }
+            }
+        }
+    }
+
+    @Test func noExpressionCrashesTheEvaluator() throws {
+        let data = Folders.hasConformance ? try? Data(contentsOf: Folders.conformance.appending(path: "cel_cases.json")) : nil
+        let cases = try data.map { try JSONSerialization.jsonObject(with: $0) as? [[String: Any]] } ?? []
+        var seeds = (cases ?? []).compactMap { $0["expr"] as? String }
+        seeds += try DefaultPolicy.load().rules.map(\.condition.text)
+        var random = SeededGenerator(state: 5)
+        var values = 0
+        for _ in 0..<20_000 {
+            let text = Mutation.of(seeds[Int.random(in: 0..<seeds.count, using: &random)], with: seeds, &random)
+            let tried = ExpressionCase(expression: text, bindings: ["x": .int(1), "a": .list([.int(0)])])
+            if case .success(let value) = tried.evaluate(zones: .none) {
+                _ = value.text
+                _ = value.typedJSON
+                values += 1
+            }
+        }
+        #expect(values > 100)
+    }
+
+    @Test func noPolicyTextCrashesTheLoader() throws {
+        let file = Folders.policies.appending(path: "rules/default/policy.yaml")
+        var seeds = [try String(contentsOf: file, encoding: .utf8)]
+        let invalid = Folders.policies.appending(path: "invalid")
+        for name in try FileManager.default.contentsOfDirectory(atPath: invalid.path).sorted() {
+            let text = try String(contentsOf: invalid.appending(path: name).appending(path: "policy.yaml"), encoding: .utf8)
+            if text.utf8.count < 8_000 { seeds.append(text) }
+        }
+        var options = PolicyLoadOptions()
+        options.generatedInputs = 20
+        var random = SeededGenerator(state: 6)
+        var taken = 0
+        let start = try now
+        for _ in 0..<1_500 {
+            let seed = Bool.random(using: &random) ? 0 : Int.random(in: 0..<seeds.count, using: &random)
+            let text = Mutation.of(seeds[seed], with: seeds, &random)
+            do throws(PolicyRefusal) {
+                let policy = try PolicyLoader.load(text, options: options)
+                taken += 1
+                var generator = InputGenerator(policy: policy, seed: 1, now: start)
+                for event in PolicyEvent.allCases { _ = policy.answer(policy.decide(generator.next(event: event))) }
+            } catch {
+                #expect(!error.diagnostics.isEmpty)
+            }
+        }
+        #expect(taken > 10)
+    }
+
+    /// Doubly nested structure that is shared in memory, and comprehensions over comprehensions, end in an error.
+    @Test func explosionsEndInTheirBudget() {
+        var expression = "[1, 2]"
+        for _ in 0..<40 { expression += ".map(x, [x, x])" }
+        for text in [expression + " == " + expression, "size(" + expression + ")", expression] {
+            let result = ExpressionCase(expression: text, bindings: [:]).evaluate(zones: .none)
+            if case .success(let value) = result { #expect(value.typedJSON == nil || text.hasPrefix("size")) }
+        }
+        var nested = "true"
+        for _ in 0..<8 { nested = "[1,2,3,4,5,6,7,8,9,10].all(x, \(nested))" }
+        guard case .failure(.error(let error)) = ExpressionCase(expression: nested, bindings: [:]).evaluate(zones: .none) else {
+            Issue.record("the budget did not end it")
+            return
+        }
+        #expect(error.code == .budget)
+    }
+}

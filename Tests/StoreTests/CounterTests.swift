@@ -1,0 +1,111 @@
+// Counters, limits and things that happen once: exact under concurrency.
+
+import PosternStore
+import Testing
+
+@Suite struct CounterTests {
+    @Test(arguments: Engine.all) func reservingNeverPassesTheLimit(_ engine: Engine) async throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        // A second handle stands for another process.
+        let other = try engine.open(test.folder.url)
+        defer { try? other.close() }
+        let stores = [
+            test.store.counters,
+            Store(database: other, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters,
+        ]
+        let granted = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for number in 0..<200 {
+                let counters = stores[number % 2]
+                group.addTask {
+                    try counters.reserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73)
+                }
+            }
+            return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(granted == 73)
+        let counters = test.store.counters
+        #expect(try counters.count(account: account, kind: .forwarded, day: TestStore.today) == 73)
+        #expect(try !counters.wouldReserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73))
+        try counters.release(account: account, kind: .forwarded, day: TestStore.today)
+        #expect(try counters.wouldReserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73))
+        #expect(try counters.reserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73))
+        #expect(try !counters.reserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73))
+        #expect(try counters.reserve(account: account, kind: .replied, day: TestStore.today, limit: 1))
+        #expect(try counters.reserve(account: account, kind: .forwarded, day: TestStore.today + 1, limit: 73))
+        #expect(try !counters.reserve(account: account, kind: .overLimit, day: TestStore.today, limit: 0))
+    }
+
+    @Test(arguments: Engine.all) func batchesAddUpAndPassOverAccountsThatAreGone(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        func counter(_ account: Int64, _ kind: CounterKind, _ day: Int64, _ count: Int) -> DailyCounter {
+            DailyCounter(accountNumber: account, day: day, kind: kind, count: count)
+        }
+        try test.store.counters.add([
+            counter(account, .automaticDiscarded, 10, 2), counter(account, .automaticDiscarded, 10, 3),
+            counter(account + 999, .forwarded, 10, 1), counter(account, .bouncedPermanently, 11, 1),
+        ])
+        #expect(
+            try test.store.counters.counters(account: account, since: 0) == [
+                counter(account, .automaticDiscarded, 10, 5), counter(account, .bouncedPermanently, 11, 1),
+            ])
+        #expect(try test.store.counters.deleteExpired(countersBefore: 11, now: 0) == 1)
+        #expect(try test.store.counters.counters(account: account, since: 0).map(\.day) == [11])
+    }
+
+    @Test(arguments: Engine.all) func oneAutomaticNoteForACorrespondentAndDay(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        try test.user("u2")
+        let one = try test.address("u1").account.number
+        let two = try test.address("u2").account.number
+        let counters = test.store.counters
+        #expect(try counters.wouldReserveAutomaticReply(account: one, correspondentKey: [1, 2], day: 5))
+        #expect(try counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 5))
+        #expect(try !counters.wouldReserveAutomaticReply(account: one, correspondentKey: [1, 2], day: 5))
+        #expect(try !counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 5))
+        #expect(try counters.automaticReplyReserve(account: one, correspondentKey: [1, 3], day: 5))
+        #expect(try counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 6))
+        #expect(try counters.automaticReplyReserve(account: two, correspondentKey: [1, 2], day: 5))
+        #expect(try counters.deleteExpired(countersBefore: 0, now: 7 * 86_400) == 3)
+        #expect(try !counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 6))
+    }
+
+    @Test(arguments: Engine.all) func aMarkCountsOnce(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        #expect(try test.store.counters.once(account: account, purpose: "bounce", mark: [9], expiresAt: 100))
+        #expect(try !test.store.counters.once(account: account, purpose: "bounce", mark: [9], expiresAt: 100))
+        #expect(try !test.store.counters.once(account: account + 1, purpose: "bounce", mark: [9], expiresAt: 100))
+    }
+
+    @Test(arguments: Engine.all) func aBufferKeepsWhatCouldNotBeWritten(_ engine: Engine) async throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let buffer = CounterBuffer(test.store.counters)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<100 { group.addTask { buffer.count(account: account, kind: .overLimit, day: 3) } }
+        }
+        #expect(try test.store.counters.count(account: account, kind: .overLimit, day: 3) == 0)
+        try test.database.write(.durable) { try $0.runScript("ALTER TABLE daily_counters RENAME TO away") }
+        #expect(throws: PermanentStoreError.self) { try buffer.flush() }
+        try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO daily_counters") }
+        buffer.count(account: account, kind: .overLimit, day: 3)
+        try buffer.flush()
+        try buffer.flush()
+        #expect(try test.store.counters.count(account: account, kind: .overLimit, day: 3) == 101)
+        #expect(buffer.dropped == 0)
+    }
+
+    @Test func daysBeginAtMidnightUTC() {
+        #expect(Day.number(0) == 0)
+        #expect(Day.number(86_399) == 0)
+        #expect(Day.number(86_400) == 1)
+        #expect(Day.number(-1) == -1)
+    }
+}

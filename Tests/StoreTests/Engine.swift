@@ -1,0 +1,89 @@
+// The engines that the whole suite runs on, and a fresh store on one of them.
+
+import Foundation
+import InternetMessage
+import PosternSQLite
+import PosternStore
+import Testing
+
+/// A database engine under test. Another engine joins the suite by joining `all`.
+struct Engine: Sendable, CustomTestStringConvertible {
+    let name: String
+    /// Opens a database in a folder: a new one, or the one that was made there before.
+    let open: @Sendable (URL) throws -> any Database
+
+    var testDescription: String { name }
+
+    static let all: [Engine] = [
+        Engine(name: "sqlite") { folder in
+            try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+        }
+    ]
+}
+
+/// A folder that is removed with its last reference.
+final class TemporaryFolder: Sendable {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent("postern-store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+}
+
+/// A migrated store with team `juice`, in a folder of its own.
+final class TestStore: Sendable {
+    static let now: Int64 = 1_790_000_000
+    static let today = Day.number(now)
+    static let change = Change(actor: "uid:0", now: now)
+
+    let folder: TemporaryFolder
+    let database: any Database
+    let store: Store
+
+    init(_ engine: Engine) throws {
+        folder = try TemporaryFolder()
+        database = try engine.open(folder.url)
+        _ = try Migrator().migrate(database, now: Self.now)
+        store = Store(
+            database: database, keys: Self.keys(), relayDomains: ["relay.example", "old-relay.example"])
+        _ = try store.teams.add(id: "juice", name: "The Juice Company", Self.change)
+    }
+
+    deinit { try? database.close() }
+
+    static func keys(first: UInt8 = 0) -> KeyRing {
+        let octets = (0..<96).map { UInt8(truncatingIfNeeded: $0) &+ first }
+        return KeyRing(random: octets)!
+    }
+
+    /// Adds a user with one verified inbox.
+    @discardableResult
+    func user(_ id: String, inbox: String? = nil, name: String? = nil, isVerified: Bool = true) throws -> User {
+        try store.users.add(
+            id: id, name: name, inbox: Self.inbox(inbox ?? "\(id)@home.example"), isVerified: isVerified, Self.change)
+    }
+
+    /// A relay address of a user with a team.
+    func address(_ user: String, team: String = "juice", app: String? = nil) throws -> RelayAddress {
+        try store.addresses.issue(team: team, user: user, app: app, Self.change).address
+    }
+
+    static func inbox(_ text: String) throws -> InboxAddress { InboxAddress(try AddrSpec.typed(text)) }
+}
+
+/// Expects a `StoreRefusal` with this code.
+func expectRefusal(
+    _ code: StoreRefusal.Code, _ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
+) {
+    do {
+        try body()
+        Issue.record("nothing was refused", sourceLocation: sourceLocation)
+    } catch let refusal as StoreRefusal {
+        #expect(refusal.code == code, "\(refusal)", sourceLocation: sourceLocation)
+    } catch {
+        Issue.record("not a refusal: \(error)", sourceLocation: sourceLocation)
+    }
+}

@@ -1,0 +1,116 @@
+// Inboxes: one owner, one default, never at the relay.
+
+import InternetMessage
+import PosternStore
+import Testing
+
+@Suite struct InboxTests {
+    private func add(
+        _ test: TestStore, _ user: String, _ text: String, verified: Bool = true, replyOnly: Bool = false
+    ) throws -> Inbox {
+        try test.store.inboxes.add(
+            user: user, TestStore.inbox(text), isVerified: verified, isReplyOnly: replyOnly, TestStore.change)
+    }
+
+    @Test(arguments: Engine.all) func anInboxAtARelayDomainIsRefused(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        expectRefusal(.invalid) { _ = try add(test, "u1", "a@relay.example") }
+        expectRefusal(.invalid) { _ = try add(test, "u1", "a@Sub.Old-Relay.example") }
+        expectRefusal(.invalid) { try test.user("u2", inbox: "a@relay.example") }
+        expectRefusal(.notFound) { _ = try test.store.users.user("u2") }
+    }
+
+    @Test(arguments: Engine.all) func aVerifiedInboxHasOneOwnerAndAClaimKeepsNobodyOut(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("thief", inbox: "jane@home.example", isVerified: false)
+        try test.user("jane", inbox: "Jane@Home.example")
+        #expect(try test.store.inboxes.userID(verified: TestStore.inbox("JANE@home.example")) == "jane")
+        expectRefusal(.exists) {
+            _ = try test.store.inboxes.confirm(
+                user: "thief", .address(TestStore.inbox("jane@home.example")), TestStore.change)
+        }
+        expectRefusal(.exists) { try test.user("third", inbox: "jane@home.example") }
+        #expect(try test.store.inboxes.userID(verified: TestStore.inbox("nobody@home.example")) == nil)
+    }
+
+    @Test(arguments: Engine.all) func theDefaultIsVerifiedWhereItCanBe(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1", inbox: "first@home.example", isVerified: false)
+        func defaults() throws -> String? {
+            try test.store.inboxes.inboxes(user: "u1").first(where: \.isDefault)?.address.revealed.wireForm
+        }
+        #expect(try defaults() == "first@home.example")
+        _ = try add(test, "u1", "alias@home.example", replyOnly: true)
+        #expect(try defaults() == "first@home.example")
+        let second = try add(test, "u1", "second@home.example")
+        #expect(try defaults() == "second@home.example")
+        let confirmed = try test.store.inboxes.confirm(
+            user: "u1", .address(TestStore.inbox("FIRST@home.example")), TestStore.change)
+        #expect(confirmed.isVerified)
+        #expect(try defaults() == "second@home.example")
+        try test.store.inboxes.makeDefault(user: "u1", .number(confirmed.number), TestStore.change)
+        #expect(try defaults() == "first@home.example")
+        try test.store.inboxes.remove(user: "u1", .number(confirmed.number), TestStore.change)
+        #expect(try defaults() == "second@home.example")
+        try test.store.inboxes.remove(user: "u1", .number(second.number), TestStore.change)
+        #expect(try defaults() == nil)
+        expectRefusal(.unmet) {
+            try test.store.inboxes.makeDefault(
+                user: "u1", .address(TestStore.inbox("alias@home.example")), TestStore.change)
+        }
+    }
+
+    @Test(arguments: Engine.all) func anotherUsersInboxIsNotFoundByItsNumber(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        try test.user("u2")
+        let foreign = try #require(try test.store.inboxes.inboxes(user: "u2").first)
+        expectRefusal(.notFound) { try test.store.inboxes.remove(user: "u1", .number(foreign.number), TestStore.change) }
+    }
+
+    @Test(arguments: Engine.all) func aUserHasTwentyAtMost(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        for number in 1..<InboxRepository.maximumPerUser { _ = try add(test, "u1", "n\(number)@home.example") }
+        expectRefusal(.limit) { _ = try add(test, "u1", "more@home.example") }
+        expectRefusal(.exists) { try test.user("u1") }
+    }
+
+    @Test func identifiersAreNoAddresses() throws {
+        let test = try TestStore(Engine.all[0])
+        for id in ["jane@home.example", "", "-x", "a b", "a/b", String(repeating: "a", count: 129)] {
+            expectRefusal(.invalid) { try test.user(id, inbox: "x@home.example") }
+        }
+    }
+
+    @Test func addressesAreReadStrictly() throws {
+        for text in [
+            "a", "@a.example", "a@", "a@b", "a@b@c.example ", "a b@c.example", "a..b@c.example", ".a@c.example", "<a@c.example>",
+            "\"a@c.example", "\"a\"b\"@c.example", "a@[192.0.2.1]", String(repeating: "a", count: 65) + "@c.example", "a@c..example",
+            "a\n@c.example", "\"a\n\"@c.example",
+        ] {
+            expectRefusal(.invalid) { _ = try AddrSpec.typed(text) }
+        }
+        #expect(try AddrSpec.typed("\"a b\\\"c\"@C.example").localPart == "a b\"c")
+        #expect(try AddrSpec.typed("jörg@c.example").localPart == "jörg")
+        #expect(try AddrSpec.typed("o'hara+tag@mail.c.example").wireForm == "o'hara+tag@mail.c.example")
+    }
+
+    @Test(arguments: Engine.all) func aDomainIsFoundInEitherScript(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1", inbox: "jane@bücher.example")
+        let header = InboxAddress(AddrSpec(localPart: "Jane", domain: "BÜCHER.example"))
+        #expect(try test.store.inboxes.userID(verified: header) == "u1")
+        #expect(try test.store.inboxes.userID(verified: TestStore.inbox("jane@xn--bcher-kva.example")) == "u1")
+    }
+
+    @Test func providersSpellings() throws {
+        let rules = ProviderRules.standard
+        func canonical(_ text: String) throws -> String { rules.canonical(try AddrSpec.typed(text)).wireForm }
+        #expect(try canonical("J.A.N.E+shop@GoogleMail.com") == "jane@gmail.com")
+        #expect(try canonical("j.ane+shop@outlook.com") == "j.ane@outlook.com")
+        #expect(try canonical("J.ane+shop@home.example") == "j.ane+shop@home.example")
+        #expect(try canonical("+tag@gmail.com") == "+tag@gmail.com")
+    }
+}

@@ -1,0 +1,84 @@
+// Migrations: from nothing, again, from a newer program, with another history.
+
+import Foundation
+import PosternStore
+import Testing
+
+@Suite struct MigrationTests {
+    @Test(arguments: Engine.all) func migratesFromScratchOnce(_ engine: Engine) throws {
+        let folder = try TemporaryFolder()
+        let database = try engine.open(folder.url)
+        defer { try? database.close() }
+        #expect(try Migrator().pending(database) == ["0001-first"])
+        let first = try Migrator().migrate(database, now: 1)
+        #expect(first.from == 0)
+        #expect(first.to == Migration.all.last?.version)
+        #expect(first.applied == ["0001-first"])
+        let again = try Migrator().migrate(database, now: 2)
+        #expect(again.applied.isEmpty)
+        #expect(again.from == again.to)
+        #expect(try Migrator().pending(database).isEmpty)
+    }
+
+    @Test func versionsHaveNoGaps() {
+        #expect(Migration.all.map(\.version) == (1...Int64(Migration.all.count)).map { $0 })
+    }
+
+    @Test(arguments: Engine.all) func appliesOnlyWhatIsMissing(_ engine: Engine) throws {
+        let folder = try TemporaryFolder()
+        let database = try engine.open(folder.url)
+        defer { try? database.close() }
+        _ = try Migrator().migrate(database, now: 1)
+        let next = Migration(version: 2, name: "second", sql: "CREATE TABLE second (id {id}) {strict}")
+        let report = try Migrator(migrations: Migration.all + [next]).migrate(database, now: 2)
+        #expect(report.applied == ["0002-second"])
+    }
+
+    @Test(arguments: Engine.all) func refusesADatabaseOfANewerProgram(_ engine: Engine) throws {
+        let folder = try TemporaryFolder()
+        let database = try engine.open(folder.url)
+        defer { try? database.close() }
+        let next = Migration(version: 2, name: "second", sql: "CREATE TABLE second (id {id}) {strict}")
+        _ = try Migrator(migrations: Migration.all + [next]).migrate(database, now: 1)
+        let error = #expect(throws: PermanentStoreError.self) { try Migrator().migrate(database, now: 2) }
+        #expect(error?.code == .newerSchema)
+        #expect(error?.message.contains("version 2") == true)
+        #expect(error?.message.contains("up to 1") == true)
+    }
+
+    @Test(arguments: Engine.all) func refusesAnotherHistory(_ engine: Engine) throws {
+        let folder = try TemporaryFolder()
+        let database = try engine.open(folder.url)
+        defer { try? database.close() }
+        _ = try Migrator(migrations: [Migration(version: 1, name: "first", sql: "CREATE TABLE other (id {id})")])
+            .migrate(database, now: 1)
+        let error = #expect(throws: PermanentStoreError.self) { try Migrator().migrate(database, now: 2) }
+        #expect(error?.code == .changedMigration)
+    }
+
+    @Test(arguments: Engine.all) func aFailedMigrationLeavesNothingBehind(_ engine: Engine) throws {
+        let folder = try TemporaryFolder()
+        let database = try engine.open(folder.url)
+        defer { try? database.close() }
+        let broken = Migration(version: 2, name: "broken", sql: "CREATE TABLE half (id {id}); CREATE TABLE half (id {id})")
+        #expect(throws: PermanentStoreError.self) {
+            try Migrator(migrations: Migration.all + [broken]).migrate(database, now: 1)
+        }
+        #expect(throws: PermanentStoreError.self) { try database.read { try $0.rows("SELECT * FROM half", []) } }
+        #expect(try Migrator().migrate(database, now: 2).to == 1)
+    }
+
+    @Test(arguments: Engine.all) func processesThatStartTogetherMigrateOnce(_ engine: Engine) async throws {
+        let folder = try TemporaryFolder()
+        let first = try engine.open(folder.url)
+        let second = try engine.open(folder.url)
+        defer { try? first.close(); try? second.close() }
+        let applied = try await withThrowingTaskGroup(of: Int.self) { group in
+            for database in [first, second] {
+                group.addTask { try Migrator().migrate(database, now: 1).applied.count }
+            }
+            return try await group.reduce(0, +)
+        }
+        #expect(applied == Migration.all.count)
+    }
+}

@@ -1,0 +1,94 @@
+// What is SQLite's own: files, locks, and which trouble passes.
+
+import Foundation
+import PosternSQLite
+import PosternStore
+import Testing
+
+@Suite struct SQLiteTests {
+    @Test func theFilesAreReadableByTheirOwnerOnly() throws {
+        let test = try TestStore(Engine.all[0])
+        let files = try FileManager.default.contentsOfDirectory(atPath: test.folder.url.path)
+        #expect(files.contains("postern.db"))
+        #expect(files.contains("postern.db-wal"))
+        for file in files {
+            let attributes = try FileManager.default.attributesOfItem(
+                atPath: test.folder.url.appendingPathComponent(file).path)
+            #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600, "\(file)")
+        }
+    }
+
+    @Test func aMissingDatabaseIsNotMade() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.url.appendingPathComponent("none.db").path
+        let error = #expect(throws: TemporaryStoreError.self) { try SQLiteDatabase(path: path) }
+        #expect(error?.code == .unreachable)
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func whatIsNoDatabaseIsPermanent() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.url.appendingPathComponent("postern.db").path
+        try Data(repeating: 0x41, count: 8192).write(to: URL(fileURLWithPath: path))
+        let error = #expect(throws: PermanentStoreError.self) { try SQLiteDatabase(path: path) }
+        #expect(error?.code == .corrupted)
+    }
+
+    @Test func aWriterElsewhereIsTemporaryAndReadersGoOn() throws {
+        let test = try TestStore(Engine.all[0])
+        let path = test.folder.url.appendingPathComponent("postern.db").path
+        let other = try SQLiteDatabase(path: path, busyTimeout: 0.01)
+        defer { try? other.close() }
+        try test.database.write(.durable) { connection in
+            try connection.run("UPDATE teams SET name = 'Other'", [])
+            let error = #expect(throws: TemporaryStoreError.self) {
+                try other.write(.durable) { try $0.run("UPDATE teams SET name = 'Third'", []) }
+            }
+            #expect(error?.code == .busy)
+            let name = try other.read { try $0.row("SELECT name FROM teams", [])?.text(0) }
+            #expect(name == "The Juice Company")
+        }
+        #expect(try other.read { try $0.row("SELECT name FROM teams", [])?.text(0) } == "Other")
+    }
+
+    @Test func aFullDiskIsTemporaryAndNothingIsHalfDone() throws {
+        let test = try TestStore(Engine.all[0])
+        let error = #expect(throws: TemporaryStoreError.self) {
+            try test.database.write(.durable) { connection in
+                try connection.runScript("PRAGMA max_page_count = 1")
+                for number in 0..<1000 {
+                    try connection.run(
+                        "INSERT INTO settings (name, value) VALUES (?1, ?2)",
+                        [.text("n\(number)"), .text(String(repeating: "x", count: 1000))])
+                }
+            }
+        }
+        #expect(error?.code == .diskFull)
+        #expect(try test.database.read { try $0.row("SELECT COUNT(*) FROM settings", [])?.integer(0) } == 0)
+    }
+
+    @Test func aThrownErrorRollsBackAndPassesUnchanged() throws {
+        struct Own: Error {}
+        let test = try TestStore(Engine.all[0])
+        #expect(throws: Own.self) {
+            try test.database.write(.relaxed) { connection in
+                try connection.run("UPDATE teams SET name = 'Other'", [])
+                throw Own()
+            }
+        }
+        #expect(try test.store.teams.team("juice").name == "The Juice Company")
+    }
+
+    @Test func errorsNameNoValues() throws {
+        let test = try TestStore(Engine.all[0])
+        let error = #expect(throws: PermanentStoreError.self) {
+            try test.database.write(.durable) { connection in
+                try connection.run(
+                    "INSERT INTO teams (handle, name, created_at) VALUES (?1, ?2, ?3)",
+                    [.text("juice"), .text("private"), .integer(0)])
+            }
+        }
+        #expect(error?.code == .constraint)
+        #expect(error.map { "\($0)".contains("private") } == false)
+    }
+}

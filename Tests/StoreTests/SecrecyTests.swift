@@ -1,0 +1,129 @@
+// What a stolen database shows: no inbox, no name.
+
+import Foundation
+import InternetMessage
+import PosternStore
+import Testing
+
+@Suite struct SecrecyTests {
+    @Test(arguments: Engine.all) func theFilesHoldNoInboxAndNoName(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1", inbox: "Secretive.Person+x@private-home.example", name: "Jane Quietly Doe")
+        _ = try test.store.inboxes.add(
+            user: "u1", TestStore.inbox("second.secret@private-home.example"), isVerified: true, isReplyOnly: true,
+            TestStore.change)
+        let address = try test.address("u1")
+        let correspondent = AddrSpec(localPart: "Odd Correspondent", domain: "partner.example")
+        try test.store.tokens.insert(
+            "tokentext", purpose: .reverse, account: address.account.number, address: correspondent, expiresAt: nil, now: 1)
+        _ = try test.store.inboxes.confirm(user: "u1", .number(1), TestStore.change)
+        let files = try FileManager.default.contentsOfDirectory(at: test.folder.url, includingPropertiesForKeys: nil)
+        let contents = try files.map { try Data(contentsOf: $0) }
+        func isFound(_ text: String) -> Bool {
+            contents.contains { $0.range(of: Data(text.utf8)) != nil }
+        }
+        // What is in the clear is found, so the search works.
+        #expect(isFound("The Juice Company"))
+        #expect(isFound(address.address.localPart))
+        #expect(isFound("tokentext"))
+        for secret in [
+            "Secretive", "secretive", "private-home", "second.secret", "Jane", "Quietly", "Odd Correspondent", "partner.example",
+        ] {
+            #expect(!isFound(secret), "\(secret) stands in the database")
+        }
+        for entry in try test.store.audit.entries() { #expect(!"\(entry)".contains("private-home")) }
+    }
+
+    @Test(arguments: Engine.all) func anotherKeyFileOpensNothing(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1", name: "Jane")
+        let address = try test.address("u1").address
+        let other = Store(database: test.database, keys: TestStore.keys(first: 100), relayDomains: ["relay.example"])
+        let error = #expect(throws: PermanentStoreError.self) {
+            try other.relay.relayAddress(localPart: address.localPart, domain: address.domain)
+        }
+        #expect(error?.code == .unsealing)
+        #expect(throws: PermanentStoreError.self) { try other.users.user("u1") }
+        #expect(try other.inboxes.userID(verified: TestStore.inbox("u1@home.example")) == nil)
+    }
+
+    @Test(arguments: Engine.all) func aDatabaseKnowsItsKeyFile(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try Store.checkKeys(TestStore.keys(), of: test.database)
+        try Store.checkKeys(TestStore.keys(), of: test.database)
+        let error = #expect(throws: PermanentStoreError.self) {
+            try Store.checkKeys(TestStore.keys(first: 100), of: test.database)
+        }
+        #expect(error?.code == .unsealing)
+    }
+
+    @Test(arguments: Engine.all) func aSealedInboxDoesNotOpenInAnotherRow(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        try test.user("u2")
+        try test.database.write(.durable) { connection in
+            try connection.run(
+                """
+                UPDATE inboxes SET address_sealed = (SELECT address_sealed FROM inboxes WHERE user_id = 1) WHERE user_id = 2
+                """, [])
+        }
+        let error = #expect(throws: PermanentStoreError.self) { try test.store.inboxes.inboxes(user: "u2") }
+        #expect(error?.code == .unsealing)
+    }
+
+    @Test(arguments: Engine.all) func anInboxOfAnyLengthTakesTheSameRoom(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1", inbox: "a@b.example")
+        try test.user("u2", inbox: "a-considerably-longer-name@mail.home.example")
+        let lengths = try test.database.read { connection in
+            try connection.rows("SELECT address_sealed FROM inboxes", []).map { try $0.blob(0).count }
+        }
+        #expect(lengths.count == 2)
+        #expect(lengths[0] == lengths[1])
+    }
+
+    @Test func descriptionsHideWhatIsPrivate() throws {
+        let test = try TestStore(Engine.all[0])
+        let user = try test.user("u1", inbox: "hidden@home.example", name: "Jane")
+        let inboxes = try test.store.inboxes.inboxes(user: "u1")
+        var dumped = "\(user) \(inboxes)"
+        dump((user, inboxes, TestStore.keys()), to: &dumped)
+        #expect(!dumped.contains("hidden"))
+        #expect(!dumped.contains("Jane"))
+        #expect(!dumped.contains("secret"))
+    }
+}
+
+@Suite struct KeyFileTests {
+    @Test func readsWhatItWrites() throws {
+        let keys = TestStore.keys()
+        #expect(try KeyRing(fileText: keys.fileText) == keys)
+    }
+
+    @Test func oldVersionsKeepReading() throws {
+        let secret = String(repeating: "0f", count: 32)
+        let text = TestStore.keys().fileText
+            .replacing("token a active", with: "token a old") + "token b active \(secret)\n"
+        let keys = try KeyRing(fileText: text)
+        #expect(keys.token.active.idText == "b")
+        #expect(keys.token[UInt8(ascii: "a")] == TestStore.keys().token.active)
+        #expect(keys.token[UInt8(ascii: "c")] == nil)
+    }
+
+    @Test(arguments: [
+        ("seal a active 00", 1), ("color a active \(String(repeating: "00", count: 32))", 1), ("seal A active x", 1),
+        ("seal a maybe \(String(repeating: "00", count: 32))", 1), ("# only a comment\n", 0), ("\n\nseal a active", 3),
+    ])
+    func refuses(_ text: String, _ line: Int) throws {
+        let error = #expect(throws: KeyFileError.self) { try KeyRing(fileText: text) }
+        #expect(error?.line == line)
+    }
+
+    @Test func refusesDoubledKeys() throws {
+        let text = TestStore.keys().fileText
+        let secret = String(repeating: "0f", count: 32)
+        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "token a old \(secret)\n") }
+        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "token b active \(secret)\n") }
+        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "index b old \(secret)\n") }
+    }
+}

@@ -1,0 +1,70 @@
+// Signals beside libmilter, whose own thread waits for SIGTERM, SIGINT and SIGHUP and then stops ungracefully.
+
+import Glibc
+
+/// The pipe that the signal handler writes to; -1 before `SignalWatch.start`. Written once, before any handler is installed.
+nonisolated(unsafe) private var signalPipe: Int32 = -1
+
+/// Hands signals to ordinary code. A plain handler on a signal that no thread blocks is what keeps libmilter's sigwait from
+/// taking it: the kernel prefers the main thread. `start` therefore unblocks the signals in its thread, which must be the main one (a process
+/// that was started from a thread with blocked signals inherits them so).
+package enum SignalWatch {
+    /// From now on calls `handle`, on a thread of its own, for each of these signals. Once per process; a further call replaces nothing
+    /// and returns false.
+    @discardableResult
+    package static func start(_ signals: [Int32], _ handle: @escaping @Sendable (Int32) -> Void) -> Bool {
+        var ends: [Int32] = [-1, -1]
+        guard signalPipe < 0, pipe(&ends) == 0 else { return false }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        signalPipe = ends[1]
+        let input = ends[0]
+        for number in signals {
+            var action = sigaction()
+            action.__sigaction_handler.sa_handler = { number in
+                // Only write(2), which is async-signal-safe; errno belongs to whom we interrupted.
+                let saved = errno
+                var octet = UInt8(truncatingIfNeeded: number)
+                _ = write(signalPipe, &octet, 1)
+                errno = saved
+            }
+            action.sa_flags = SA_RESTART
+            sigaction(number, &action, nil)
+        }
+        var mask = sigset_t()
+        sigemptyset(&mask)
+        for number in signals { sigaddset(&mask, number) }
+        pthread_sigmask(SIG_UNBLOCK, &mask, nil)
+        let box = Unmanaged.passRetained(Watcher(input: input, handle: handle))
+        var thread = pthread_t()
+        guard pthread_create(&thread, nil, watch, box.toOpaque()) == 0 else {
+            box.release()
+            return false
+        }
+        pthread_detach(thread)
+        return true
+    }
+}
+
+private final class Watcher: Sendable {
+    let input: Int32
+    let handle: @Sendable (Int32) -> Void
+
+    init(input: Int32, handle: @escaping @Sendable (Int32) -> Void) {
+        self.input = input
+        self.handle = handle
+    }
+}
+
+private func watch(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let pointer else { return nil }
+    let watcher = Unmanaged<Watcher>.fromOpaque(pointer).takeRetainedValue()
+    var octet: UInt8 = 0
+    while true {
+        let count = read(watcher.input, &octet, 1)
+        if count == 1 {
+            watcher.handle(Int32(octet))
+        } else if count == 0 || errno != EINTR {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// What can be wrong with an expression: before evaluation (a spot in its text) and during it.
+
+/// A fault of an expression's text, found before it is evaluated.
+package struct ExpressionFault: Error, Sendable, Equatable {
+    /// What is wrong, in one line.
+    package let message: String
+    /// Where, as UTF-8 offsets into the expression.
+    package let span: Range<Int>
+
+    init(_ message: String, at span: Range<Int>) {
+        self.message = message
+        self.span = span
+    }
+}
+
+/// Why an evaluation has no value. A missing signal is not among these: it is a value.
+package struct EvaluationError: Error, Sendable, Equatable {
+    /// What happened; extensible.
+    package struct Code: Sendable, Equatable {
+        package let name: String
+        package static let noSuchOverload = Code(name: "no_such_overload")
+        package static let noSuchKey = Code(name: "no_such_key")
+        package static let unknownName = Code(name: "unknown_name")
+        package static let overflow = Code(name: "overflow")
+        package static let divisionByZero = Code(name: "division_by_zero")
+        package static let invalidArgument = Code(name: "invalid_argument")
+        package static let budget = Code(name: "budget")
+    }
+
+    package let code: Code
+    package let message: String
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    package static func == (left: EvaluationError, right: EvaluationError) -> Bool {
+        left.code == right.code
+    }
+}
+
+/// Limits on expressions, refused at load with the limit's name. They are far above what a person writes.
+package enum ExpressionLimits {
+    /// Bytes of an expression's text: keeps parsing bounded. Beyond it: refused.
+    package static let maximumLength = 16_384
+    /// Depth of the syntax tree, and of nesting while parsing: keeps every recursion within a small stack. Beyond it: refused.
+    package static let maximumNesting = 100
+    /// Nodes of the syntax tree. Beyond it: refused.
+    package static let maximumNodes = 4_000
+    /// Steps of one evaluation (a node each, and one per 16 bytes or element handled): bounds comprehensions over
+    /// comprehensions. Beyond it: the evaluation is an error, "budget".
+    package static let maximumSteps = 100_000
+}
+
+extension ExpressionFault {
+    /// The fault under the expression, as for an expression on a command line.
+    package func text(in expression: String) -> String {
+        let source = SourceFile(name: "expression", text: expression)
+        var line = 1
+        var column = 1
+        var seen = 0
+        for scalar in expression.unicodeScalars {
+            if seen >= span.lowerBound { break }
+            seen += UTF8.width(scalar)
+            column += 1
+            if scalar == "\n" { (line, column) = (line + 1, 1) }
+        }
+        return source.diagnostic(at: SourcePosition(line: line, column: column), message).text
+    }
+}

@@ -1,0 +1,246 @@
+// Evaluates a resolved expression by walking it: the reference for every construct, and the path for what the flat
+// programs of a policy do not cover. Missing values pass through; `&&`, `||` and macros absorb errors.
+
+/// Where an interpreter reads its variables.
+package protocol ExpressionVariables {
+    /// The value in a slot: `.missing` for a signal that is not there; nil for a name without a value, which is an error.
+    func value(slot: Int) -> CELValue?
+}
+
+/// Evaluates one expression once. Its steps are counted.
+package struct Interpreter<Variables: ExpressionVariables> {
+    let variables: Variables
+    let zones: TimeZoneOffsets
+    var stepsLeft = ExpressionLimits.maximumSteps
+    private var locals: [CELValue] = []
+
+    /// - Parameter zones: names of time zones; `UTC` and fixed offsets need none.
+    package init(variables: Variables, zones: TimeZoneOffsets = .none) {
+        self.variables = variables
+        self.zones = zones
+    }
+
+    /// The expression's value, or the error it ends with.
+    package mutating func evaluate(_ node: ResolvedExpression) throws(EvaluationError) -> CELValue {
+        try charge(1)
+        switch node.kind {
+        case .constant(let value): return value
+        case .stringSet(let set): return .list(set.map(\.text).sorted(by: precedesByCodePoint).map(CELValue.string))
+        case .variable(let slot):
+            guard let value = variables.value(slot: slot) else { throw EvaluationError(.unknownName, "a variable has no value") }
+            return value
+        case .hasVariable(let slot):
+            return .bool(variables.value(slot: slot).map { !$0.isMissing } ?? false)
+        case .local(let depth): return locals[depth]
+        case .failure(let error): throw error
+        case .select(let operand, let field):
+            return try select(try evaluate(operand), field)
+        case .hasField(let operand, let field):
+            switch try evaluate(operand) {
+            case .map(let map): return .bool(map.field(field) != nil)
+            case .missing: return .missing
+            case let other: throw noOverload("has()", other)
+            }
+        case .index(let operand, let index):
+            let operand = try evaluate(operand)
+            let index = try evaluate(index)
+            return operand.isMissing || index.isMissing ? .missing : try self.index(operand, index)
+        case .not(let operand):
+            switch try evaluate(operand) {
+            case .bool(let bool): return .bool(!bool)
+            case .missing: return .missing
+            case let other: throw noOverload("!", other)
+            }
+        case .negate(let operand): return try negate(try evaluate(operand))
+        case .binary(.and, let left, let right): return try logic(left, right, decisive: false)
+        case .binary(.or, let left, let right): return try logic(left, right, decisive: true)
+        case .binary(.in, let left, let right):
+            if case .stringSet(let set) = right.kind { return try member(try evaluate(left), of: set) }
+            return try binary(.in, try evaluate(left), try evaluate(right))
+        case .binary(let operation, let left, let right):
+            return try binary(operation, try evaluate(left), try evaluate(right))
+        case .conditional(let condition, let yes, let no):
+            switch try evaluate(condition) {
+            case .bool(let bool): return try evaluate(bool ? yes : no)
+            case .missing: return .missing
+            case let other: throw noOverload("?:", other)
+            }
+        case .call(let function, let arguments):
+            var values: [CELValue] = []
+            for argument in arguments { values.append(try evaluate(argument)) }
+            if values.contains(where: \.isMissing) { return .missing }
+            return try call(function, values)
+        case .list(let elements):
+            var values: [CELValue] = []
+            for element in elements { values.append(try evaluate(element)) }
+            return values.contains(where: \.isMissing) ? .missing : .list(values)
+        case .map(let entries): return try map(entries)
+        case .comprehension(let kind, let range, let predicate, let transform):
+            return try comprehension(kind, try evaluate(range), predicate, transform)
+        }
+    }
+
+    /// Takes steps from the budget; the error "budget" where it is used up.
+    mutating func charge(_ steps: Int) throws(EvaluationError) {
+        stepsLeft -= steps
+        if stepsLeft < 0 {
+            throw EvaluationError(.budget, "the evaluation took more than \(ExpressionLimits.maximumSteps) steps")
+        }
+    }
+
+    func noOverload(_ name: String, _ values: CELValue...) -> EvaluationError {
+        EvaluationError(.noSuchOverload, "no such overload: \(name) of \(values.map(\.typeName).joined(separator: ", "))")
+    }
+
+    // MARK: Logic
+
+    private enum Truth {
+        case known(Bool)
+        case missing
+        case error(EvaluationError)
+    }
+
+    private mutating func truth(_ node: ResolvedExpression) throws(EvaluationError) -> Truth {
+        do throws(EvaluationError) {
+            switch try evaluate(node) {
+            case .bool(let bool): return .known(bool)
+            case .missing: return .missing
+            case let other: return .error(noOverload("logic", other))
+            }
+        } catch {
+            if error.code == .budget { throw error }  // must end the evaluation, not be absorbed
+            return .error(error)
+        }
+    }
+
+    /// `&&` (decisive: false) and `||` (decisive: true): a decisive operand wins over everything, then an error over missing.
+    private mutating func logic(
+        _ left: ResolvedExpression, _ right: ResolvedExpression, decisive: Bool
+    ) throws(EvaluationError) -> CELValue {
+        let first = try truth(left)
+        if case .known(decisive) = first { return .bool(decisive) }
+        let second = try truth(right)
+        if case .known(decisive) = second { return .bool(decisive) }
+        if case .error(let error) = first { throw error }
+        if case .error(let error) = second { throw error }
+        if case .missing = first { return .missing }
+        if case .missing = second { return .missing }
+        return .bool(!decisive)
+    }
+
+    private func member(_ value: CELValue, of set: Set<ExactString>) throws(EvaluationError) -> CELValue {
+        switch value {
+        case .missing: .missing
+        case .string(let string): .bool(set.contains(ExactString(string)))
+        default: .bool(false)
+        }
+    }
+
+    // MARK: Collections
+
+    private func select(_ operand: CELValue, _ field: String) throws(EvaluationError) -> CELValue {
+        switch operand {
+        case .missing: return .missing
+        case .map(let map):
+            guard let value = map.field(field) else { throw EvaluationError(.noSuchKey, "no such key: '\(field)'") }
+            return value
+        default: throw noOverload("field selection", operand)
+        }
+    }
+
+    private func index(_ operand: CELValue, _ index: CELValue) throws(EvaluationError) -> CELValue {
+        switch operand {
+        case .map(let map):
+            guard let value = map.value(for: index) else { throw EvaluationError(.noSuchKey, "no such key") }
+            return value
+        case .list(let list):
+            let position: Int? =
+                switch index {
+                case .int(let int): Int(exactly: int)
+                case .uint(let uint): Int(exactly: uint)
+                case .double(let double): Int(exactly: double)
+                default: nil
+                }
+            guard let position, list.indices.contains(position) else {
+                throw EvaluationError(.invalidArgument, "the list has no such index")
+            }
+            return list[position]
+        default: throw noOverload("index", operand, index)
+        }
+    }
+
+    private mutating func map(
+        _ entries: [(key: ResolvedExpression, value: ResolvedExpression)]
+    ) throws(EvaluationError) -> CELValue {
+        var map = CELMap()
+        var isMissing = false
+        for entry in entries {
+            let key = try evaluate(entry.key)
+            let value = try evaluate(entry.value)
+            if key.isMissing || value.isMissing {
+                isMissing = true
+            } else if CELKey(literal: key) == nil {
+                throw EvaluationError(.invalidArgument, "unsupported key type: \(key.typeName)")
+            } else if !map.add(key, value) {
+                throw EvaluationError(.invalidArgument, "a key is repeated")
+            }
+        }
+        return isMissing ? .missing : .map(map)
+    }
+
+    private mutating func comprehension(
+        _ kind: ComprehensionKind, _ range: CELValue, _ predicate: ResolvedExpression?, _ transform: ResolvedExpression?
+    ) throws(EvaluationError) -> CELValue {
+        let elements: [CELValue]
+        switch range {
+        case .missing: return .missing
+        case .list(let list): elements = list
+        case .map(let map): elements = map.entries.map(\.key)
+        default: throw noOverload(kind.rawValue, range)
+        }
+        locals.append(.null)
+        defer { locals.removeLast() }
+        let decisive = kind == .exists
+        var firstError: EvaluationError?
+        var isMissing = false
+        var count = 0
+        var results: [CELValue] = []
+        for element in elements {
+            try charge(1)
+            locals[locals.count - 1] = element
+            var holds = true
+            if let predicate {
+                switch try truth(predicate) {
+                case .known(let bool):
+                    if bool == decisive, kind == .exists || kind == .all { return .bool(decisive) }
+                    holds = bool
+                case .missing:
+                    isMissing = true
+                    holds = false
+                case .error(let error):
+                    guard kind == .exists || kind == .all else { throw error }
+                    firstError = firstError ?? error
+                    holds = false
+                }
+            }
+            guard holds else { continue }
+            switch kind {
+            case .all, .exists: break
+            case .existsOne: count += 1
+            case .filter: results.append(element)
+            case .map:
+                guard let transform else { break }
+                let value = try evaluate(transform)
+                if value.isMissing { isMissing = true }
+                results.append(value)
+            }
+        }
+        if let firstError { throw firstError }
+        if isMissing { return .missing }
+        return switch kind {
+        case .all, .exists: .bool(!decisive)
+        case .existsOne: .bool(count == 1)
+        case .map, .filter: .list(results)
+        }
+    }
+}

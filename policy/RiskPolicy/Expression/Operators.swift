@@ -1,0 +1,210 @@
+// The operators on values: arithmetic that never wraps, equality and order across number types.
+
+extension Interpreter {
+    mutating func negate(_ value: CELValue) throws(EvaluationError) -> CELValue {
+        switch value {
+        case .int(let int): return try wrap(Int64.zero.subtractingReportingOverflow(int))
+        case .double(let double): return .double(-double)
+        case .missing: return .missing
+        default: throw noOverload("-", value)
+        }
+    }
+
+    private func wrap(_ result: (partialValue: Int64, overflow: Bool)) throws(EvaluationError) -> CELValue {
+        if result.overflow { throw EvaluationError(.overflow, "int overflow") }
+        return .int(result.partialValue)
+    }
+
+    private func wrap(_ result: (partialValue: UInt64, overflow: Bool)) throws(EvaluationError) -> CELValue {
+        if result.overflow { throw EvaluationError(.overflow, "uint overflow") }
+        return .uint(result.partialValue)
+    }
+
+    /// Every operator but `&&` and `||`.
+    mutating func binary(
+        _ operation: BinaryOperator, _ left: CELValue, _ right: CELValue
+    ) throws(EvaluationError) -> CELValue {
+        if left.isMissing || right.isMissing { return .missing }
+        switch operation {
+        case .equal: return .bool(try equal(left, right))
+        case .notEqual: return .bool(!(try equal(left, right)))
+        case .less, .lessOrEqual, .greater, .greaterOrEqual: return try order(operation, left, right)
+        case .in:
+            switch right {
+            case .list(let list):
+                for element in list where try equal(left, element) { return .bool(true) }
+                return .bool(false)
+            case .map(let map): return .bool(map.value(for: left) != nil)
+            default: throw noOverload("in", left, right)
+            }
+        case .or, .and: throw noOverload(operation.rawValue, left, right)
+        case .add, .subtract, .multiply, .divide, .remainder: return try arithmetic(operation, left, right)
+        }
+    }
+
+    // MARK: Arithmetic
+
+    private mutating func arithmetic(
+        _ operation: BinaryOperator, _ left: CELValue, _ right: CELValue
+    ) throws(EvaluationError) -> CELValue {
+        switch (left, right) {
+        case (.int(let left), .int(let right)): return try int(operation, left, right)
+        case (.uint(let left), .uint(let right)): return try uint(operation, left, right)
+        case (.double(let one), .double(let other)):
+            switch operation {
+            case .add: return .double(one + other)
+            case .subtract: return .double(one - other)
+            case .multiply: return .double(one * other)
+            case .divide: return .double(one / other)
+            default: throw noOverload(operation.rawValue, left, right)
+            }
+        default: break
+        }
+        if operation == .add {
+            switch (left, right) {
+            case (.string(let left), .string(let right)):
+                try charge((left.utf8.count + right.utf8.count) / 16)
+                return .string(left + right)
+            case (.bytes(let left), .bytes(let right)):
+                try charge((left.count + right.count) / 16)
+                return .bytes(left + right)
+            case (.list(let left), .list(let right)):
+                try charge(left.count + right.count)
+                return .list(left + right)
+            case (.timestamp(let time), .duration(let span)), (.duration(let span), .timestamp(let time)):
+                return try timestamp(time.total + span.total)
+            case (.duration(let left), .duration(let right)): return try duration(left.total + right.total)
+            default: break
+            }
+        } else if operation == .subtract {
+            switch (left, right) {
+            case (.timestamp(let left), .timestamp(let right)): return try duration(left.total - right.total)
+            case (.timestamp(let time), .duration(let span)): return try timestamp(time.total - span.total)
+            case (.duration(let left), .duration(let right)): return try duration(left.total - right.total)
+            default: break
+            }
+        }
+        throw noOverload(operation.rawValue, left, right)
+    }
+
+    private func int(_ operation: BinaryOperator, _ left: Int64, _ right: Int64) throws(EvaluationError) -> CELValue {
+        switch operation {
+        case .add: return try wrap(left.addingReportingOverflow(right))
+        case .subtract: return try wrap(left.subtractingReportingOverflow(right))
+        case .multiply: return try wrap(left.multipliedReportingOverflow(by: right))
+        case .divide:
+            if right == 0 { throw EvaluationError(.divisionByZero, "division by zero") }
+            return try wrap(left.dividedReportingOverflow(by: right))
+        default:
+            if right == 0 { throw EvaluationError(.divisionByZero, "remainder of a division by zero") }
+            return try wrap(left.remainderReportingOverflow(dividingBy: right))
+        }
+    }
+
+    private func uint(_ operation: BinaryOperator, _ left: UInt64, _ right: UInt64) throws(EvaluationError) -> CELValue {
+        switch operation {
+        case .add: return try wrap(left.addingReportingOverflow(right))
+        case .subtract: return try wrap(left.subtractingReportingOverflow(right))
+        case .multiply: return try wrap(left.multipliedReportingOverflow(by: right))
+        case .divide:
+            if right == 0 { throw EvaluationError(.divisionByZero, "division by zero") }
+            return .uint(left / right)
+        default:
+            if right == 0 { throw EvaluationError(.divisionByZero, "remainder of a division by zero") }
+            return .uint(left % right)
+        }
+    }
+
+    private func timestamp(_ total: Int128) throws(EvaluationError) -> CELValue {
+        guard let time = CELTimestamp(total: total) else { throw EvaluationError(.overflow, "timestamp out of range") }
+        return .timestamp(time)
+    }
+
+    private func duration(_ total: Int128) throws(EvaluationError) -> CELValue {
+        guard let span = CELDuration(total: total) else { throw EvaluationError(.overflow, "duration out of range") }
+        return .duration(span)
+    }
+
+    // MARK: Equality and order
+
+    /// Values of different types are unequal, except numbers, which are compared as numbers.
+    mutating func equal(_ left: CELValue, _ right: CELValue) throws(EvaluationError) -> Bool {
+        try charge(1)
+        switch (left, right) {
+        case (.null, .null): return true
+        case (.bool(let left), .bool(let right)): return left == right
+        case (.string(let left), .string(let right)):
+            try charge(min(left.utf8.count, right.utf8.count) / 16)
+            return sameCodePoints(left, right)
+        case (.bytes(let left), .bytes(let right)):
+            try charge(min(left.count, right.count) / 16)
+            return left == right
+        case (.timestamp(let left), .timestamp(let right)): return left == right
+        case (.duration(let left), .duration(let right)): return left == right
+        case (.type(let left), .type(let right)): return left == right
+        case (.list(let left), .list(let right)):
+            guard left.count == right.count else { return false }
+            for (one, other) in zip(left, right) where !(try equal(one, other)) { return false }
+            return true
+        case (.map(let left), .map(let right)):
+            guard left.entries.count == right.entries.count else { return false }
+            for entry in left.entries {
+                guard let other = right.value(for: entry.key), try equal(entry.value, other) else { return false }
+            }
+            return true
+        default:
+            return compareNumbers(left, right) == .equal
+        }
+    }
+
+    private mutating func order(
+        _ operation: BinaryOperator, _ left: CELValue, _ right: CELValue
+    ) throws(EvaluationError) -> CELValue {
+        let order: NumberOrder
+        switch (left, right) {
+        case (.bool(let left), .bool(let right)): order = NumberOrder(left ? 1 : 0, right ? 1 : 0)
+        case (.string(let left), .string(let right)):
+            try charge(min(left.utf8.count, right.utf8.count) / 16)
+            order = sameCodePoints(left, right) ? .equal : precedesByCodePoint(left, right) ? .less : .greater
+        case (.bytes(let left), .bytes(let right)):
+            try charge(min(left.count, right.count) / 16)
+            order = left == right ? .equal : left.lexicographicallyPrecedes(right) ? .less : .greater
+        case (.timestamp(let left), .timestamp(let right)): order = NumberOrder(left.total, right.total)
+        case (.duration(let left), .duration(let right)): order = NumberOrder(left.total, right.total)
+        default:
+            guard let numbers = compareNumbers(left, right) else { throw noOverload(operation.rawValue, left, right) }
+            order = numbers
+        }
+        switch operation {
+        case .less: return .bool(order == .less)
+        case .lessOrEqual: return .bool(order == .less || order == .equal)
+        case .greater: return .bool(order == .greater)
+        default: return .bool(order == .greater || order == .equal)
+        }
+    }
+}
+
+/// How two numbers stand to each other; `unordered` where one is not a number.
+enum NumberOrder {
+    case less, equal, greater, unordered
+
+    init<Number: Comparable>(_ left: Number, _ right: Number) {
+        self = left < right ? .less : left == right ? .equal : left > right ? .greater : .unordered
+    }
+}
+
+/// Compares numbers across types: integers exactly, and with a double as doubles. Nil where one is no number.
+func compareNumbers(_ left: CELValue, _ right: CELValue) -> NumberOrder? {
+    switch (left, right) {
+    case (.int(let left), .int(let right)): NumberOrder(left, right)
+    case (.uint(let left), .uint(let right)): NumberOrder(left, right)
+    case (.double(let left), .double(let right)): NumberOrder(left, right)
+    case (.int(let left), .uint(let right)): left < 0 ? .less : NumberOrder(UInt64(left), right)
+    case (.uint(let left), .int(let right)): right < 0 ? .greater : NumberOrder(left, UInt64(right))
+    case (.int(let left), .double(let right)): NumberOrder(Double(left), right)
+    case (.double(let left), .int(let right)): NumberOrder(left, Double(right))
+    case (.uint(let left), .double(let right)): NumberOrder(Double(left), right)
+    case (.double(let left), .uint(let right)): NumberOrder(left, Double(right))
+    default: nil
+    }
+}

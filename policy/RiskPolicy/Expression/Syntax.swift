@@ -1,0 +1,81 @@
+// The syntax tree: what was written, with its place, before names have a meaning.
+
+/// Operators of two operands, weakest group first.
+package enum BinaryOperator: String, Sendable, CaseIterable {
+    case or = "||"
+    case and = "&&"
+    case equal = "=="
+    case notEqual = "!="
+    case less = "<"
+    case lessOrEqual = "<="
+    case greater = ">"
+    case greaterOrEqual = ">="
+    case `in` = "in"
+    case add = "+"
+    case subtract = "-"
+    case multiply = "*"
+    case divide = "/"
+    case remainder = "%"
+
+    var precedence: Int {
+        switch self {
+        case .or: 1
+        case .and: 2
+        case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .in: 3
+        case .add, .subtract: 4
+        case .multiply, .divide, .remainder: 5
+        }
+    }
+
+    /// For `<`, `<=`, `>`, `>=`.
+    var isOrdering: Bool {
+        switch self {
+        case .less, .lessOrEqual, .greater, .greaterOrEqual: true
+        default: false
+        }
+    }
+}
+
+/// The macros that go through a list's elements or a map's keys.
+package enum ComprehensionKind: String, Sendable {
+    case all
+    case exists
+    case existsOne = "exists_one"
+    case map
+    case filter
+}
+
+/// A node of the syntax tree.
+final class Syntax: Sendable {
+    enum Kind: Sendable {
+        case literal(CELValue)
+        /// `isRooted`: written with a leading dot.
+        case identifier(String, isRooted: Bool)
+        case select(Syntax, field: String)
+        /// `has(e.f)`, or `has(x)` with no field.
+        case has(Syntax, field: String?)
+        case index(Syntax, Syntax)
+        case not(Syntax)
+        case negate(Syntax)
+        case binary(BinaryOperator, Syntax, Syntax)
+        case conditional(Syntax, Syntax, Syntax)
+        case call(String, target: Syntax?, [Syntax])
+        case list([Syntax])
+        case map([(key: Syntax, value: Syntax)])
+        case comprehension(ComprehensionKind, range: Syntax, variable: String, predicate: Syntax?, transform: Syntax?)
+    }
+    let kind: Kind
+    /// The whole expression's place.
+    let span: Range<Int>
+    /// Where to point at: an operator or a name rather than the start of its left operand.
+    let spot: Range<Int>
+    /// 1 for a leaf.
+    let depth: Int
+
+    init(_ kind: Kind, span: Range<Int>, spot: Range<Int>? = nil, depth: Int) {
+        self.kind = kind
+        self.span = span
+        self.spot = spot ?? span
+        self.depth = depth
+    }
+}

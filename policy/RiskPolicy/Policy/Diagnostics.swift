@@ -1,0 +1,86 @@
+// What is wrong with a policy's files, told to its author: file, line, column, a caret under the spot.
+
+/// A place in a file; both count from 1, columns in Unicode scalars.
+package struct SourcePosition: Sendable, Equatable, Comparable {
+    package let line: Int
+    package let column: Int
+
+    package static func < (left: SourcePosition, right: SourcePosition) -> Bool {
+        (left.line, left.column) < (right.line, right.column)
+    }
+}
+
+/// One fault of a policy's files.
+package struct PolicyDiagnostic: Sendable, Equatable {
+    /// As the file was named to the loader.
+    package let file: String
+    package let position: SourcePosition
+    /// One line.
+    package let message: String
+    /// The line it stands in, cut around the spot where long, with the caret's line below; empty where there is none.
+    package let excerpt: String
+
+    /// `file:line:column: error: message`, then the excerpt.
+    package var text: String {
+        let head = "\(file):\(position.line):\(position.column): error: \(message)"
+        return excerpt.isEmpty ? head : head + "\n" + excerpt
+    }
+}
+
+/// A candidate is refused: at least one diagnostic, in the order of the files.
+package struct PolicyRefusal: Error, Sendable, CustomStringConvertible {
+    package let diagnostics: [PolicyDiagnostic]
+
+    package var description: String { diagnostics.map(\.text).joined(separator: "\n") }
+}
+
+/// A file's text by lines, for excerpts.
+struct SourceFile {
+    let name: String
+    let text: String
+    let lines: [[UnicodeScalar]]
+
+    init(name: String, text: String) {
+        self.name = name
+        self.text = text
+        lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            Array(line.last == "\r" ? line.dropLast() : line)
+        }
+    }
+
+    /// Longest part of a line that an excerpt shows.
+    static let excerptWidth = 140
+
+    func diagnostic(at position: SourcePosition, _ message: String) -> PolicyDiagnostic {
+        PolicyDiagnostic(file: name, position: position, message: message, excerpt: excerpt(at: position))
+    }
+
+    private func excerpt(at position: SourcePosition) -> String {
+        guard lines.indices.contains(position.line - 1) else { return "" }
+        let line = lines[position.line - 1]
+        let column = min(max(position.column - 1, 0), line.count)
+        let start = line.count <= Self.excerptWidth ? 0 : max(0, min(column - Self.excerptWidth / 2, line.count - Self.excerptWidth))
+        let shown = line[start..<min(line.count, start + Self.excerptWidth)]
+        var text = String.UnicodeScalarView()
+        // Control characters would move the caret, or the reader's terminal.
+        for scalar in shown { text.append(scalar.value < 0x20 || scalar.value == 0x7F ? " " : scalar) }
+        let number = String(position.line)
+        let blank = String(repeating: " ", count: number.count)
+        return " \(number) | \(String(text))\n \(blank) | \(String(repeating: " ", count: column - start))^"
+    }
+}
+
+/// Gathers the faults of one load.
+final class DiagnosticCollector {
+    /// More than these help nobody; the rest is dropped.
+    static let maximum = 20
+    private(set) var diagnostics: [PolicyDiagnostic] = []
+
+    func add(_ diagnostic: PolicyDiagnostic) {
+        if diagnostics.count < Self.maximum, !diagnostics.contains(diagnostic) { diagnostics.append(diagnostic) }
+    }
+
+    func throwIfAny() throws(PolicyRefusal) {
+        if !diagnostics.isEmpty { throw PolicyRefusal(diagnostics: diagnostics) }
+    }
+}

@@ -1,0 +1,103 @@
+// A policy that was loaded: what it says, and the program that decides.
+
+/// A way of verifying a person.
+package struct PolicyChallenge: Sendable {
+    package let kind: String
+    /// Bit per event (`PolicyEvent.index`).
+    let events: UInt8
+    /// Where it ends true, the challenge is not offered.
+    package let unavailableWhen: PolicyExpression?
+
+    /// Whether it can be offered for an event at all.
+    package func isOffered(for event: PolicyEvent) -> Bool { events >> UInt8(event.index) & 1 == 1 }
+}
+
+/// An expression of a policy with its text.
+package struct PolicyExpression: Sendable {
+    package let text: String
+    package let resolved: ResolvedExpression
+    package let position: SourcePosition
+}
+
+/// A rule.
+package struct PolicyRule: Sendable {
+    package let id: String
+    package let effect: RuleEffect
+    package let mode: RuleMode
+    package let events: Set<PolicyEvent>
+    /// What is asked for (always, require) or the strongest that is waived (skip): position among the challenges.
+    package let challenge: Int
+    package let reason: String
+    /// `when_missing: match`.
+    package let matchesWhenMissing: Bool
+    package let condition: PolicyExpression
+    /// Whether its condition reads facts that span teams.
+    package let spansTeams: Bool
+}
+
+/// What must hold of every decision.
+package struct PolicyGuarantee: Sendable {
+    package let condition: PolicyExpression
+    package let decision: PolicyDecision
+}
+
+/// A policy, immutable and free to share between threads. Made by `PolicyLoader`.
+package struct Policy: Sendable {
+    package let name: String
+    package let version: String
+    /// Slot by slot; the slot after the last is `now`.
+    package let signals: [SignalDeclaration]
+    /// Weakest first.
+    package let challenges: [PolicyChallenge]
+    package let rules: [PolicyRule]
+    package let guarantees: [PolicyGuarantee]
+    /// What an evaluation error asks for.
+    package let errorChallenge: Int
+    /// What is asked while history is unavailable, by event.
+    package let degraded: [PolicyEvent: Int]
+    /// The names of its expressions.
+    package let scope: ExpressionScope
+    /// Every reason code, the evaluator's own first, then in order of appearance.
+    package let reasonCodes: [String]
+    let zones: TimeZoneOffsets
+    let program: PolicyProgram
+    private let slots: [String: Int]
+
+    init(parts: PolicyParts, zones: TimeZoneOffsets) {
+        name = parts.name
+        version = parts.version
+        signals = parts.signals
+        challenges = parts.challenges
+        rules = parts.rules
+        guarantees = parts.guarantees
+        errorChallenge = parts.errorChallenge
+        degraded = parts.degraded
+        scope = parts.scope
+        self.zones = zones
+        var codes = BuiltInReason.all
+        for rule in parts.rules where !codes.contains(rule.reason) { codes.append(rule.reason) }
+        reasonCodes = codes
+        slots = Dictionary(uniqueKeysWithValues: parts.signals.enumerated().map { ($1.name, $0) })
+        program = PolicyProgram(parts: parts, reasonCodes: codes, zones: zones)
+    }
+
+    /// The slot of a signal; nil where the policy does not declare it.
+    package func slot(named name: String) -> Int? { slots[name] }
+
+    /// The rule's position among `rules`.
+    package func rule(id: String) -> Int? { rules.firstIndex { $0.id == id } }
+}
+
+/// What a loader gathered.
+struct PolicyParts {
+    var name = ""
+    var version = ""
+    var signals: [SignalDeclaration] = []
+    var challenges: [PolicyChallenge] = []
+    var rules: [PolicyRule] = []
+    var guarantees: [PolicyGuarantee] = []
+    var errorChallenge = 0
+    var degraded: [PolicyEvent: Int] = [:]
+    var scope = ExpressionScope()
+    var nowSlot: Int { signals.count }
+}

@@ -1,0 +1,140 @@
+// What a decision is made from: one slot per declared signal. Strings are turned into small numbers when they are set,
+// so that evaluation compares numbers.
+
+/// Why a value is not taken as a signal.
+package struct PolicyInputError: Error, Sendable, Equatable {
+    package let message: String
+}
+
+/// A signal's value in the form that programs read.
+struct SignalSlot: Sendable {
+    static let present: UInt8 = 0
+    static let missing: UInt8 = 2
+
+    /// An int or uint, a double's bits, a string's symbol (-1 where no condition names it).
+    var bits: Int64 = 0
+    /// `present` or `missing`; for a bool 0, 1 or `missing`.
+    var state: UInt8 = SignalSlot.missing
+}
+
+/// The signals of one question, made by `Policy.makeInput`. A value: keep one and change it, or make one for each question.
+package struct PolicyInput: Sendable {
+    /// As settled by Postern.
+    package let event: PolicyEvent
+    /// The time at which the question is answered; conditions may read it as `now`.
+    package var now: CELTimestamp
+    /// Whether the store is down: signals from it then count as missing.
+    package var isHistoryUnavailable = false
+    var slots: [SignalSlot]
+    /// Values that do not fit into a slot: strings, times, lists.
+    var boxed: [CELValue]
+}
+
+extension Policy {
+    /// An input in which every signal but `event` is missing.
+    package func makeInput(event: PolicyEvent, now: CELTimestamp) -> PolicyInput {
+        var input = PolicyInput(
+            event: event, now: now, slots: Array(repeating: SignalSlot(), count: signals.count),
+            boxed: Array(repeating: .missing, count: signals.count))
+        if let slot = slot(named: "event") { store(.string(event.rawValue), slot: slot, in: &input) }
+        return input
+    }
+
+    /// Sets a signal by name. `.missing` and `.null` take it away. An int is taken where a double is declared.
+    ///
+    /// - Throws: `PolicyInputError` where the signal is not declared, has another type, or is out of its declared bounds.
+    package func set(_ name: String, to value: CELValue, in input: inout PolicyInput) throws(PolicyInputError) {
+        guard let slot = slot(named: name) else {
+            throw PolicyInputError(message: "unknown signal '\(name)'\(suggestion(for: name, among: signals.map(\.name)))")
+        }
+        guard name != "event" else { throw PolicyInputError(message: "'event' is settled when the input is made") }
+        try set(slot: slot, to: value, in: &input)
+    }
+
+    /// Sets a signal by its slot.
+    package func set(slot: Int, to value: CELValue, in input: inout PolicyInput) throws(PolicyInputError) {
+        guard signals.indices.contains(slot) else { throw PolicyInputError(message: "no such slot") }
+        let signal = signals[slot]
+        var value = value
+        if case .int(let int) = value, signal.type == .double { value = .double(Double(int)) }
+        if case .null = value { value = .missing }
+        guard value.isMissing || Self.fits(value, signal.type) else {
+            throw PolicyInputError(message: "'\(signal.name)' is \(signal.type.text), not \(value.typeName)")
+        }
+        guard Self.isWithinBounds(value, signal) else {
+            throw PolicyInputError(message: "'\(signal.name)' is out of its bounds")
+        }
+        store(value, slot: slot, in: &input)
+    }
+
+    /// The value of a signal as it was set; history counts as missing while it is unavailable.
+    package func value(slot: Int, of input: PolicyInput) -> CELValue {
+        InputVariables(policySignals: signals, input: input).value(slot: slot) ?? .missing
+    }
+
+    private static func fits(_ value: CELValue, _ type: CELType) -> Bool {
+        switch (value, type) {
+        case (.bool, .bool), (.int, .int), (.uint, .uint), (.double, .double), (.string, .string), (.timestamp, .timestamp),
+            (.duration, .duration):
+            true
+        case (.list(let elements), .list(let element)): elements.allSatisfy { fits($0, element) }
+        default: false
+        }
+    }
+
+    private static func isWithinBounds(_ value: CELValue, _ signal: SignalDeclaration) -> Bool {
+        let number: Double? =
+            switch value {
+            case .int(let int): Double(int)
+            case .uint(let uint): Double(uint)
+            case .double(let double): double
+            default: nil
+            }
+        if let number {
+            if number.isNaN { return false }
+            if let minimum = signal.minimum, number < minimum { return false }
+            if let maximum = signal.maximum, number > maximum { return false }
+        }
+        if case .string(let text) = value { return text.utf8.count <= signal.maximumLength }
+        if case .list(let elements) = value {
+            return elements.count <= PolicyFileLimits.maximumListElements && elements.allSatisfy { isWithinBounds($0, signal) }
+        }
+        return true
+    }
+
+    private func store(_ value: CELValue, slot: Int, in input: inout PolicyInput) {
+        guard input.slots.indices.contains(slot) else { return }
+        var stored = SignalSlot(bits: 0, state: SignalSlot.present)
+        switch value {
+        case .bool(let bool): stored.state = bool ? 1 : 0
+        case .int(let int): stored.bits = int
+        case .uint(let uint): stored.bits = Int64(bitPattern: uint)
+        case .double(let double): stored.bits = Int64(bitPattern: double.bitPattern)
+        case .string(let text):
+            stored.bits = Int64(program.symbols[ExactString(text)] ?? -1)
+            input.boxed[slot] = value
+        case .missing, .null: stored.state = SignalSlot.missing
+        default: input.boxed[slot] = value
+        }
+        input.slots[slot] = stored
+    }
+}
+
+/// Signals as an interpreter reads them.
+struct InputVariables: ExpressionVariables {
+    let policySignals: [SignalDeclaration]
+    let input: PolicyInput
+
+    func value(slot: Int) -> CELValue? {
+        guard slot < policySignals.count, slot < input.slots.count else { return .timestamp(input.now) }
+        let stored = input.slots[slot]
+        if stored.state == SignalSlot.missing || (input.isHistoryUnavailable && policySignals[slot].isHistory) { return .missing }
+        return switch policySignals[slot].type {
+        case .bool: .bool(stored.state == 1)
+        case .int: .int(stored.bits)
+        case .uint: .uint(UInt64(bitPattern: stored.bits))
+        case .double: .double(Double(bitPattern: UInt64(bitPattern: stored.bits)))
+        default: input.boxed[slot]
+        }
+    }
+}

@@ -1,0 +1,208 @@
+// policy.yaml → Policy: challenges, defaults, rules, guarantees, and what they must be to one another.
+
+import Yams
+
+extension PolicyLoader {
+    private func events(_ node: Node?, _ what: String) -> Set<PolicyEvent>? {
+        guard let nodes = reader.list(node, what) else { return nil }
+        var events: Set<PolicyEvent> = []
+        for node in nodes {
+            guard let word = reader.word(node, "event", among: PolicyEvent.allCases.map(\.rawValue)),
+                let event = PolicyEvent(rawValue: word)
+            else { continue }
+            if !events.insert(event).inserted { reader.report(node, "'\(word)' is named twice") }
+        }
+        if nodes.isEmpty, let node { reader.report(node, "\(what) is empty") }
+        return events
+    }
+
+    private func challenge(_ node: Node?) -> Int? {
+        guard let word = reader.word(node, "challenge", among: parts.challenges.map(\.kind)) else { return nil }
+        return parts.challenges.firstIndex { $0.kind == word }
+    }
+
+    // MARK: Challenges and defaults
+
+    mutating func readChallenges(_ node: Node) {
+        guard let nodes = reader.list(node, "challenges") else { return }
+        guard (1...PolicyFileLimits.maximumChallenges).contains(nodes.count) else {
+            return reader.report(node, "a policy has 1 to \(PolicyFileLimits.maximumChallenges) challenges")
+        }
+        for node in nodes {
+            guard
+                let fields = reader.fields(
+                    node, "a challenge", required: ["kind"], optional: ["events", "unavailable_when", "description"]),
+                let kindNode = fields["kind"], let kind = reader.text(kindNode, "kind")
+            else { continue }
+            guard Self.isName(kind[...]) else {
+                reader.report(kindNode, "'\(kind)' cannot be the kind of a challenge")
+                continue
+            }
+            if parts.challenges.contains(where: { $0.kind == kind }) { reader.report(kindNode, "two challenges of kind '\(kind)'") }
+            let offered = fields["events"].map { events($0, "events") ?? [] } ?? Set(PolicyEvent.allCases)
+            let unavailable = fields["unavailable_when"].flatMap { condition($0, "unavailable_when") }
+            if let unavailable, reads(unavailable, { $0.spansTeams }), let node = fields["unavailable_when"] {
+                reader.report(node, "which challenges are available must not depend on 'inbox.*': it would tell of other teams")
+            }
+            parts.challenges.append(
+                PolicyChallenge(
+                    kind: kind, events: offered.reduce(0) { $0 | 1 << UInt8($1.index) }, unavailableWhen: unavailable))
+        }
+        for event in PolicyEvent.allCases
+        where !parts.challenges.contains(where: { $0.isOffered(for: event) && $0.unavailableWhen == nil }) {
+            reader.report(node, "no challenge is always available for '\(event.rawValue)': one must be without 'unavailable_when'")
+        }
+    }
+
+    private func reads(_ expression: PolicyExpression, _ test: (SignalDeclaration) -> Bool) -> Bool {
+        expression.resolved.variables.contains { parts.signals.indices.contains($0) && test(parts.signals[$0]) }
+    }
+
+    mutating func readDefaults(_ node: Node) {
+        guard let fields = reader.fields(node, "defaults", required: ["challenge"], optional: ["degraded"]) else { return }
+        if let position = challenge(fields["challenge"]) { parts.errorChallenge = position }
+        guard let degraded = fields["degraded"], let entries = reader.entries(degraded, "degraded") else { return }
+        for entry in entries {
+            guard
+                let word = reader.word(entry.keyNode, "event", among: PolicyEvent.allCases.map(\.rawValue)),
+                let event = PolicyEvent(rawValue: word), let position = challenge(entry.value)
+            else { continue }
+            parts.degraded[event] = position
+        }
+    }
+
+    // MARK: Rules
+
+    mutating func readRules(_ node: Node) {
+        guard let nodes = reader.list(node, "rules") else { return }
+        guard nodes.count <= PolicyFileLimits.maximumRules else {
+            return reader.report(node, "more than \(PolicyFileLimits.maximumRules) rules")
+        }
+        if nodes.isEmpty { reader.report(node, "a policy without rules") }
+        var places: [(node: Node, fields: [String: Node])] = []
+        for node in nodes {
+            if let rule = readRule(node) {
+                parts.rules.append(rule.rule)
+                places.append((node, rule.fields))
+            }
+        }
+        for (rule, place) in zip(parts.rules, places) {
+            checkSkip(rule, place.fields)
+            checkReachable(rule, place.fields)
+        }
+    }
+
+    private mutating func readRule(_ node: Node) -> (rule: PolicyRule, fields: [String: Node])? {
+        guard
+            let fields = reader.fields(
+                node, "a rule", required: ["id", "effect", "events", "reason", "condition"],
+                optional: ["challenge", "up_to", "when_missing", "mode", "description"])
+        else { return nil }
+        let id = reader.text(fields["id"], "id")
+        if let id, let idNode = fields["id"] {
+            let isWellFormed = id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "-") }
+            if !isWellFormed { reader.report(idNode, "an id is made of letters, digits, '-' and '_'") }
+            if parts.rules.contains(where: { $0.id == id }) { reader.report(idNode, "two rules with id '\(id)'") }
+        }
+        let effect = reader.word(fields["effect"], "effect", among: RuleEffect.allCases.map(\.rawValue))
+            .flatMap(RuleEffect.init(rawValue:))
+        let mode = fields["mode"].map { reader.word($0, "mode", among: RuleMode.allCases.map(\.rawValue)) } ?? "active"
+        let whenMissing = fields["when_missing"].map { reader.word($0, "when_missing", among: ["match"]) }
+        let events = events(fields["events"], "events")
+        let reason = reader.text(fields["reason"], "reason")
+        if let reason, let reasonNode = fields["reason"] { checkReason(reason, reasonNode) }
+        var position: Int?
+        if let effect {
+            let (wanted, other) = effect == .skip ? ("up_to", "challenge") : ("challenge", "up_to")
+            if fields[wanted] == nil { reader.report(node, "a rule with effect '\(effect.rawValue)' needs '\(wanted)'") }
+            if let otherNode = fields[other] {
+                reader.report(otherNode, "a rule with effect '\(effect.rawValue)' has no '\(other)'")
+            }
+            position = challenge(fields[wanted])
+        }
+        let condition = condition(fields["condition"], "a condition")
+        guard let id, let effect, let mode = mode.flatMap(RuleMode.init(rawValue:)), let events, let reason, let position, let condition
+        else { return nil }
+        let rule = PolicyRule(
+            id: id, effect: effect, mode: mode, events: events, challenge: position, reason: reason,
+            matchesWhenMissing: whenMissing == .some(.some("match")), condition: condition,
+            spansTeams: reads(condition) { $0.spansTeams })
+        return (rule, fields)
+    }
+
+    private func checkReason(_ reason: String, _ node: Node) {
+        let bytes = Array(reason.utf8)
+        let isCode =
+            bytes.count <= 64 && bytes.first.map { $0 >= 65 && $0 <= 90 } == true
+            && bytes.allSatisfy { $0 >= 65 && $0 <= 90 || $0.isDigit || $0 == UInt8(ascii: "_") }
+        if !isCode { reader.report(node, "a reason is made of capital letters, digits and '_'") }
+        if BuiltInReason.all.contains(reason) || reason == BuiltInReason.accountHistory {
+            reader.report(node, "'\(reason)' is a reason that only the evaluator gives")
+        }
+    }
+
+    /// A skip must be able to waive something on each of its events.
+    private func checkSkip(_ rule: PolicyRule, _ fields: [String: Node]) {
+        guard rule.effect == .skip, let node = fields["events"], case .sequence(let nodes) = node else { return }
+        for eventNode in nodes {
+            guard case .scalar(let scalar) = eventNode, let event = PolicyEvent(rawValue: scalar.string) else { continue }
+            let required = parts.rules.filter { $0.effect == .require && $0.mode != .disabled && $0.events.contains(event) }
+            if required.isEmpty {
+                reader.report(eventNode, "skip '\(rule.id)' has nothing to waive: no require rule covers '\(event.rawValue)'")
+            } else if !required.contains(where: { $0.challenge <= rule.challenge }), let upTo = fields["up_to"] {
+                reader.report(
+                    upTo, "skip '\(rule.id)' can never waive anything on '\(event.rawValue)': every require rule asks for more")
+            }
+        }
+    }
+
+    /// A condition that is false whatever the signals say is a mistake. Found by evaluating it with every signal missing:
+    /// what is false then does not depend on any. (`has()` does, and is left out.)
+    private func checkReachable(_ rule: PolicyRule, _ fields: [String: Node]) {
+        guard let conditionNode = fields["condition"], !rule.events.isEmpty, !rule.condition.resolved.usesHas else { return }
+        let eventSlot = parts.signals.firstIndex { $0.name == "event" }
+        let canHold = rule.events.contains { event in
+            var values: [CELValue?] = Array(repeating: .missing, count: parts.signals.count + 1)
+            if let eventSlot { values[eventSlot] = .string(event.rawValue) }
+            var interpreter = Interpreter(variables: BoundVariables(values: values), zones: options.zones)
+            guard let value = try? interpreter.evaluate(rule.condition.resolved), case .bool(false) = value else { return true }
+            return false
+        }
+        if !canHold { reader.report(conditionNode, "unreachable: the condition of '\(rule.id)' is false for every input") }
+    }
+
+    // MARK: Guarantees
+
+    /// Returns the nodes, in the order of `parts.guarantees`.
+    mutating func readGuarantees(_ node: Node) -> [Node] {
+        guard let nodes = reader.list(node, "guarantees") else { return [] }
+        guard nodes.count <= PolicyFileLimits.maximumGuarantees else {
+            reader.report(node, "more than \(PolicyFileLimits.maximumGuarantees) guarantees")
+            return []
+        }
+        var places: [Node] = []
+        for node in nodes {
+            guard
+                let fields = reader.fields(
+                    node, "a guarantee", required: ["condition", "decision"], optional: ["description"]),
+                let condition = condition(fields["condition"], "a condition"),
+                let word = reader.word(fields["decision"], "decision", among: PolicyDecision.allCases.map(\.rawValue)),
+                let decision = PolicyDecision(rawValue: word)
+            else { continue }
+            parts.guarantees.append(PolicyGuarantee(condition: condition, decision: decision))
+            places.append(node)
+        }
+        return places
+    }
+}
+
+extension ResolvedExpression {
+    /// Whether presence is asked for anywhere.
+    var usesHas: Bool {
+        var found = false
+        visit { node in
+            if case .hasVariable = node.kind { found = true }
+        }
+        return found
+    }
+}

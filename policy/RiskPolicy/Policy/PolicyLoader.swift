@@ -1,0 +1,267 @@
+// policy.yaml → Policy: the top of the file. Faults are gathered, so that an author sees all of them at once.
+
+import Yams
+
+/// What loading needs from outside.
+package struct PolicyLoadOptions: Sendable {
+    /// Names of time zones.
+    package var zones = TimeZoneOffsets.none
+    /// The text of a file that `lists:` names, by its path relative to the policy's folder; nil where there is none.
+    package var listFile: @Sendable (String) -> String? = { _ in nil }
+    /// Generated inputs on which the guarantees must hold before the policy is taken.
+    package var generatedInputs = 2_000
+
+    package init() {}
+}
+
+/// Loads policies.
+package struct PolicyLoader {
+    let reader: YAMLReader
+    let options: PolicyLoadOptions
+    var parts = PolicyParts()
+
+    /// Loads a policy and holds its guarantees against generated inputs. Tests are run apart (`PolicyTestSuite`).
+    ///
+    /// - Parameters:
+    ///   - text: the content of policy.yaml.
+    ///   - file: its name for messages.
+    /// - Throws: `PolicyRefusal` with every fault found.
+    package static func load(
+        _ text: String, file: String = "policy.yaml", options: PolicyLoadOptions = PolicyLoadOptions()
+    ) throws(PolicyRefusal) -> Policy {
+        let yaml = try YAMLFile(name: file, text: text)
+        let faults = DiagnosticCollector()
+        var loader = PolicyLoader(reader: YAMLReader(file: yaml, faults: faults), options: options)
+        let guarantees = loader.read(yaml.root)
+        try faults.throwIfAny()
+        let policy = Policy(parts: loader.parts, zones: options.zones)
+        policy.checkGuarantees(loader.reader, guarantees, inputs: options.generatedInputs)
+        try faults.throwIfAny()
+        return policy
+    }
+
+    private init(reader: YAMLReader, options: PolicyLoadOptions) {
+        self.reader = reader
+        self.options = options
+    }
+
+    /// Reads everything; returns the guarantees' nodes.
+    private mutating func read(_ root: Node) -> [Node] {
+        guard
+            let fields = reader.fields(
+                root, "a policy", required: ["policy", "version", "challenges", "defaults", "signals", "rules"],
+                optional: ["description", "constants", "lists", "guarantees"])
+        else { return [] }
+        parts.name = reader.text(fields["policy"], "policy") ?? ""
+        parts.version = reader.text(fields["version"], "version") ?? ""
+        if let node = fields["signals"] { readSignals(node) }
+        parts.scope.declare("now", .timestamp)
+        parts.scope.allowsHasOfVariable = true
+        if let node = fields["constants"] { readConstants(node) }
+        if let node = fields["lists"] { readLists(node) }
+        if let node = fields["challenges"] { readChallenges(node) }
+        if let node = fields["defaults"] { readDefaults(node) }
+        if let node = fields["rules"] { readRules(node) }
+        return fields["guarantees"].map { readGuarantees($0) } ?? []
+    }
+
+    // MARK: Names
+
+    static func isName(_ text: Substring) -> Bool {
+        let bytes = Array(text.utf8)
+        return bytes.first?.isLetter == true && bytes.count <= 64 && bytes.allSatisfy { $0.isLetter || $0.isDigit }
+    }
+
+    /// Reports a name that is already taken by a signal, constant or list.
+    private func isFree(_ name: String, _ node: Node) -> Bool {
+        let scope = parts.scope
+        guard scope.variables[name] == nil, scope.constants[name] == nil, scope.sets[name] == nil else {
+            reader.report(node, "'\(name)' is declared already")
+            return false
+        }
+        return true
+    }
+
+    // MARK: Signals, constants, lists
+
+    private mutating func readSignals(_ node: Node) {
+        guard let entries = reader.entries(node, "signals") else { return }
+        guard entries.count <= PolicyFileLimits.maximumSignals else {
+            return reader.report(node, "more than \(PolicyFileLimits.maximumSignals) signals")
+        }
+        for entry in entries {
+            guard entry.key.split(separator: ".", omittingEmptySubsequences: false).allSatisfy(Self.isName), entry.key != "now" else {
+                reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a signal")
+                continue
+            }
+            // A faulty declaration still makes the name known: one fault, not one per use.
+            let signal =
+                readSignal(entry.key, entry.keyNode, entry.value)
+                ?? SignalDeclaration(name: entry.key, type: .dyn, mayBeMissing: true)
+            parts.scope.declare(signal.name, signal.type)
+            parts.signals.append(signal)
+        }
+        if !parts.signals.contains(where: { $0.name == "event" }), !entries.contains(where: { $0.key == "event" }) {
+            reader.report(node, "signals need 'event: string'")
+        }
+    }
+
+    private func readSignal(_ name: String, _ nameNode: Node, _ node: Node) -> SignalDeclaration? {
+        var typeNode = node
+        var bounds: [String: Node] = [:]
+        if case .mapping = node {
+            guard
+                let fields = reader.fields(node, "a signal", required: ["type"], optional: ["min", "max", "max_length"]),
+                let type = fields["type"]
+            else { return nil }
+            typeNode = type
+            bounds = fields
+        }
+        guard let text = reader.text(typeNode, "the type of '\(name)'") else { return nil }
+        let mayBeMissing = text.hasSuffix("?")
+        guard let type = CELType(text: mayBeMissing ? String(text.dropLast()) : text) else {
+            reader.report(typeNode, "unknown type '\(text)'")
+            return nil
+        }
+        if name.hasPrefix("context.") {
+            guard StandardSignals.contextTypes.contains(type) else {
+                reader.report(typeNode, "a signal cannot be of type \(type.text)")
+                return nil
+            }
+        } else {
+            guard let standard = StandardSignals.types[name] else {
+                let hint = suggestion(for: name, among: Array(StandardSignals.types.keys))
+                reader.report(nameNode, "Postern supplies no signal '\(name)'\(hint); an operator's own begin with 'context.'")
+                return nil
+            }
+            guard text == standard else {
+                reader.report(typeNode, "'\(name)' is declared as \(standard), not \(text)")
+                return nil
+            }
+        }
+        var signal = SignalDeclaration(name: name, type: type, mayBeMissing: mayBeMissing)
+        for (key, boundNode) in bounds.sorted(by: { $0.key < $1.key }) where key != "type" {
+            guard let scalar = reader.scalar(boundNode, key) else { continue }
+            let number: Double? =
+                switch YAMLReader.value(scalar) {
+                case .int(let int): Double(int)
+                case .double(let double): double
+                default: nil
+                }
+            guard let number, key == "max_length" ? type == .string && number >= 1 && number <= 65_536 : type.isNumber else {
+                reader.report(boundNode, "'\(key)' does not fit a signal of type \(type.text)")
+                continue
+            }
+            switch key {
+            case "min": signal.minimum = number
+            case "max": signal.maximum = number
+            default: signal.maximumLength = Int(number)
+            }
+        }
+        return signal
+    }
+
+    private mutating func readConstants(_ node: Node) {
+        guard let entries = reader.entries(node, "constants") else { return }
+        guard entries.count <= PolicyFileLimits.maximumConstants else {
+            return reader.report(node, "more than \(PolicyFileLimits.maximumConstants) constants")
+        }
+        for entry in entries {
+            guard Self.isName(entry.key[...]) else {
+                reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a constant")
+                continue
+            }
+            guard isFree(entry.key, entry.keyNode), let scalar = reader.scalar(entry.value, "a constant") else { continue }
+            switch YAMLReader.value(scalar) {
+            case .null: reader.report(entry.value, "a constant needs a value")
+            case let value: parts.scope.constants[entry.key] = value
+            }
+        }
+    }
+
+    private mutating func readLists(_ node: Node) {
+        guard let entries = reader.entries(node, "lists") else { return }
+        for entry in entries {
+            guard Self.isName(entry.key[...]) else {
+                reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a list")
+                continue
+            }
+            guard isFree(entry.key, entry.keyNode) else { continue }
+            var set: Set<ExactString> = []
+            if case .sequence(let sequence) = entry.value {
+                for element in sequence {
+                    if let text = reader.text(element, "an entry of a list") { set.insert(ExactString(text)) }
+                }
+            } else {
+                guard let path = reader.text(entry.value, "a list") else { continue }
+                guard !path.hasPrefix("/"), !path.split(separator: "/").contains("..") else {
+                    reader.report(entry.value, "a list's file must be inside the policy's folder")
+                    continue
+                }
+                guard let text = options.listFile(path) else {
+                    reader.report(entry.value, "no such file: '\(path)'")
+                    continue
+                }
+                for line in text.split(whereSeparator: { $0.isNewline }) {
+                    let entry = line.prefix { $0 != "#" }.drop { $0.isWhitespace }
+                    let end = entry.lastIndex { !$0.isWhitespace }
+                    if let end { set.insert(ExactString(String(entry[...end]))) }
+                }
+            }
+            if set.count > PolicyFileLimits.maximumListEntries {
+                reader.report(entry.value, "more than \(PolicyFileLimits.maximumListEntries) entries")
+            }
+            parts.scope.sets[entry.key] = set
+        }
+    }
+
+    // MARK: Conditions
+
+    /// A condition that is of type bool and within its budget; nil and a fault otherwise.
+    mutating func condition(_ node: Node?, _ what: String) -> PolicyExpression? {
+        guard let node, let scalar = reader.scalar(node, what) else { return nil }
+        do throws(ExpressionFault) {
+            let resolved = try Checker.resolve(scalar.string, in: parts.scope)
+            guard resolved.type == .bool || (resolved.type == .dyn && !reader.faults.diagnostics.isEmpty) else {
+                throw ExpressionFault("\(what) must be a bool, this is \(resolved.type.text)", at: resolved.span)
+            }
+            guard resolved.largestCost <= ExpressionLimits.maximumSteps else {
+                throw ExpressionFault(
+                    "\(what) is over budget: it can take more than \(ExpressionLimits.maximumSteps) steps", at: resolved.span)
+            }
+            return PolicyExpression(text: scalar.string, resolved: resolved, position: reader.file.position(of: node))
+        } catch {
+            reader.report(scalar, utf8Offset: error.span.lowerBound, error.message)
+            return nil
+        }
+    }
+}
+
+extension ResolvedExpression {
+    /// Steps that an evaluation can take at most, as far as the text tells: lists from signals have their largest size.
+    var largestCost: Int {
+        func sum(_ parts: [ResolvedExpression]) -> Int { parts.reduce(1) { Self.capped($0, $1.largestCost) } }
+        guard case .comprehension(_, let range, let predicate, let transform) = kind else { return sum(children) }
+        let body = sum([predicate, transform].compactMap { $0 })
+        let (product, overflow) = range.largestCount.multipliedReportingOverflow(by: body)
+        return Self.capped(range.largestCost, overflow ? Int.max : product)
+    }
+
+    private static func capped(_ left: Int, _ right: Int) -> Int {
+        let (sum, overflow) = left.addingReportingOverflow(right)
+        return overflow ? Int.max : sum
+    }
+
+    private var largestCount: Int {
+        switch kind {
+        case .list(let elements): elements.count
+        case .map(let entries): entries.count
+        case .stringSet(let set): set.count
+        case .constant(.list(let elements)): elements.count
+        case .comprehension(.filter, let range, _, _), .comprehension(.map, let range, _, _): range.largestCount
+        case .binary(.add, let left, let right): Self.capped(left.largestCount, right.largestCount)
+        case .conditional(_, let yes, let no): max(yes.largestCount, no.largestCount)
+        default: PolicyFileLimits.maximumListElements
+        }
+    }
+}

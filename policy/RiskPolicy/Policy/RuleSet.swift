@@ -1,0 +1,47 @@
+// A set of up to 128 small numbers in one word: rules, reason codes.
+
+/// Which of a policy's rules (by position), or reason codes.
+package struct RuleSet: Sendable, Equatable, Sequence {
+    var bits: UInt128
+
+    /// Of the rules whose bits are set.
+    init(bits: UInt128 = 0) {
+        self.bits = bits
+    }
+
+    init(position: Int) {
+        bits = 1 << UInt128(position)
+    }
+
+    /// Whether there is none.
+    package var isEmpty: Bool { bits == 0 }
+
+    /// How many.
+    package var count: Int { bits.nonzeroBitCount }
+
+    package func contains(_ position: Int) -> Bool {
+        position >= 0 && position < 128 && bits >> UInt128(position) & 1 == 1
+    }
+
+    /// Goes through them in ascending order.
+    package struct Iterator: IteratorProtocol {
+        var low: UInt64
+        var high: UInt64
+
+        package mutating func next() -> Int? {
+            if low != 0 {
+                let position = low.trailingZeroBitCount
+                low &= low &- 1
+                return position
+            }
+            guard high != 0 else { return nil }
+            let position = high.trailingZeroBitCount
+            high &= high &- 1
+            return 64 + position
+        }
+    }
+
+    package func makeIterator() -> Iterator {
+        Iterator(low: UInt64(truncatingIfNeeded: bits), high: UInt64(truncatingIfNeeded: bits >> 64))
+    }
+}

@@ -1,0 +1,46 @@
+// Signals: which there are, of which type, and what of them is lost while the store is down.
+
+/// A declared signal.
+package struct SignalDeclaration: Sendable, Equatable {
+    /// Dotted name.
+    package let name: String
+    package let type: CELType
+    /// Declared with `?`.
+    package let mayBeMissing: Bool
+    /// For numbers: inclusive bounds; a value beyond them is refused as input.
+    package var minimum: Double?
+    package var maximum: Double?
+    /// For strings: most UTF-8 bytes.
+    package var maximumLength = PolicyFileLimits.maximumStringBytes
+
+    /// Whether it comes from the store: missing while that is down. The token's own facts, the status among them, do not.
+    package var isHistory: Bool {
+        let group = name.prefix { $0 != "." }
+        return ["account", "inbox", "checks", "app"].contains(group) && name != "account.real_user_status"
+    }
+
+    /// Whether it tells of other teams: reasons that read it are coarse on the wire.
+    package var spansTeams: Bool { name.hasPrefix("inbox.") }
+}
+
+/// The signals that Postern supplies (POLICY-FORMAT.md, `signals:`). An operator's own are under `context.`.
+package enum StandardSignals {
+    /// Type by name, in the notation of the format.
+    package static let types: [String: String] = [
+        "event": "string", "token.age_s": "int?",
+        "account.real_user_status": "int?", "account.prior_status": "int?", "account.rejoins_30d": "int?",
+        "account.age_hours": "int?", "account.state": "string?", "account.has_email": "bool?",
+        "account.forwarding_on": "bool?", "account.managed": "bool?", "account.hours_since_seen": "int?",
+        "account.hours_since_transfer": "int?", "account.bounces_7d": "int?", "account.user_replies_30d": "int?",
+        "account.forwarding_toggles_7d": "int?",
+        "inbox.signups_24h": "int?", "inbox.deletions_30d": "int?", "inbox.bounces_7d": "int?",
+        "checks.failed_24h": "int?", "checks.passed_90d": "int?", "checks.hours_since_human_check": "int?",
+        "checks.hours_since_email_code": "int?", "checks.hours_since_reauthenticate": "int?",
+        "app.signups_1h": "int?", "app.signups_1h_baseline": "double?",
+    ]
+
+    /// The types that a signal of the operator may have.
+    static let contextTypes: [CELType] = [
+        .bool, .int, .uint, .double, .string, .timestamp, .duration, .list(.string), .list(.int),
+    ]
+}

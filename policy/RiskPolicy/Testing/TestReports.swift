@@ -1,0 +1,111 @@
+// Test results for people and for machines: text with a diff, JSON, JUnit XML.
+
+import Foundation
+
+/// What a run of a policy's tests came to.
+package struct PolicyTestReport {
+    package let policy: Policy
+    package let suite: PolicyTestSuite
+    package let results: [PolicyTestResult]
+    /// Only where asked for.
+    package let coverage: PolicyCoverage?
+
+    /// Runs the suite.
+    package init(policy: Policy, suite: PolicyTestSuite, withCoverage: Bool) {
+        self.policy = policy
+        self.suite = suite
+        results = suite.run(policy)
+        coverage = withCoverage ? PolicyCoverage(policy: policy, suite: suite) : nil
+    }
+
+    package var failures: Int { results.count { !$0.passed } }
+
+    /// Failures with their differences, coverage where asked for, and a last line with the counts.
+    package var text: String {
+        var lines: [String] = []
+        for result in results where !result.passed {
+            lines.append("FAIL \(result.test.path)  (\(suite.file):\(result.test.position.line))")
+            lines.append(result.diff)
+        }
+        if let coverage {
+            let complete = coverage.rules.count { $0.isComplete }
+            lines.append("coverage: \(complete) of \(coverage.rules.count) rules both ways and in every part")
+            lines += coverage.gaps.map { "  " + $0 }
+        }
+        let verdict = failures == 0 ? "passed" : "\(failures) failed"
+        lines.append("\(policy.name) \(policy.version): \(results.count) tests, \(verdict)")
+        return lines.joined(separator: "\n")
+    }
+
+    /// One JSON object.
+    package var json: Data {
+        get throws {
+            var object: [String: Any] = [
+                "policy": policy.name, "version": policy.version, "tests": results.count, "failures": failures,
+                "results": results.map { result -> [String: Any] in
+                    [
+                        "section": result.test.section, "name": result.test.name, "line": result.test.position.line,
+                        "passed": result.passed,
+                        "differences": result.differences.map {
+                            ["key": $0.key, "expected": $0.expected, "actual": $0.actual] as [String: Any]
+                        },
+                    ]
+                },
+            ]
+            if let coverage {
+                object["coverage"] = coverage.rules.map { rule -> [String: Any] in
+                    [
+                        "rule": rule.id, "matched": rule.matched, "not_matched": rule.notMatched,
+                        "parts": rule.parts.map { ["text": $0.text, "true": $0.wasTrue, "false": $0.wasFalse] as [String: Any] },
+                    ]
+                }
+            }
+            return try JSONSerialization.data(withJSONObject: object, options: [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes])
+        }
+    }
+
+    /// JUnit's XML, a test suite per section.
+    package var junit: String {
+        var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>"]
+        lines.append("<testsuites name=\"\(Self.escaped(policy.name))\" tests=\"\(results.count)\" failures=\"\(failures)\">")
+        var sections: [String] = []
+        for result in results where !sections.contains(result.test.section) { sections.append(result.test.section) }
+        for section in sections {
+            let own = results.filter { $0.test.section == section }
+            let failed = own.count { !$0.passed }
+            lines.append("  <testsuite name=\"\(Self.escaped(section))\" tests=\"\(own.count)\" failures=\"\(failed)\">")
+            for result in own {
+                let open =
+                    "    <testcase classname=\"\(Self.escaped(policy.name)).\(Self.escaped(section))\" "
+                    + "name=\"\(Self.escaped(result.test.name))\" file=\"\(Self.escaped(suite.file))\" line=\"\(result.test.position.line)\""
+                if result.passed {
+                    lines.append(open + "/>")
+                } else {
+                    let message = "differs in " + result.differences.map(\.key).joined(separator: ", ")
+                    lines.append(open + ">")
+                    lines.append("      <failure message=\"\(Self.escaped(message))\">\(Self.escaped(result.diff))</failure>")
+                    lines.append("    </testcase>")
+                }
+            }
+            lines.append("  </testsuite>")
+        }
+        lines.append("</testsuites>")
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func escaped(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            // XML 1.0 has no way to write the other control characters.
+            case _ where scalar.value < 0x20 && scalar != "\n" && scalar != "\t": result += "\u{FFFD}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

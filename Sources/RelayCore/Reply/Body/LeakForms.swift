@@ -30,14 +30,13 @@ struct LeakForms {
         for inbox in names.hidden {
             let address = inbox.revealed
             let canonical = names.providers.canonical(address)
-            let rule = names.providers.rules.first { $0.domains.contains(canonical.domain) }
-            var domains = rule?.domains ?? [canonical.domain]
+            var domains = [address.domain] + names.providers.aliases(of: canonical.domain)
             domains += domains.flatMap { [DomainName.toASCII($0), DomainName.toUnicode($0)].compactMap { $0 } }
             let locals = Set([Self.octets(address.localPart), Self.octets(canonical.localPart)])
             for local in locals {
                 for domain in Set(domains.map(Self.octets)) where seen.insert(local + [0] + domain).inserted {
                     needles += Self.forms(local, domain)
-                    if rule?.ignoresDots == true { dotless += Self.forms(local.filter { $0 != 0x2E }, domain.filter { $0 != 0x2E }) }
+                    if names.providers.ignoresDots(canonical.domain) { dotless += Self.forms(local.filter { $0 != 0x2E }, domain.filter { $0 != 0x2E }) }
                 }
                 let kind = LocalPartGuard(local)
                 if kind != .none, seen.insert(local).inserted {

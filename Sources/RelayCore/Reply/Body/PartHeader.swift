@@ -51,7 +51,7 @@ enum PartHeader {
                 continue
             }
             let new = rewrite(field, name: name, part: part, result: result, text: text)
-            if let new { isChanged = true }
+            if new != nil { isChanged = true }
             fields.append(new ?? field)
         }
         if let encoding = result.transferEncoding, !seen.contains("content-transfer-encoding") {

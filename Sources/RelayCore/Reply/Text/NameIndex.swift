@@ -46,16 +46,15 @@ struct NameIndex {
         for inbox in names.hidden {
             let address = inbox.revealed
             let canonical = names.providers.canonical(address)
-            let rule = names.providers.rules.first { $0.domains.contains(canonical.domain) }
             let index: Int
             if let known = groupOf[canonical.domain] {
                 index = known
             } else {
                 index = groups.count
                 groupOf[canonical.domain] = index
-                let isTelling = rule == nil && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
-                groups.append(Group(ignoresDots: rule?.ignoresDots ?? false, isTelling: isTelling))
-                for spelling in Self.spellings(rule?.domains ?? [canonical.domain]) { add(spelling, .hiddenDomain(index)) }
+                let isTelling = names.providers.rules[canonical.domain] == nil && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
+                groups.append(Group(ignoresDots: names.providers.ignoresDots(canonical.domain), isTelling: isTelling))
+                for spelling in Self.spellings([address.domain] + names.providers.aliases(of: canonical.domain)) { add(spelling, .hiddenDomain(index)) }
             }
             groups[index].backward.insert(Self.octets(canonical.localPart).reversed())
             groups[index].forward.insert(Self.octets(canonical.localPart))
@@ -135,4 +134,11 @@ struct OctetTrie {
 
     func step(_ node: Int, _ octet: UInt8) -> Int? { next[node][octet] }
     func isEnd(_ node: Int) -> Bool { ends[node] }
+}
+
+extension ProviderRules {
+    /// A canonical domain and the other names under which its provider takes mail.
+    func aliases(of domain: String) -> [String] { [domain] + rules.filter { $0.value.sameAs == domain }.keys.sorted() }
+
+    func ignoresDots(_ domain: String) -> Bool { rules[domain]?.ignoresDots ?? false }
 }

@@ -39,8 +39,11 @@ import Testing
         try runner.succeed("address", "off", address.uppercased())
         #expect(try state() == "off")
         #expect(try runner.succeed("address", "off", address).contains("already"))
-        try runner.succeed("address", "on", address)
+        try runner.succeed("address", "on", "juice", "jane")
         #expect(try state() == "on")
+        #expect(try runner.succeed("address", "show", "juice", "jane").contains("address\t\(address)"))
+        try runner.fail("address", "show", "juice", "nobody", status: 66, saying: "no user nobody")
+        try runner.fail("address", "off", "a", "b", "c", status: 64, saying: "a team and a user")
         try runner.succeed("address", "retire", address)
         #expect(try state() == "retired")
         try runner.fail("address", "on", address, status: 65, saying: "retired")
@@ -124,8 +127,9 @@ import Testing
         #expect(list.map { $0["source"] as? String } == ["juice.example", "juice.example", "shop@gmail.com"])
         #expect(list.map { $0["envelope"] as? String } == [nil, "bounce.esp.example", nil])
         try runner.succeed("source", "remove", "juice", "juice.example", "--envelope", "bounce.esp.example")
+        #expect(try runner.succeed("source", "list").split(separator: "\n").count == 2)
         try runner.succeed("source", "remove", "juice", "shop@gmail.com")
-        #expect(try runner.succeed("source", "list", "juice").hasPrefix("juice.example\tdomain\t-\t"))
+        #expect(try runner.succeed("source", "list", "juice").hasPrefix("juice\tjuice.example\tdomain\t-\t"))
         try runner.fail("source", "remove", "juice", "shop@gmail.com", status: 66, saying: "not registered")
     }
 

@@ -182,7 +182,10 @@ import Testing
             guard case .value(let value) = key.standard else { continue }
             let name = key.path.split(separator: ".").last.map(String.init) ?? key.path
             let isNested = key.path.contains(".")
-            let line = isNested ? "\(key.path.prefix { $0 != "." }):\n  \(name): \(key.standardText)\n" : "\(name): \(key.standardText)\n"
+            let line =
+                isNested
+                ? "\(key.path.prefix { $0 != "." }):\n  \(name): \(key.standardText)\n"
+                : "\(name): \(key.standardText)\n"
             #expect(text.contains("# \(name): \(key.standardText)"))
             #expect(try resolve(minimal + line).value(key.path) == value, "\(key.path)")
         }

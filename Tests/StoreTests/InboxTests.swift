@@ -87,7 +87,8 @@ import Testing
     @Test func addressesAreReadStrictly() throws {
         for text in [
             "a", "@a.example", "a@", "a@b", "a@b@c.example ", "a b@c.example", "a..b@c.example", ".a@c.example", "<a@c.example>",
-            "\"a@c.example", "\"a\"b\"@c.example", "a@[192.0.2.1]", String(repeating: "a", count: 65) + "@c.example", "a@c..example",
+            "\"a@c.example", "\"a\"b\"@c.example", "a@[192.0.2.1]", String(repeating: "a", count: 65) + "@c.example",
+            "a@c..example",
             "a\n@c.example", "\"a\n\"@c.example",
         ] {
             expectRefusal(.invalid) { _ = try AddrSpec.typed(text) }

@@ -70,7 +70,9 @@ package struct ResolvedConfiguration: Sendable {
     }
 
     /// The same over a file that was read before; `path` stands in errors, and relative paths start from its folder.
-    package init(file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String) throws {
+    package init(
+        file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String
+    ) throws {
         let name = (path as NSString).lastPathComponent
         let flags = try Self.flagValues(flags)
         try Self.checkVariables(environment)
@@ -98,7 +100,8 @@ package struct ResolvedConfiguration: Sendable {
             switch key.kind.check(found.raw) {
             case .success(let value): values[key.path] = (value, found.origin)
             case .failure(let complaint):
-                let place = if case .file = found.origin { path + ":" + "\(file.entries[key.path]?.line ?? 0)" } else { found.origin.text }
+                let place =
+                    if case .file = found.origin { path + ":\(file.entries[key.path]?.line ?? 0)" } else { found.origin.text }
                 throw ConfigurationError(.invalidValue, at: place, "\(key.path): \(complaint.message)")
             }
         }
@@ -151,7 +154,8 @@ package struct ResolvedConfiguration: Sendable {
             let nearest = NearestName.find(name, among: known.sorted())
             throw ConfigurationError(
                 .unknownKey, at: name,
-                "this variable sets nothing" + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys"))
+                "this variable sets nothing"
+                    + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys"))
         }
     }
 }

@@ -69,7 +69,8 @@ struct AddressCommand: ParsableCommand {
                 let issued = try store.addresses.issue(
                     team: team, user: user, app: app, sharesName: shareName, thisChange())
                 if !issued.hasVerifiedInbox {
-                    Failure.warn("user \(user) has no verified inbox: nothing is forwarded before one is confirmed; see postern inbox list \(user)")
+                    Failure.warn(
+                        "user \(user) has no verified inbox: nothing is forwarded before one is confirmed; see postern inbox list \(user)")
                 }
                 if output.json { return try printJSON(Row(issued.address)) }
                 print(issued.address.address.wireForm)
@@ -98,7 +99,8 @@ struct AddressCommand: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show a relay address, the consent behind it, and today's counts.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show a relay address, the consent behind it, and today's counts.")
 
         @OptionGroup var address: AddressArgument
         @OptionGroup var installation: InstallationOptions
@@ -195,7 +197,9 @@ struct AddressCommand: ParsableCommand {
 
 /// Names a relay address by itself, or by team and user.
 struct AddressArgument: ParsableArguments {
-    @Argument(help: ArgumentHelp("The relay address; or a team and a user, for the address the user has there.", valueName: "address"))
+    @Argument(
+        help: ArgumentHelp(
+            "The relay address; or a team and a user, for the address the user has there.", valueName: "address"))
     var words: [String]
 
     func validate() throws {

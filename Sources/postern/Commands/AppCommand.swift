@@ -37,7 +37,8 @@ struct AppCommand: ParsableCommand {
         @Argument(help: "The app's client_id: a bundle or services identifier, as in com.example.juice.")
         var clientID: String
         @Option(
-            help: ArgumentHelp("The primary app to group it under; otherwise it is a primary app itself.", valueName: "client-id"))
+            help: ArgumentHelp(
+                "The primary app to group it under; otherwise it is a primary app itself.", valueName: "client-id"))
         var group: String?
         @OptionGroup var installation: InstallationOptions
 

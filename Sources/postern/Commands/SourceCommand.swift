@@ -30,8 +30,8 @@ struct SourceCommand: ParsableCommand {
             abstract: "Register a source.",
             discussion: """
                 Mail is relayed where its From is at a registered domain (or below it), or is a registered address, and DKIM \
-                or SPF proves it. A team has at most \(SourceRepository.maximumPerTeam) sources. Relay domains are refused, and so \
-                are mailbox providers as whole domains.
+                or SPF proves it. A team has at most \(SourceRepository.maximumPerTeam) sources. Relay domains are refused, and \
+                so are mailbox providers as whole domains.
 
                 --envelope pairs the source with another domain, for senders whose mail leaves with an envelope sender at \
                 their provider: an SPF pass for that domain then proves the source. Everyone who can send through that \

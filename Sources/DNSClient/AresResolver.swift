@@ -98,7 +98,8 @@ package final class AresResolver: TimedDNSResolver {
         }
         if let known { return known }
         if isNew, let promise { send(question, promise) }
-        let answer = promise?.wait(milliseconds: min(milliseconds, settings.questionMilliseconds))
+        let answer =
+            promise?.wait(milliseconds: min(milliseconds, settings.questionMilliseconds))
             ?? .temporaryFailure("no answer in time")
         if case .temporaryFailure = answer { shared.state.withLock { $0.counters.failed += 1 } }
         return answer

@@ -52,15 +52,20 @@ private func eventually(_ condition: () -> Bool) -> Bool {
                  "alias.example.com": {"CNAME": "alias2.example.com"}, "alias2.example.com": {"CNAME": "Example.com."},
                  "dangling.example.com": {"CNAME": "nowhere.example.com"},
                  "loop.example.com": {"CNAME": "loop.example.com"},
-                 "broken.example.com": {"error": "SERVFAIL"}, "half.example.com": {"A": ["192.0.2.9"], "TXT": {"error": "SERVFAIL"}}}
+                 "broken.example.com": {"error": "SERVFAIL"},
+                 "half.example.com": {"A": ["192.0.2.9"], "TXT": {"error": "SERVFAIL"}}}
                 """.utf8))
         let server = try TestDNSServer(zone: zone)
         defer { server.stop() }
         let resolver = try resolver(server)
         #expect(resolver.query("example.com", .txt) == .records([.txt(Array("v=spf1 -all".utf8)), .txt(Array("second".utf8))]))
         #expect(resolver.query("EXAMPLE.com.", .a) == .records([.address([192, 0, 2, 1]), .address([192, 0, 2, 2])]))
-        #expect(resolver.query("example.com", .aaaa) == .records([.address([0x20, 1, 0xD, 0xB8] + Array(repeating: 0, count: 11) + [1])]))
-        #expect(resolver.query("example.com", .mx) == .records([.mx(preference: 10, exchange: "mx.example.com"), .mx(preference: 0, exchange: "")]))
+        #expect(
+            resolver.query("example.com", .aaaa)
+                == .records([.address([0x20, 1, 0xD, 0xB8] + Array(repeating: 0, count: 11) + [1])]))
+        #expect(
+            resolver.query("example.com", .mx)
+                == .records([.mx(preference: 10, exchange: "mx.example.com"), .mx(preference: 0, exchange: "")]))
         #expect(resolver.query("1.2.0.192.in-addr.arpa", .ptr) == .records([.ptr("host.example.com")]))
         #expect(resolver.query("example.com", .ptr) == .noData)
         #expect(resolver.query("no.example.com", .a) == .nxDomain)
@@ -90,7 +95,8 @@ private func eventually(_ condition: () -> Bool) -> Bool {
     }
 
     @Test(arguments: [
-        (TestDNSServer.Quirk.silence, 2), (.responseCode(2), 2), (.responseCode(5), 2), (.responseCode(4), 2), (.responseCode(9), 1),
+        (TestDNSServer.Quirk.silence, 2), (.responseCode(2), 2), (.responseCode(5), 2), (.responseCode(4), 2),
+        (.responseCode(9), 1),
         (.wrongID, 2), (.wrongQuestion, 2), (.raw([]), 2), (.raw([1, 2, 3]), 2), (.raw(Array(repeating: 0xFF, count: 400)), 2),
         (.corruptAnswer([]), 1), (.corruptAnswer([0xC0, 0x0C, 0, 16, 0, 1]), 1),
         (.corruptAnswer([0xC0, 0x1E]), 1), (.corruptAnswer([0xC0, 0x0C, 0, 16, 0, 1, 0, 0, 0, 9, 0, 2, 9, 65]), 1),
@@ -100,10 +106,11 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         let server = try TestDNSServer(nodes: ["x.example": text("fine")])
         defer { server.stop() }
         server.program("x.example", quirk)
-        let isIgnored = switch quirk {
-        case .silence, .wrongID, .wrongQuestion, .raw: true
-        default: false
-        }
+        let isIgnored =
+            switch quirk {
+            case .silence, .wrongID, .wrongQuestion, .raw: true
+            default: false
+            }
         let resolver = try resolver(server, tryMilliseconds: isIgnored ? 40 : 20_000)
         let answer = resolver.query("x.example", .txt)
         #expect(isTemporary(answer), "\(answer)")
@@ -158,7 +165,8 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(try resolver(bad, good).query("x.example", .txt) == .records([.txt(Array("right".utf8))]))
         let gone = try TestDNSServer()
         gone.stop()
-        #expect(try resolver(gone, good, tryMilliseconds: 1_000).query("x.example", .txt) == .records([.txt(Array("right".utf8))]))
+        #expect(
+            try resolver(gone, good, tryMilliseconds: 1_000).query("x.example", .txt) == .records([.txt(Array("right".utf8))]))
         #expect(isTemporary(try resolver(gone, tryMilliseconds: 40).query("x.example", .txt)))
     }
 
@@ -288,7 +296,8 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(wrong.withLock { $0 } == [])
         #expect(server.questions.count == 400)
         let counters = resolver.counters
-        #expect(counters.asked == 3200 && counters.sent == 400 && counters.cached + counters.joined == 2800 && counters.failed == 0)
+        #expect(
+            counters.asked == 3200 && counters.sent == 400 && counters.cached + counters.joined == 2800 && counters.failed == 0)
     }
 
     @Test func tooManyInFlightAreRefused() throws {

@@ -126,6 +126,22 @@ import Testing
         #expect(evidence.dkim.map(\.coversWholeBody) == [false, true])
     }
 
+    @Test func signaturesThatAResultCanBeAbout() {
+        func finding(_ result: String, _ signatures: String...) -> DKIMFinding? {
+            let fields = [HeaderField("Authentication-Results", "mx; dkim=pass header.d=a.example\(result)")]
+            let header = HeaderSection(fields + signatures.map { HeaderField("DKIM-Signature", $0) })
+            return AuthenticationResults.evidence(from: header, trusting: ["mx"]).dkim.first
+        }
+        #expect(
+            finding(" header.s=two", "d=a.example; s=one; l=5; a=rsa-sha1", "d=a.example; s=two; a=rsa-sha256")
+                .map { $0.coversWholeBody && $0.result == .pass && $0.algorithm == "rsa-sha256" } == true)
+        #expect(finding("", "d=a.example; s=one; l=5", "d=a.example; s=two")?.coversWholeBody == false)
+        #expect(finding(" header.a=rsa-sha1")?.result == .policy)
+        #expect(finding(" header.a=RSA-SHA256")?.result == .pass && finding(" header.a=ed25519-sha256")?.result == .pass)
+        #expect(finding("", "a=rsa-sha1; d=a.example")?.result == .policy)
+        #expect(finding("")?.result == .pass)
+    }
+
     @Test func disagreeingFiltersDoNotPassDMARC() {
         let header = HeaderSection([
             HeaderField("Authentication-Results", "mx; dmarc=fail header.from=a.example"),

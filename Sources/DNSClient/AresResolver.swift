@@ -73,6 +73,9 @@ package final class AresResolver: TimedDNSResolver {
     /// Answers and octets that the cache holds.
     package var cached: (entries: Int, bytes: Int) { shared.state.withLock { ($0.cache.count, $0.cache.bytes) } }
 
+    /// Questions that callers wait for.
+    package var waiting: Int { shared.state.withLock { $0.inFlight.count } }
+
     package func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
         query(name, type, within: settings.questionMilliseconds)
     }

@@ -312,6 +312,16 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(resolver.query("b.example", .a) == .nxDomain)
     }
 
+    @Test func nothingGrowsWithTheNumberOfNames() throws {
+        let server = try TestDNSServer(nodes: ["x.example": text("x")])
+        defer { server.stop() }
+        let resolver = try resolver(server, cache: DNSCacheLimits(entries: 200, bytes: 20_000))
+        for number in 0..<3_000 { #expect(resolver.query("n\(number).example", .txt) == .nxDomain) }
+        #expect(resolver.cached.entries <= 200 && resolver.cached.bytes <= 20_000 && resolver.cached.entries > 50)
+        #expect(resolver.waiting == 0)
+        #expect(server.questions.count == 3_000)
+    }
+
     @Test func clientsLeaveNothingBehind() throws {
         let server = try TestDNSServer(nodes: ["x.example": text("x")])
         defer { server.stop() }

@@ -86,6 +86,17 @@ import Testing
         }
     }
 
+    @Test func aUnixSocketOutsideTheChrootIsAConflict() {
+        let fields = ["smtp/inet/chroot": "y", "smtp/inet/command": "smtpd -v", "cleanup/unix/chroot": "n", "cleanup/unix/command": "cleanup", "qmgr/unix/chroot": "y", "qmgr/unix/command": "qmgr"]
+        let configuration = PostfixConfiguration(directory: "/etc/postfix", values: ["queue_directory": "/var/spool/postfix"], fields: fields)
+        let conflicts = SetupPlan.make(Self.inputs, for: configuration, headerChecks: nil).conflicts
+        #expect(conflicts.count == 1 && conflicts[0].hasPrefix("smtp/inet run in the chroot /var/spool/postfix"))
+        #expect(SetupPlan.make(Self.inputs, for: configuration, headerChecks: nil, socketInChroot: true).conflicts.isEmpty)
+        var inputs = Self.inputs
+        inputs.socket = "inet:127.0.0.1:8891"
+        #expect(SetupPlan.make(inputs, for: configuration, headerChecks: nil).conflicts.isEmpty)
+    }
+
     @Test func servicesThatGoTheirOwnWayAreNamed() {
         let plan = plan([:], master: ["submission/inet/smtpd_milters": "inet:localhost:1", "10025/inet/receive_override_options": "no_milters"])
         #expect(plan.notes.contains { $0.hasPrefix("submission/inet has smtpd_milters of its own") })
@@ -121,10 +132,10 @@ import Testing
         let text = "compatibility_level = 3.6\nmyhostname = mx.relay.example\nmydestination =\n" + main
         try text.write(toFile: folder + "/main.cf", atomically: true, encoding: .utf8)
         let services = """
-            smtp      inet  n       -       y       -       -       smtpd
-            submission inet n       -       y       -       -       smtpd
+            smtp      inet  n       -       n       -       -       smtpd
+            submission inet n       -       n       -       -       smtpd
               -o milter_macro_daemon_name=ORIGINATING
-            cleanup   unix  n       -       y       -       0       cleanup
+            cleanup   unix  n       -       n       -       0       cleanup
             qmgr      unix  n       -       n       300     1       qmgr
 
             """
@@ -188,6 +199,22 @@ import Testing
         client.quit()
         #expect(try own.wait(for: 1)[0].recipients == ["<box@own.test>"])
         #expect(try rig.sink.wait(for: 1)[0].recipients == ["<any@relay.test>"])
+    }
+
+    /// What the conflict about the chroot is for.
+    @Test func aChrootedSmtpdDoesNotReachAUnixSocketElsewhere() throws {
+        let rig = try Rig(services: ["127.0.0.1:{port} inet n - n - - smtpd"])
+        defer { rig.stop() }
+        let chroot = "127.0.0.1:\(rig.postfix.ports[0])/inet/chroot=y"
+        #expect(try ManagedProcess.run("/usr/sbin/postconf", ["-c", rig.postfix.configuration, "-F", chroot]).status == 0)
+        try rig.postfix.set(["biff": "no"])
+        let client = try SMTPClient(port: rig.postfix.ports[0])
+        defer { client.close() }
+        _ = try client.command("EHLO client.test")
+        #expect(try client.command("MAIL FROM:<a@out.test>").code == 451)
+        try rig.postfix.waitForLog(containing: "No such file or directory")
+        let plan = try PostfixSetup.plan(relayDomains: ["relay.test"], socket: rig.socket, directory: rig.postfix.configuration)
+        #expect(plan.conflicts.count == 1)
     }
 
     @Test func theHeaderCheckMatchesOnlyOurOwnReceived() throws {

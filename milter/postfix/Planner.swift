@@ -159,6 +159,23 @@ struct Planner {
         }
     }
 
+    /// Debian runs smtpd and cleanup in a chroot, from where a unix socket elsewhere cannot be reached.
+    mutating func examineChroot() {
+        guard inputs.socket.hasPrefix("unix:") else { return }
+        let services = configuration.fields.compactMap { name, value -> String? in
+            guard name.hasSuffix("/chroot"), value == "y" else { return nil }
+            let service = String(name.dropLast("/chroot".count))
+            let program = configuration.fields["\(service)/command"]?.split(separator: " ").first
+            return program == "smtpd" || program == "cleanup" ? service : nil
+        }
+        guard !services.isEmpty else { return }
+        let list = services.sorted().joined(separator: ", ")
+        plan.conflicts.append(
+            "\(list) run in the chroot \(expanded("queue_directory")), from where \(inputs.socket) cannot be reached: "
+                + "let Postern listen on a TCP port (inet:127.0.0.1:8891), or end the chroot with postconf -F "
+                + services.sorted().map { "\($0)/chroot=n" }.joined(separator: " "))
+    }
+
     /// Services that go their own way.
     private mutating func examineMaster() {
         for (name, value) in configuration.master.sorted(by: { $0.key < $1.key }) {

@@ -16,7 +16,7 @@ package enum PostfixSetup {
             """
             # \(setting.reason)
             #   postconf -P \(setting.service)/\(setting.name)=\(setting.value)
-            cleanup   unix  n       -       y       -       0       cleanup
+            cleanup   unix  n       -       n       -       0       cleanup
               -o \(setting.name)=\(setting.value)
             """
         }
@@ -39,7 +39,11 @@ package enum PostfixSetup {
             mailName: configuration.expanded["mail_name"] ?? "Postfix",
             headerChecksFile: "\(directory)/postern_header_checks")
         let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map { String(decoding: $0, as: UTF8.self) }
-        return SetupPlan.make(inputs, for: configuration, headerChecks: present)
+        // `unix:/x` is /x below the queue directory for a chrooted service.
+        let inChroot = (configuration.expanded["queue_directory"] ?? "") + socket.drop { $0 != "/" }
+        return SetupPlan.make(
+            inputs, for: configuration, headerChecks: present,
+            socketInChroot: FileManager.default.fileExists(atPath: inChroot))
     }
 
     /// Carries a plan out with postconf. Throws, and changes nothing, where there are conflicts. Running it twice changes

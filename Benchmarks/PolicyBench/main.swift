@@ -14,7 +14,7 @@ enum Goal {
     static let ofHandWritten = 0.1
 }
 
-let distinctInputs = 16_384
+let distinctInputs = 10_240
 let rounds = 5
 
 func fail(_ message: String) -> Never {
@@ -22,14 +22,21 @@ func fail(_ message: String) -> Never {
     exit(1)
 }
 
-/// The best of several rounds, in operations a second.
+/// Seconds that this process has spent on a processor: what others do on the machine does not count.
+func processorSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+/// The best of several rounds, in operations a second of processor time.
 func rate(_ name: String, passes: Int, _ body: () -> Int) -> Double {
     var best = 0.0
     var sum = 0
     for _ in 0..<rounds {
-        let start = DispatchTime.now().uptimeNanoseconds
+        let start = processorSeconds()
         for _ in 0..<passes { sum &+= body() }
-        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+        let seconds = processorSeconds() - start
         best = max(best, Double(passes * distinctInputs) / seconds)
     }
     let padded = name + String(repeating: " ", count: max(0, 34 - name.count))
@@ -74,7 +81,7 @@ for (input, signals) in zip(inputs, byHand) {
 let distinct = Set(inputs.map { input in
     policy.signals.indices.map { policy.value(slot: $0, of: input).text }.joined(separator: "|")
 }).count
-print("\(distinct) distinct inputs, four events equally, \(allowed) allowed; one core, best of \(rounds) rounds\n")
+print("\(distinct) distinct inputs, four events equally, \(allowed) allowed; processor time of one core, best of \(rounds) rounds\n")
 guard distinct >= 10_000 else { fail("too few distinct inputs") }
 
 let compact = rate("decide", passes: 20) {

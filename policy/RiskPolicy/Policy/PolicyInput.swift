@@ -25,17 +25,53 @@ package struct PolicyInput: Sendable {
     package var now: CELTimestamp
     /// Whether the store is down: signals from it then count as missing.
     package var isHistoryUnavailable = false
-    var slots: [SignalSlot]
-    /// Values that do not fit into a slot: strings, times, lists.
-    var boxed: [CELValue]
+    private(set) var storage: InputStorage
+
+    init(event: PolicyEvent, now: CELTimestamp, slots: Int, boxes: Int) {
+        self.event = event
+        self.now = now
+        storage = InputStorage(count: slots, boxed: Array(repeating: .missing, count: boxes))
+    }
+
+    /// What is written is written to this copy alone.
+    mutating func write(_ stored: SignalSlot, slot: Int, boxed: CELValue? = nil, box: Int = -1) {
+        guard slot >= 0, slot < storage.count else { return }
+        if !isKnownUniquelyReferenced(&storage) { storage = InputStorage(copying: storage) }
+        storage.slots[slot] = stored
+        if let boxed, storage.boxed.indices.contains(box) { storage.boxed[box] = boxed }
+    }
+}
+
+/// The memory of an input: one reference, so that handing an input on costs one count. Changed only while it is owned
+/// by one input, hence safe to share.
+final class InputStorage: @unchecked Sendable {
+    let slots: UnsafeMutablePointer<SignalSlot>
+    let count: Int
+    /// Values that do not fit into a slot, by their box: strings, times, lists.
+    fileprivate(set) var boxed: [CELValue]
+
+    init(count: Int, boxed: [CELValue]) {
+        slots = .allocate(capacity: max(1, count))
+        slots.initialize(repeating: SignalSlot(), count: max(1, count))
+        self.count = count
+        self.boxed = boxed
+    }
+
+    init(copying other: InputStorage) {
+        slots = .allocate(capacity: max(1, other.count))
+        slots.initialize(from: other.slots, count: max(1, other.count))
+        count = other.count
+        boxed = other.boxed
+    }
+
+    deinit { slots.deallocate() }
 }
 
 extension Policy {
     /// An input in which every signal but `event` is missing.
     package func makeInput(event: PolicyEvent, now: CELTimestamp) -> PolicyInput {
         var input = PolicyInput(
-            event: event, now: now, slots: Array(repeating: SignalSlot(), count: signals.count),
-            boxed: Array(repeating: .missing, count: signals.count))
+            event: event, now: now, slots: signals.count, boxes: program.boxes.count { $0 >= 0 })
         if let slot = slot(named: "event") { store(.string(event.rawValue), slot: slot, in: &input) }
         return input
     }
@@ -69,7 +105,7 @@ extension Policy {
 
     /// The value of a signal as it was set; history counts as missing while it is unavailable.
     package func value(slot: Int, of input: PolicyInput) -> CELValue {
-        InputVariables(policySignals: signals, input: input).value(slot: slot) ?? .missing
+        InputVariables(policySignals: signals, boxes: program.boxes, input: input).value(slot: slot) ?? .missing
     }
 
     private static func fits(_ value: CELValue, _ type: CELType) -> Bool {
@@ -103,7 +139,6 @@ extension Policy {
     }
 
     private func store(_ value: CELValue, slot: Int, in input: inout PolicyInput) {
-        guard input.slots.indices.contains(slot) else { return }
         var stored = SignalSlot(bits: 0, state: SignalSlot.present)
         switch value {
         case .bool(let bool): stored.state = bool ? 1 : 0
@@ -112,29 +147,31 @@ extension Policy {
         case .double(let double): stored.bits = Int64(bitPattern: double.bitPattern)
         case .string(let text):
             stored.bits = Int64(program.symbols[ExactString(text)] ?? -1)
-            input.boxed[slot] = value
+            return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
         case .missing, .null: stored.state = SignalSlot.missing
-        default: input.boxed[slot] = value
+        default: return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
         }
-        input.slots[slot] = stored
+        input.write(stored, slot: slot)
     }
 }
 
 /// Signals as an interpreter reads them.
 struct InputVariables: ExpressionVariables {
     let policySignals: [SignalDeclaration]
+    /// Where a signal's boxed value stands, or -1.
+    let boxes: [Int]
     let input: PolicyInput
 
     func value(slot: Int) -> CELValue? {
-        guard slot < policySignals.count, slot < input.slots.count else { return .timestamp(input.now) }
-        let stored = input.slots[slot]
+        guard slot >= 0, slot < policySignals.count, slot < input.storage.count else { return .timestamp(input.now) }
+        let stored = input.storage.slots[slot]
         if stored.state == SignalSlot.missing || (input.isHistoryUnavailable && policySignals[slot].isHistory) { return .missing }
         return switch policySignals[slot].type {
         case .bool: .bool(stored.state == 1)
         case .int: .int(stored.bits)
         case .uint: .uint(UInt64(bitPattern: stored.bits))
         case .double: .double(Double(bitPattern: UInt64(bitPattern: stored.bits)))
-        default: input.boxed[slot]
+        default: input.storage.boxed.indices.contains(boxes[slot]) ? input.storage.boxed[boxes[slot]] : .missing
         }
     }
 }

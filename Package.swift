@@ -66,11 +66,22 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
 
+        // MARK: Benchmarks
+        .executableTarget(
+            name: "dkim-benchmark", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/DKIMBenchmark",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
+
         // MARK: Tests
-        .testTarget(name: "InternetMessageTests", dependencies: ["InternetMessage"], swiftSettings: strict),
+        .testTarget(
+            name: "InternetMessageTests", dependencies: ["InternetMessage"], exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto"], swiftSettings: strict),
-        .testTarget(name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], swiftSettings: strict),
-        .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "MailAuth"], swiftSettings: strict),
+        .testTarget(
+            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], exclude: ["Tools", "Vectors"],
+            swiftSettings: strict),
+        .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
+        .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
             name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto"],
             swiftSettings: strict),
@@ -81,12 +92,20 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
-        .testTarget(name: "PosternTests", dependencies: ["PosternServer", "PosternStore", "RelayCore", "InternetMessage"], swiftSettings: strict),
+        .testTarget(
+            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage"], exclude: ["Snapshots"],
+            swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
+        .target(
+            name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
+            swiftSettings: strict),
+        .executableTarget(name: "relay-demo", dependencies: ["PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo", swiftSettings: strict),
         .executableTarget(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(
-            name: "PostfixTests", dependencies: ["Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "postfix-test-filter"],
+            name: "PostfixTests", dependencies: [
+                "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "postfix-test-filter", "postern",
+            ],
             exclude: ["README.md", "Cases"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

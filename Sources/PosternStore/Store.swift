@@ -26,7 +26,8 @@ package struct Store: Sendable {
     ///   - providers: which spellings reach one mailbox.
     ///   - addressLength: characters of a new relay address, 10 … 16.
     package init(
-        database: any Database, keys: KeyRing, relayDomains: [String], providers: ProviderRules = .standard, addressLength: Int = 10
+        database: any Database, keys: KeyRing, relayDomains: [String], providers: ProviderRules = .standard,
+        addressLength: Int = 10
     ) {
         let sealer = Sealer(keys: keys.seal)
         let index = BlindIndex(keys: keys.index, providers: providers)

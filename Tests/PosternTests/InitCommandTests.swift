@@ -66,7 +66,9 @@ import Testing
     @Test func theKeyFileOfAnotherInstallationIsRefused() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("init", "--directory", "other", "--relay-domain", "relay.example")
-        try runner.fail("team", "list", "--set", "key_file=../other/postern.keys", status: 78, saying: "not the one of this database")
+        try runner.fail(
+            "team", "list", "--set", "key_file=../other/postern.keys",
+            status: 78, saying: "not the one of this database")
     }
 
     @Test func aMissingInstallationSaysWhatToDo() throws {

@@ -139,6 +139,9 @@ package final class PrivatePostfix: Sendable {
     /// The whole log so far.
     package var log: String { process.output }
 
+    /// The end of the log, for the message of a failed test.
+    package var logTail: String { process.lines.suffix(40).joined(separator: "\n") }
+
     /// The lines of the log so far.
     package var logLines: [String] { process.lines }
 
@@ -166,7 +169,7 @@ package final class PrivatePostfix: Sendable {
             // A message re-queued under the id of a removed one cannot happen while ids hold microseconds.
             return open.isEmpty ? true : nil
         }
-        if done == nil { throw HarnessError("messages stay in the queue:\n\(log)") }
+        if done == nil { throw HarnessError("messages stay in the queue:\n\(logTail)") }
     }
 
     /// Changes parameters of main.cf and reloads. New smtpd processes have them; running ones end with their connection.

@@ -74,7 +74,8 @@ import Testing
         #expect(record.userName == "Jane Doe")
         #expect(record.inbox?.revealed.wireForm == "jane@home.example")
         #expect(record.isInboxVerified)
-        #expect(record.inboxes.map(\.address.revealed.wireForm) == ["jane@home.example", "alias@work.example", "new@work.example"])
+        #expect(
+            record.inboxes.map(\.address.revealed.wireForm) == ["jane@home.example", "alias@work.example", "new@work.example"])
         #expect(record.inboxes.map(\.isVerified) == [true, true, false])
         #expect(record.inboxes.map(\.isReplyOnly) == [false, true, false])
         #expect(record.inboxes.map(\.isDefault) == [true, false, false])

@@ -151,18 +151,30 @@ package final class MilterServer: Sendable {
         _ = process.wait(atMost: deadline) { $0.openMessages == 0 || $0.finished != nil }
         let cutOff = process.with { $0.openMessages }
         let first = process.with { $0.finished == nil }
-        // Its threads look at the stop flag when something happens, else every 5 s: a connection made before and closed after wakes
-        // the pool of workers, one made after wakes the listener.
-        let early = first ? configuration.socket.connected() : nil
-        smfi_stop()
-        let late = first ? configuration.socket.connected() : nil
-        for case let descriptor? in [early, late] where descriptor >= 0 { close(descriptor) }
-        _ = process.wait(atMost: .seconds(6)) { $0.finished != nil }
+        if first { endMain() }
         if first {
             configuration.socket.remove()
             installation.log(.stopped(cutOff: cutOff))
         }
         return cutOff
+    }
+
+    /// Makes smfi_main return. smfi_stop sets a flag and then waits for a mutex that the listener holds while it waits, up to 5 s, for
+    /// a connection: it gets connections until it is through.
+    private func endMain() {
+        var thread = pthread_t()
+        let failure = pthread_create(
+            &thread, nil,
+            { _ in
+                smfi_stop()
+                return nil
+            }, nil)
+        guard failure == 0 else { return }
+        pthread_detach(thread)
+        for _ in 0..<120 {
+            if let descriptor = configuration.socket.connected(), descriptor >= 0 { close(descriptor) }
+            if process.wait(atMost: .milliseconds(50), until: { $0.finished != nil }) { return }
+        }
     }
 
     /// Returns when libmilter has ended, by `stop` or by itself.

@@ -3,7 +3,7 @@
 /// The widest reading of an address field, for removing or rewriting all that could be an address.
 package enum AddressCandidates {
     /// Octets looked at to each side of an `@` for one candidate, several times what SMTP allows. An address part longer than this is found cut off.
-    package static let maximumPartLength = 1024
+    package static let maximumPartLength = 512
 
     /// Something that could be taken for an address.
     package struct Candidate: Sendable, Hashable {
@@ -132,12 +132,14 @@ package enum AddressCandidates {
         return isWide || isSmall ? 3 : 0
     }
 
+    private static func endsWideAt(_ octets: [UInt8], _ end: Int) -> Bool { end >= 3 && atWidth(octets, end - 3) == 3 }
+
     /// Where the local part could begin: after the last octet that is no atext, without leading dots; after the last one that
     /// a program which turns text into links would not take; or at an opening quote.
     private static func localStarts(_ octets: [UInt8], _ at: Int) -> [Int] {
         let limit = max(0, at - maximumPartLength)
         var start = at
-        while start > limit, octets[start - 1].isAtomText || octets[start - 1] == UInt8(ascii: ".") { start -= 1 }
+        while start > limit, octets[start - 1].isAtomText || octets[start - 1] == UInt8(ascii: "."), !endsWideAt(octets, start) { start -= 1 }
         while start < at, octets[start] == UInt8(ascii: ".") { start += 1 }
         var plain = at
         while plain > start, isPlain(octets[plain - 1]) { plain -= 1 }
@@ -159,7 +161,7 @@ package enum AddressCandidates {
             return octets[start..<limit].firstIndex(of: UInt8(ascii: "]")).map { $0 + 1 } ?? start
         }
         var end = start
-        while end < limit, octets[end].isAtomText || octets[end] == UInt8(ascii: ".") { end += 1 }
+        while end < limit, octets[end].isAtomText || octets[end] == UInt8(ascii: "."), atWidth(octets, end) == 0 { end += 1 }
         while end > start, octets[end - 1] == UInt8(ascii: ".") { end -= 1 }
         return octets[start..<end].first == UInt8(ascii: ".") ? start : end
     }

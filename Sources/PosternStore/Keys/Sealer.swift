@@ -64,7 +64,8 @@ struct Sealer: Sendable {
                 associatedData: context.octets),
             padded.count >= 2
         else {
-            throw PermanentStoreError(.unsealing, "a sealed value does not open: not the key file of this database, or changed data")
+            throw PermanentStoreError(
+                .unsealing, "a sealed value does not open: not the key file of this database, or changed data")
         }
         let length = Int(padded[0]) << 8 | Int(padded[1])
         guard length <= padded.count - 2 else {

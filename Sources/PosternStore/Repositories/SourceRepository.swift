@@ -64,7 +64,8 @@ package struct SourceRepository: Sendable {
             guard added != nil else { throw StoreRefusal(.exists, "\(source.value) is registered for team \(id) already") }
             guard try count?.integer(0) ?? 0 < Self.maximumPerTeam else {
                 throw StoreRefusal(
-                    .limit, "team \(id) has \(Self.maximumPerTeam) sources, the most there may be: remove one, or register a parent domain")
+                    .limit,
+                    "team \(id) has \(Self.maximumPerTeam) sources, the most there may be: remove one, or register a parent domain")
             }
             try connection.audit(
                 change, "source.add", "team:\(id)", source.value + (source.envelopeDomain.map { " envelope \($0)" } ?? ""))
@@ -131,8 +132,10 @@ extension DatabaseConnection {
     /// A team's sources by value.
     func sources(teamNumber: Int64) throws -> [OutboundSource] {
         try rows(
-            "SELECT kind, value, envelope_domain, created_at FROM outbound_sources WHERE team_id = ?1 ORDER BY value, envelope_domain",
-            [.integer(teamNumber)]
+            """
+            SELECT kind, value, envelope_domain, created_at FROM outbound_sources
+            WHERE team_id = ?1 ORDER BY value, envelope_domain
+            """, [.integer(teamNumber)]
         ).map { row in
             let envelope = try row.text(2)
             return OutboundSource(

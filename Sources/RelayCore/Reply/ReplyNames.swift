@@ -12,6 +12,9 @@ package struct ReplyNames {
     package let providers: ProviderRules
     package let account: AccountNumber
     package let relayDomains: [String]
+    /// Host names and addresses of the user's machine, as the message's own Received fields tell them; lower case.
+    package let traces: [String]
+    private let teamDomains: Set<String>
     private let tokens: TokenMint
     private let stored: StoredAddresses
 
@@ -22,6 +25,9 @@ package struct ReplyNames {
         relayDomains = engine.settings.relayDomains
         tokens = engine.tokens
         self.stored = stored
+        let teamDomains = Set(account.sources.map(\.registeredDomain))
+        self.teamDomains = teamDomains
+        traces = ClientTraces.find(in: header, relayDomains: engine.settings.relayDomains).filter { !Self.lies($0, in: teamDomains) }
         var found: [AddrSpec] = account.inboxes.map(\.address.revealed)
         if let sender = AddrSpec(envelope: envelopeSender) { found.append(sender) }
         for field in header.fields where Self.carriesOwnAddress(field) {
@@ -42,6 +48,15 @@ package struct ReplyNames {
         let name = field.name.lowercased()
         return ["from", "sender", "reply-to", "delivered-to", "x-original-to", "received", "return-path"].contains(name)
             || name.hasPrefix("resent-")
+    }
+
+    /// Whether a domain is the team's own, at or below one of its sources or above one: to hide it would hide the team from itself.
+    package func isTeamDomain(_ domain: String) -> Bool {
+        Self.lies(domain, in: teamDomains) || teamDomains.contains { $0.hasSuffix("." + domain) }
+    }
+
+    private static func lies(_ domain: String, in domains: Set<String>) -> Bool {
+        domains.contains { domain == $0 || domain.hasSuffix("." + $0) }
     }
 
     /// The correspondent whom an address at a relay domain means; nil for any other address and for tokens of other accounts.

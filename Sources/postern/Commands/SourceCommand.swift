@@ -10,12 +10,14 @@ struct SourceCommand: ParsableCommand {
         subcommands: [Add.self, List.self, Remove.self])
 
     struct Row: Encodable {
+        let team: String
         let source: String
         let kind: String
         let envelope: String?
         let createdAt: String
 
-        init(_ source: OutboundSource) {
+        init(_ source: OutboundSource, team: String) {
+            self.team = team
             self.source = source.value
             kind = source.kind.rawValue
             envelope = source.envelopeDomain
@@ -28,8 +30,8 @@ struct SourceCommand: ParsableCommand {
             abstract: "Register a source.",
             discussion: """
                 Mail is relayed where its From is at a registered domain (or below it), or is a registered address, and DKIM \
-                or SPF proves it. A team has at most \(SourceRepository.maximumPerTeam) sources. Relay domains are refused, and so \
-                are mailbox providers as whole domains.
+                or SPF proves it. A team has at most \(SourceRepository.maximumPerTeam) sources. Relay domains are refused, and \
+                so are mailbox providers as whole domains.
 
                 --envelope pairs the source with another domain, for senders whose mail leaves with an envelope sender at \
                 their provider: an SPF pass for that domain then proves the source. Everyone who can send through that \
@@ -57,19 +59,23 @@ struct SourceCommand: ParsableCommand {
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List a team's sources.")
+        static let configuration = CommandConfiguration(abstract: "List a team's sources, or every team's.")
 
-        @Argument(help: "The team's identifier.")
-        var team: String
+        @Argument(help: "The team's identifier; all teams without it.")
+        var team: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let sources = try installation.withStore { try $0.sources.sources(team: team) }
-            if output.json { return try printJSON(sources.map(Row.init)) }
+            let rows = try installation.withStore { store in
+                try (team.map { [$0] } ?? store.teams.all().map(\.id)).flatMap { team in
+                    try store.sources.sources(team: team).map { Row($0, team: team) }
+                }
+            }
+            if output.json { return try printJSON(rows) }
             Table(
-                header: ["SOURCE", "KIND", "ENVELOPE", "SINCE"],
-                rows: sources.map { [$0.value, $0.kind.rawValue, $0.envelopeDomain ?? "-", timestamp($0.createdAt)] }
+                header: ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE"],
+                rows: rows.map { [$0.team, $0.source, $0.kind, $0.envelope ?? "-", $0.createdAt] }
             ).print()
         }
     }

@@ -1,0 +1,113 @@
+// What comes to a return path: reports are rebuilt, automatic notes of the user go on as replies, all else is refused.
+
+import InternetMessage
+
+enum Bounce {
+    /// - Parameters:
+    ///   - token: a return path whose MAC is right and which has not expired.
+    ///   - paths: the recipients as RCPT gave them.
+    static func decide(
+        engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
+    ) throws(Refusal) -> RelayDecision {
+        let report = ReportReader.read(header: message.header, body: message.body.bytes)
+        let isNullSender = message.client.mailFrom.isEmpty
+        switch report.kind {
+        case .note, .receipt:
+            return try automatic(engine: engine, message: message, token: token, paths: paths)
+        case .feedback where isNullSender:
+            // A complaint tells the operator's feedback loop, not the team: it is about a person.
+            return discard(engine, message, token, .reportDropped, "complaint")
+        case .delivery, .unclear, .other:
+            guard isNullSender else {
+                if report.kind == .other, AutomaticMail.isAutomatic(message.header) {
+                    return try automatic(engine: engine, message: message, token: token, paths: paths)
+                }
+                throw .badReturnPath("neither a report nor an automatic note")
+            }
+            return try relay(report, engine: engine, message: message, token: token, paths: paths)
+        case .feedback: throw .badReturnPath("a complaint with a sender")
+        }
+    }
+
+    private static func discard(
+        _ engine: RelayEngine, _ message: IncomingMessage, _ token: AddressToken, _ counter: RelayCounter, _ why: String
+    ) -> RelayDecision {
+        engine.directory.count(counter, account: token.account, day: message.day)
+        return RelayDecision(.discard, reasons: [RelayReason("return-path-discarded", why)])
+    }
+
+    // MARK: Automatic notes and receipts
+
+    /// A note goes on as a reply where its author proves to be this account's user; no other is answered, so that nothing loops.
+    private static func automatic(
+        engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
+    ) throws(Refusal) -> RelayDecision {
+        guard token.purpose == .forward || token.purpose == .storedForward, let sender = try sender(engine: engine, token: token) else {
+            return discard(engine, message, token, .automaticDropped, "nobody to send the note to")
+        }
+        do {
+            return try Reply.decide(engine: engine, message: message, account: token.account, correspondents: [sender], paths: paths)
+        } catch {
+            if case .temporary = error { throw error }
+            return discard(engine, message, token, .automaticDropped, "automatic note not relayed: \(error.reason.code)")
+        }
+    }
+
+    /// The proved envelope sender of the message that the return path was made for.
+    private static func sender(engine: RelayEngine, token: AddressToken) throws(Refusal) -> AddrSpec? {
+        let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
+        let address = stored.address(of: token)
+        if let failure = stored.failure { throw .storeTrouble(failure.detail) }
+        return address
+    }
+
+    // MARK: Reports
+
+    private static func relay(
+        _ report: DeliveryReport, engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
+    ) throws(Refusal) -> RelayDecision {
+        let account: RelayAccount?
+        do { account = try engine.directory.account(token.account) } catch { throw .storeTrouble(error.detail) }
+        guard let account else { return discard(engine, message, token, .reportDropped, "account-deleted") }
+
+        let decisive = report.decisive
+        if let decisive, decisive.action == .delivered || decisive.action == .relayed || decisive.action == .expanded {
+            return discard(engine, message, token, .reportDropped, "success")
+        }
+        if token.purpose != .reply, let decisive, decisive.action == .failed, decisive.status.saysNoMailbox {
+            try recordFailure(engine: engine, message: message, token: token)
+        }
+
+        let names = ReplyNames(
+            engine: engine, account: account, message: HeaderSection(), envelopeSender: "",
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+        let builder = RebuiltReport(engine: engine, account: account, message: message, report: report, names: names)
+        let outgoing: (message: OutgoingMessage, to: AddrSpec)
+        switch token.purpose {
+        case .reply:
+            guard let inbox = account.inbox, inbox.isVerified else { return discard(engine, message, token, .reportDropped, "no inbox") }
+            outgoing = (try builder.forUser(inbox.address), inbox.address.revealed)
+        case .forward, .storedForward:
+            guard let sender = try sender(engine: engine, token: token) else { return discard(engine, message, token, .reportDropped, "sender not stored") }
+            outgoing = (try builder.forTeam(sender), sender)
+        case .silentForward, .reverse, .storedReverse:
+            return discard(engine, message, token, .reportDropped, "the sender was not proved")
+        }
+        engine.directory.count(.reportRelayed, account: token.account, day: message.day)
+        return try outgoing.message.decision(
+            replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>", paths: paths,
+            recipients: [outgoing.to],
+            reasons: [RelayReason("report-relayed", decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
+    }
+
+    /// Once for each relayed message, for the account of the token alone.
+    private static func recordFailure(engine: RelayEngine, message: IncomingMessage, token: AddressToken) throws(Refusal) {
+        do {
+            if try engine.directory.reserveFailure(account: token.account, nonce: token.nonce, expiryDay: token.expiryDay) {
+                engine.directory.count(.inboxBounced, account: token.account, day: message.day)
+            }
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
+    }
+}

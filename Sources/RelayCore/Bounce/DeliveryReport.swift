@@ -1,0 +1,115 @@
+// What a message at a return path says about the delivery of another one, as values.
+
+/// An enhanced status code (RFC 3463): class, subject, detail.
+package struct EnhancedStatus: Sendable, Hashable, CustomStringConvertible {
+    package let level: Int
+    package let subject: Int
+    package let detail: Int
+
+    /// Nil unless the class is 2, 4 or 5 and both other numbers are below 1000.
+    package init?(_ level: Int, _ subject: Int, _ detail: Int) {
+        guard [2, 4, 5].contains(level), (0..<1000).contains(subject), (0..<1000).contains(detail) else { return nil }
+        self.level = level
+        self.subject = subject
+        self.detail = detail
+    }
+
+    package var description: String { "\(level).\(subject).\(detail)" }
+
+    /// `X.0.0`, which says nothing but the class.
+    package var isVague: Bool { subject == 0 && detail == 0 }
+
+    /// Whether it says that the mailbox is not there or no longer in use: 5.1.x, 5.2.1 (docs/DESIGN.md, "Bounce").
+    package var saysNoMailbox: Bool { level == 5 && (subject == 1 || (subject == 2 && detail == 1)) }
+}
+
+/// The action of RFC 3464 section 2.3.3.
+package enum DeliveryAction: String, Sendable, Hashable {
+    case failed, delayed, delivered, relayed, expanded
+}
+
+/// What is said of one recipient.
+package struct RecipientReport: Sendable, Hashable {
+    /// As the report writes it; not to be believed and never shown to the team.
+    package var address: String
+    package var action: DeliveryAction
+    package var status: EnhancedStatus
+    /// What the remote server said, as found; not yet redacted. Empty where the report does not quote it.
+    package var diagnostic: String
+
+    package init(address: String, action: DeliveryAction, status: EnhancedStatus, diagnostic: String) {
+        self.address = address
+        self.action = action
+        self.status = status
+        self.diagnostic = diagnostic
+    }
+}
+
+/// What a person would call the message.
+package enum ReportClass: String, Sendable, Hashable, CaseIterable {
+    /// Not delivered, and trying again is of no use.
+    case hard
+    /// Not delivered yet, or for a reason that passes.
+    case soft
+    /// A vacation note or a receipt.
+    case autoReply = "auto-reply"
+    /// A complaint of a feedback loop (RFC 5965).
+    case feedback = "feedback report"
+    /// None of these: success, or no report at all.
+    case none
+}
+
+/// A message at a return path, understood as far as it can be.
+package struct DeliveryReport: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
+        /// About a delivery; at least one recipient.
+        case delivery
+        /// Says that it is about a delivery, but not what became of it.
+        case unclear
+        /// An automatic note (RFC 3834).
+        case note
+        /// A disposition notification (RFC 8098).
+        case receipt
+        case feedback
+        /// No report.
+        case other
+    }
+
+    package var kind: Kind
+    package var recipients: [RecipientReport]
+    /// The header section of the message that the report is about; empty where it is not returned.
+    package var original: [String: String]
+
+    package init(kind: Kind, recipients: [RecipientReport] = [], original: [String: String] = [:]) {
+        self.kind = kind
+        self.recipients = recipients
+        self.original = original
+    }
+
+    /// The recipient that says most: a failure before a delay before a success.
+    package var decisive: RecipientReport? {
+        for action in [DeliveryAction.failed, .delayed, .relayed, .delivered, .expanded] {
+            if let recipient = recipients.first(where: { $0.action == action }) { return recipient }
+        }
+        return nil
+    }
+
+    package var reportClass: ReportClass {
+        switch kind {
+        case .note, .receipt: return .autoReply
+        case .feedback: return .feedback
+        case .other: return .none
+        case .unclear: return .soft
+        case .delivery:
+            guard let decisive else { return .none }
+            switch decisive.action {
+            case .delayed: return .soft
+            case .delivered, .relayed, .expanded: return .none
+            case .failed:
+                // A full mailbox is emptied some day, whatever class the server chose.
+                let isFull = decisive.status.subject == 2 && decisive.status.detail == 2
+                return decisive.status.level == 5 && !isFull ? .hard : .soft
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// Recognises what comes to a return path: RFC 3464 reports, older dialects, receipts, notes and complaints.
+
+import InternetMessage
+
+enum ReportReader {
+    /// Octets of a part that are read as prose or fields; reports say what they have to say at their beginning.
+    private static let partLimit = 200_000
+
+    static func read(header: HeaderSection, body: [UInt8]) -> DeliveryReport {
+        let root = MIMEPart.parse(header: header, body: body)
+        let parts = root.flattened
+        let reportType = root.contentType.matches("multipart", "report") ? root.contentType.parameters["report-type"]?.lowercased() : nil
+        let original = original(parts, body: body)
+
+        if reportType == "feedback-report" || parts.contains(where: { $0.contentType.matches("message", "feedback-report") }) {
+            return DeliveryReport(kind: .feedback, original: original)
+        }
+        if let status = parts.first(where: { isStatus($0.contentType) }) {
+            let text = text(of: status, body: body)
+            var recipients = StatusFields.recipients(in: text)
+            let prose = prose(parts, body: body)
+            for index in recipients.indices { refine(&recipients[index], prose: prose) }
+            if !recipients.isEmpty { return DeliveryReport(kind: .delivery, recipients: recipients, original: original) }
+        }
+        if reportType == "disposition-notification" || parts.contains(where: { isReceipt($0.contentType) }) {
+            return DeliveryReport(kind: .receipt, original: original)
+        }
+        let prose = prose(parts, body: body)
+        if ProseReport.isComplaint(header: header, prose: prose) { return DeliveryReport(kind: .feedback, original: original) }
+        if let report = ProseReport.read(header: header, prose: prose, isReport: reportType != nil) {
+            var report = report
+            report.original.merge(original) { _, new in new }
+            return report
+        }
+        if isNote(header) { return DeliveryReport(kind: .note) }
+        return DeliveryReport(kind: reportType == nil ? .other : .unclear, original: original)
+    }
+
+    private static func isStatus(_ type: ContentType) -> Bool {
+        type.matches("message", "delivery-status") || type.matches("message", "global-delivery-status")
+    }
+
+    private static func isReceipt(_ type: ContentType) -> Bool {
+        type.matches("message", "disposition-notification") || type.matches("message", "global-disposition-notification")
+    }
+
+    /// A vague status becomes what the explanation beside it says of the failure.
+    private static func refine(_ recipient: inout RecipientReport, prose: String) {
+        guard recipient.status.isVague, recipient.action == .failed || recipient.action == .delayed, recipient.diagnostic.isEmpty else { return }
+        if let said = StatusCodes.enhanced(in: prose), said.level == recipient.status.level, !said.isVague { recipient.status = said }
+    }
+
+    private static func isNote(_ header: HeaderSection) -> Bool {
+        if AutomaticMail.isAutomatic(header) { return true }
+        let subject = header.first("Subject")?.decodedValue.lowercased() ?? ""
+        return ["out of office", "automatic reply", "auto reply", "autoreply", "auto-reply", "auto:", "automatische antwort", "abwesenheit", "vacation",
+            "réponse automatique", "respuesta automática", "risposta automatica", "away from my mail", "out of the office", "自動応答", "自動返信"]
+            .contains { subject.hasPrefix($0) }
+    }
+
+    /// The decoded octets of a part, line ends as they are.
+    private static func text(of part: MIMEPart, body: [UInt8]) -> [UInt8] {
+        let range = part.bodyRange.clamped(to: part.bodyRange.lowerBound..<min(part.bodyRange.upperBound, part.bodyRange.lowerBound + partLimit))
+        guard let decoded = part.transferEncoding.decode(body[range])?.bytes else { return [] }
+        guard let charset = part.contentType.charset, let text = Charset.decode(decoded, charset) else { return decoded }
+        return Array(text.utf8)
+    }
+
+    /// What the report says to people: its first text part that says anything.
+    private static func prose(_ parts: [MIMEPart], body: [UInt8]) -> String {
+        var nested = false
+        for part in parts {
+            if part.contentType.matches("message", "rfc822") { nested = true }
+            guard !nested, !part.isComposite, part.contentType.matches("text"), part.contentType.subtype != "rfc822-headers" else { continue }
+            let text = text(of: part, body: body)
+            let plain = part.contentType.subtype == "html" ? ProseReport.withoutTags(text) : text
+            if plain.contains(where: { !$0.isFoldingWhiteSpace }) { return String(decoding: plain, as: UTF8.self) }
+        }
+        return ""
+    }
+
+    /// Subject, Date and Message-ID of the returned message, by lower-case name.
+    private static func original(_ parts: [MIMEPart], body: [UInt8]) -> [String: String] {
+        for part in parts {
+            if part.contentType.matches("text", "rfc822-headers") || part.contentType.matches("message", "rfc822-headers")
+                || part.contentType.matches("message", "global-headers")
+            {
+                return fields(HeaderSection.parse(text(of: part, body: body)[...]).header)
+            }
+            if part.contentType.matches("message", "rfc822") || part.contentType.matches("message", "global") {
+                if let nested = part.children.first { return fields(nested.header) }
+                return fields(HeaderSection.parse(text(of: part, body: body)[...]).header)
+            }
+        }
+        return [:]
+    }
+
+    static func fields(_ header: HeaderSection) -> [String: String] {
+        var fields: [String: String] = [:]
+        for name in ["Subject", "Date", "Message-ID"] {
+            if let field = header.first(name) { fields[name.lowercased()] = name == "Subject" ? field.decodedValue : field.unfoldedValue }
+        }
+        return fields
+    }
+}

@@ -1,0 +1,216 @@
+// The body of a reply: the whole MIME tree taken apart, rewritten where it holds a name, and put together again.
+
+import InternetMessage
+
+/// A body as it leaves, with the fields that describe it.
+package struct RewrittenBody {
+    /// The Content-* fields of the message itself.
+    package var contentFields: [HeaderField]
+    /// The body in pieces that follow one another; nil where it stays as it came.
+    package var body: [ArraySlice<UInt8>]?
+    /// What was let through although it could not be rewritten (`reply_unrewritable: deliver`).
+    package var reasons: [RelayReason]
+}
+
+/// Rewrites the body of one reply.
+package struct BodyRewriter {
+    let text: TextRewriter
+    private let unrewritable: RelaySettings.UnrewritableReply
+    private let opaque: OpaqueScan
+
+    package init(names: ReplyNames, unrewritable: RelaySettings.UnrewritableReply) {
+        text = TextRewriter(names: names)
+        self.unrewritable = unrewritable
+        opaque = OpaqueScan(names: names)
+    }
+
+    /// Messages within encoded messages that are opened; what lies deeper is searched, not rewritten.
+    private static let maximumNesting = 4
+
+    /// - Parameters:
+    ///   - header: the header section of the message; only its Content-* fields are read.
+    ///   - body: everything behind the empty line, line ends as CRLF.
+    /// - Throws: `550 5.7.7` where a name stands in a part that cannot be rewritten.
+    package func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
+        guard !text.isOverfull else { throw .unrewritable(part: "more addresses in the header than can be searched for") }
+        var work = Work(bytes: body, nesting: 0)
+        let root = MIMEPart.parse(header: header, body: body)
+        let result = try rewrite(root, in: &work, name: "message text")
+        let fields = PartHeader.contentFields(of: root, with: result, text: text)
+        return RewrittenBody(
+            contentFields: fields, body: result.pieces, reasons: work.delivered.map { RelayReason("unrewritable-delivered", $0) })
+    }
+
+    /// What is being taken apart.
+    struct Work {
+        let bytes: [UInt8]
+        let nesting: Int
+        /// Parts let through with a name in them.
+        var delivered: [String] = []
+        /// Within a signed part nothing may change.
+        var isSigned = false
+        /// Whether something within the signed part would have to change.
+        var signedNeedsChange = false
+    }
+
+    /// What became of one entity.
+    struct Result {
+        /// The body; nil where it stays.
+        var pieces: [ArraySlice<UInt8>]?
+        /// Set where charset or transfer encoding could not be kept.
+        var contentType: ContentType?
+        var transferEncoding: TransferEncoding?
+
+        static let unchanged = Result()
+    }
+
+    // MARK: The tree
+
+    private func rewrite(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+        let type = part.contentType
+        if type.matches("multipart") {
+            if type.subtype == "signed" || type.subtype == "encrypted" { return try rewriteSigned(part, in: &work, name: name) }
+            return part.isComposite || part.preamble != nil
+                ? try rewriteMultipart(part, in: &work) : try rewriteText(part, in: &work, name: name)
+        }
+        if let nested = part.children.first { return try rewriteMessage(part, nested, in: &work) }
+        let isMessage = type.matches("message", "rfc822") || type.matches("message", "global") || type.matches("message", "news")
+        if isMessage, !part.transferEncoding.isIdentity { return try rewriteEncodedMessage(part, in: &work, name: name) }
+        if PartKind.isText(type) { return try rewriteText(part, in: &work, name: name) }
+        return try lookInto(part, in: &work, name: name)
+    }
+
+    private func rewriteMultipart(_ part: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
+        let boundary = Boundary(part.contentType, text: text)
+        var output = PieceBuilder(work.bytes)
+        var position = part.bodyRange.lowerBound
+        if let preamble = part.preamble {
+            output.copy(position..<preamble.lowerBound)
+            output.write(rewriteLoose(preamble, in: &work), inPlaceOf: preamble)
+            position = preamble.upperBound
+        }
+        for (number, child) in part.children.enumerated() {
+            boundary.copy(position..<child.headerRange.lowerBound, to: &output)
+            let result = try rewrite(child, in: &work, name: PartKind.name(of: child, number: number + 1))
+            append(child, result, fields: PartHeader.partFields(of: child, with: result, isSigned: work.isSigned, text: text), to: &output)
+            position = child.bodyRange.upperBound
+        }
+        if let epilogue = part.epilogue, epilogue.lowerBound >= position {
+            boundary.copy(position..<epilogue.lowerBound, to: &output)
+            output.write(rewriteLoose(epilogue, in: &work), inPlaceOf: epilogue)
+            position = epilogue.upperBound
+        }
+        boundary.copy(position..<max(position, part.bodyRange.upperBound), to: &output)
+        var result = Result(pieces: output.pieces)
+        if output.isChanged, work.isSigned { work.signedNeedsChange = true }
+        result.contentType = boundary.contentType
+        return result
+    }
+
+    /// Appends a part: its header as it came where the fields are the same, else written anew, and its body.
+    private func append(_ part: MIMEPart, _ result: Result, fields: [HeaderField]?, to output: inout PieceBuilder) {
+        if let fields {
+            output.write(HeaderSection(fields).serialized, inPlaceOf: part.headerRange)
+            // A part whose header ran to its end needs an empty line of its own now.
+            let separator = part.headerRange.upperBound..<part.bodyRange.lowerBound
+            if separator.isEmpty, !part.bodyRange.isEmpty { output.write([0x0D, 0x0A], inPlaceOf: separator) } else { output.copy(separator) }
+        } else {
+            output.copy(part.headerRange.lowerBound..<part.bodyRange.lowerBound)
+        }
+        if let pieces = result.pieces { output.append(pieces) } else { output.copy(part.bodyRange) }
+    }
+
+    /// Text outside of all parts.
+    private func rewriteLoose(_ range: Range<Int>, in work: inout Work) -> [UInt8]? {
+        let rewritten = text.rewrite(Array(work.bytes[range]))
+        if rewritten != nil, work.isSigned { work.signedNeedsChange = true }
+        return rewritten
+    }
+
+    /// A signed or encrypted part passes as it is, or not at all.
+    private func rewriteSigned(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+        let wasSigned = work.isSigned
+        work.isSigned = true
+        let before = work.signedNeedsChange
+        work.signedNeedsChange = false
+        _ = try rewriteMultipart(part, in: &work)
+        let needsChange = work.signedNeedsChange
+        work.isSigned = wasSigned
+        work.signedNeedsChange = before || needsChange
+        if needsChange, !wasSigned { try refuse("signed part", in: &work) }
+        return .unchanged
+    }
+
+    // MARK: Messages within messages
+
+    private func rewriteMessage(_ part: MIMEPart, _ nested: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
+        var output = PieceBuilder(work.bytes)
+        output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound)
+        let result = try rewrite(nested, in: &work, name: "text of an attached message")
+        let fields = PartHeader.messageFields(of: nested, with: result, isSigned: work.isSigned, text: text)
+        append(nested, result, fields: fields, to: &output)
+        output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound))
+        if output.isChanged, work.isSigned { work.signedNeedsChange = true }
+        return Result(pieces: output.pieces)
+    }
+
+    private func rewriteEncodedMessage(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+        guard work.nesting < Self.maximumNesting, let decoded = part.transferEncoding.decode(work.bytes[part.bodyRange]),
+            decoded.defects.isSubset(of: TextCoding.harmless)
+        else { return try lookInto(part, in: &work, name: name) }
+        let message = Message.parse(decoded.bytes)
+        var inner = Work(bytes: decoded.bytes, nesting: work.nesting + 1)
+        inner.isSigned = work.isSigned
+        let root = MIMEPart.parse(message)
+        let result = try rewrite(root, in: &inner, name: "text of an attached message")
+        work.delivered += inner.delivered
+        var output = PieceBuilder(decoded.bytes)
+        append(root, result, fields: PartHeader.messageFields(of: root, with: result, isSigned: work.isSigned, text: text), to: &output)
+        guard let pieces = output.pieces else { return .unchanged }
+        if work.isSigned { work.signedNeedsChange = true }
+        let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }
+        let encoded = part.transferEncoding.encode(bytes) ?? bytes
+        return Result(pieces: [TextCoding.ending(like: work.bytes[part.bodyRange], encoded)[...]])
+    }
+
+    // MARK: Leaves
+
+    private func rewriteText(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+        let raw = work.bytes[part.bodyRange]
+        switch TextCoding.rewrite(raw, part: part, with: text) {
+        case .unchanged: return .unchanged
+        case .changed(let bytes, let charset, let encoding):
+            if work.isSigned {
+                work.signedNeedsChange = true
+                return .unchanged
+            }
+            var result = Result(pieces: [bytes[...]], transferEncoding: encoding)
+            if let charset {
+                var type = part.contentType
+                type.parameters["charset"] = charset
+                result.contentType = type
+            }
+            return result
+        case .impossible(let why):
+            try refuse("\(name): \(why)", in: &work)
+            return .unchanged
+        case .opaque: return try lookInto(part, in: &work, name: name)
+        }
+    }
+
+    /// A part that is searched and not rewritten, unless it turns out to be text under another name.
+    private func lookInto(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+        let raw = work.bytes[part.bodyRange]
+        guard opaque.finds(in: raw, encoding: part.transferEncoding) else { return .unchanged }
+        if !work.isSigned, PartKind.mayBeText(part), let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, with: text) {
+            if !opaque.finds(in: bytes[...], encoding: part.transferEncoding) { return Result(pieces: [bytes[...]]) }
+        }
+        try refuse(name, in: &work)
+        return .unchanged
+    }
+
+    private func refuse(_ part: String, in work: inout Work) throws(Refusal) {
+        guard unrewritable == .deliver else { throw .unrewritable(part: part) }
+        work.delivered.append(part)
+    }
+}

@@ -1,0 +1,51 @@
+// A multipart's boundary, which has to change where a name stands in it.
+
+import InternetMessage
+import MailCrypto
+
+struct Boundary {
+    private let old: [UInt8]
+    /// Nil where the boundary stays.
+    private let new: [UInt8]?
+    /// The type with the new boundary; nil where it stays.
+    let contentType: ContentType?
+
+    init(_ type: ContentType, text: TextRewriter) {
+        old = type.boundary ?? []
+        guard !old.isEmpty, text.rewrite(old) != nil else {
+            new = nil
+            contentType = nil
+            return
+        }
+        let made = Array("=_".utf8) + Base32.encode(SHA256.hash(old)).prefix(32)
+        new = made
+        var changed = type
+        changed.parameters["boundary"] = String(decoding: made, as: UTF8.self)
+        contentType = changed
+    }
+
+    /// Copies a range of delimiter lines, with the new boundary where there is one.
+    func copy(_ range: Range<Int>, to output: inout PieceBuilder) {
+        guard let new else { return output.copy(range) }
+        output.replace(old, by: new, in: range)
+    }
+}
+
+extension PieceBuilder {
+    /// Copies a range in which every occurrence of some octets becomes others.
+    fileprivate mutating func replace(_ old: [UInt8], by new: [UInt8], in range: Range<Int>) {
+        var position = range.lowerBound
+        var index = position
+        while index + old.count <= range.upperBound {
+            if bytes[index..<(index + old.count)].elementsEqual(old) {
+                copy(position..<index)
+                write(new, inPlaceOf: index..<(index + old.count))
+                index += old.count
+                position = index
+            } else {
+                index += 1
+            }
+        }
+        copy(position..<range.upperBound)
+    }
+}

@@ -1,0 +1,82 @@
+// Content lines of iCalendar and vCard: after an edit they are folded again, so that no line is too long.
+
+import InternetMessage
+
+enum ContentLines {
+    /// Octets of a line without its break (RFC 5545 section 3.1).
+    private static let lineLength = 75
+
+    /// Edits that cover whole content lines where a line has become too long; the others stay as they are.
+    static func refolding(_ edits: [TextEdit], in text: [UInt8]) -> [TextEdit] {
+        var output: [TextEdit] = []
+        var index = 0
+        while index < edits.count {
+            let range = contentLine(around: edits[index].range, in: text)
+            var inside: [TextEdit] = []
+            while index < edits.count, edits[index].range.lowerBound < range.upperBound {
+                let edit = edits[index]
+                inside.append(TextEdit(range: (edit.range.lowerBound - range.lowerBound)..<(edit.range.upperBound - range.lowerBound), replacement: edit.replacement))
+                index += 1
+            }
+            let line = inside.applied(to: text[range])
+            if physicalLines(line).allSatisfy({ $0 <= lineLength }) {
+                output += inside.map { TextEdit(range: ($0.range.lowerBound + range.lowerBound)..<($0.range.upperBound + range.lowerBound), replacement: $0.replacement) }
+            } else {
+                output.append(TextEdit(range: range, replacement: fold(unfold(line), lineBreak: text.contains(0x0D) ? [0x0D, 0x0A] : [0x0A])))
+            }
+        }
+        return output
+    }
+
+    /// The whole content line, continuations included and without its last line break, that a range lies in.
+    private static func contentLine(around range: Range<Int>, in text: [UInt8]) -> Range<Int> {
+        var start = range.lowerBound
+        while start > 0 {
+            if text[start - 1] == 0x0A, start >= text.count || !text[start].isWhiteSpace { break }
+            start -= 1
+        }
+        var end = range.upperBound
+        while end < text.count {
+            if text[end] == 0x0A, end + 1 >= text.count || !text[end + 1].isWhiteSpace { break }
+            end += 1
+        }
+        if end > range.upperBound, end < text.count, text[end - 1] == 0x0D { end -= 1 }
+        return start..<end
+    }
+
+    private static func physicalLines(_ line: [UInt8]) -> [Int] {
+        line.split(separator: 0x0A, omittingEmptySubsequences: false).map { $0.last == 0x0D ? $0.count - 1 : $0.count }
+    }
+
+    private static func unfold(_ line: [UInt8]) -> [UInt8] {
+        var output: [UInt8] = []
+        var index = 0
+        while index < line.count {
+            let isCRLF = line[index] == 0x0D && index + 1 < line.count && line[index + 1] == 0x0A
+            let width = isCRLF ? 2 : line[index] == 0x0A ? 1 : 0
+            if width > 0, index + width < line.count, line[index + width].isWhiteSpace {
+                index += width + 1
+            } else {
+                output.append(line[index])
+                index += 1
+            }
+        }
+        return output
+    }
+
+    private static func fold(_ line: [UInt8], lineBreak: [UInt8]) -> [UInt8] {
+        var output: [UInt8] = []
+        var column = 0
+        for (index, octet) in line.enumerated() {
+            // A character of UTF-8 is never broken: its first octet has to see room for all.
+            let width = octet >= 0xF0 ? 4 : octet >= 0xE0 ? 3 : octet >= 0xC0 ? 2 : 1
+            if column + width > lineLength, octet & 0xC0 != 0x80, index > 0 {
+                output += lineBreak + [0x20]
+                column = 1
+            }
+            output.append(octet)
+            column += 1
+        }
+        return output
+    }
+}

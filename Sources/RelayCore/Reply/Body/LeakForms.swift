@@ -1,0 +1,157 @@
+// Every written form of the hidden addresses that a finished message is searched for.
+
+import InternetMessage
+
+/// Needles in lower case and without white space, found by their first two octets. Written apart from the rewriter on purpose:
+/// what one of them overlooks the other should see.
+struct LeakForms {
+    struct Needle {
+        let octets: [UInt8]
+        /// Whether the local part comes first, so that more of it could stand before.
+        let startsWithLocal: Bool
+        /// Whether the domain comes last, so that more of it could follow.
+        let endsWithDomain: Bool
+        /// How strictly a bare local part is taken; nil for whole addresses.
+        let bare: LocalPartGuard?
+        /// For `local+`: what has to follow the tag.
+        let afterTag: [UInt8]?
+    }
+
+    /// Needles of the text as it is, and of the text without dots, for providers to whom dots mean nothing.
+    private(set) var needles: [Needle] = []
+    private(set) var dotless: [Needle] = []
+    private var heads = [Int32](repeating: -1, count: 65_536)
+    private var dotlessHeads: [Int32] = []
+    private var chains: [Int32] = []
+    private var dotlessChains: [Int32] = []
+
+    init(names: ReplyNames) {
+        var seen: Set<[UInt8]> = []
+        for inbox in names.hidden {
+            let address = inbox.revealed
+            let canonical = names.providers.canonical(address)
+            var domains = [address.domain] + names.providers.aliases(of: canonical.domain)
+            domains += domains.flatMap { [DomainName.toASCII($0), DomainName.toUnicode($0)].compactMap { $0 } }
+            let locals = Set([Self.octets(address.localPart), Self.octets(canonical.localPart)])
+            for local in locals {
+                for domain in Set(domains.map(Self.octets)) where seen.insert(local + [0] + domain).inserted {
+                    needles += Self.forms(local, domain)
+                    if names.providers.ignoresDots(canonical.domain) { dotless += Self.forms(local.filter { $0 != 0x2E }, domain.filter { $0 != 0x2E }) }
+                }
+                let kind = LocalPartGuard(local)
+                if kind != .none, seen.insert(local).inserted {
+                    needles.append(Needle(octets: local, startsWithLocal: true, endsWithDomain: false, bare: kind, afterTag: nil))
+                }
+            }
+        }
+        (heads, chains) = Self.table(needles)
+        if !dotless.isEmpty { (dotlessHeads, dotlessChains) = Self.table(dotless) }
+    }
+
+    private static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
+
+    private static func forms(_ local: [UInt8], _ domain: [UInt8]) -> [Needle] {
+        let between = ["@", "=", "#", "%", "(a)", "(at)", "[at]", "{at}", "(@)", "\\@", "&#64;", "%40", "+40", "=40"].map { Array($0.utf8) }
+        var forms = between.map {
+            Needle(octets: local + $0 + domain, startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: nil)
+        }
+        forms.append(Needle(octets: domain + [0x3D] + local, startsWithLocal: false, endsWithDomain: false, bare: nil, afterTag: nil))
+        forms.append(Needle(octets: local + [0x2B], startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: [0x40] + domain))
+        return forms
+    }
+
+    private static func table(_ needles: [Needle]) -> (heads: [Int32], chains: [Int32]) {
+        var heads = [Int32](repeating: -1, count: 65_536)
+        var chains = [Int32](repeating: -1, count: needles.count)
+        for (number, needle) in needles.enumerated() where needle.octets.count >= 2 {
+            let head = Int(needle.octets[0]) << 8 | Int(needle.octets[1])
+            chains[number] = heads[head]
+            heads[head] = Int32(number)
+        }
+        return (heads, chains)
+    }
+
+    // MARK: Search
+
+    /// What is known of an octet beside its value.
+    static let afterGap: UInt8 = 1
+    static let wasCapital: UInt8 = 2
+
+    /// Whether a needle stands in a view.
+    /// - Parameters:
+    ///   - view: lower case, without white space.
+    ///   - marks: `afterGap` and `wasCapital` for each octet.
+    func occur(in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool) -> Bool {
+        let needles = withoutDots ? dotless : needles
+        let chains = withoutDots ? dotlessChains : chains
+        guard view.count >= 2, !needles.isEmpty else { return false }
+        return (withoutDots ? dotlessHeads : heads).withUnsafeBufferPointer { heads in
+            for index in 0..<(view.count - 1) {
+                var number = heads[Int(view[index]) << 8 | Int(view[index + 1])]
+                while number >= 0 {
+                    if stands(needles[Int(number)], at: index, in: view, marks: marks, withoutDots: withoutDots) { return true }
+                    number = chains[Int(number)]
+                }
+            }
+            return false
+        }
+    }
+
+    private func stands(
+        _ needle: Needle, at index: Int, in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool
+    ) -> Bool {
+        let end = index + needle.octets.count
+        guard end <= view.count else { return false }
+        for offset in needle.octets.indices where view[index + offset] != needle.octets[offset] { return false }
+        if let bare = needle.bare { return isBare(bare, index..<end, view, marks) }
+        if needle.startsWithLocal, !beginsWord(index, view, marks, isAddress: !needle.octets.contains(0x3D)) { return false }
+        if let afterTag = needle.afterTag { return tagLeads(from: end, to: afterTag, in: view) }
+        return !needle.endsWithDomain || endsDomain(end, view, marks, withoutDots: withoutDots)
+    }
+
+    private func isAlphanumeric(_ octet: UInt8) -> Bool { (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) }
+
+    private func beginsWord(_ index: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, isAddress: Bool) -> Bool {
+        if index == 0 || marks[index] & Self.afterGap != 0 { return true }
+        let before = view[index - 1]
+        if isAlphanumeric(before) {
+            return index > 1 && view[index - 2] == UInt8(ascii: "\\") && "nrt".utf8.contains(before)
+        }
+        guard isAddress, "._-+".utf8.contains(before), index > 1, marks[index - 1] & Self.afterGap == 0 else { return true }
+        return !isAlphanumeric(view[index - 2])
+    }
+
+    private func endsDomain(_ end: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool) -> Bool {
+        guard end < view.count, marks[end] & Self.afterGap == 0 else { return true }
+        if isAlphanumeric(view[end]) || view[end] == UInt8(ascii: "_") { return false }
+        guard view[end] == UInt8(ascii: ".") || view[end] == UInt8(ascii: "-"), end + 1 < view.count else { return true }
+        return marks[end + 1] & Self.afterGap != 0 || !isAlphanumeric(view[end + 1])
+    }
+
+    /// A tag of up to 64 octets, then the domain.
+    private func tagLeads(from start: Int, to domain: [UInt8], in view: UnsafeBufferPointer<UInt8>) -> Bool {
+        var index = start
+        while index + domain.count <= view.count, index - start <= 64 {
+            if view[index] == 0x40 { return (0..<domain.count).allSatisfy { view[index + $0] == domain[$0] } }
+            index += 1
+        }
+        return false
+    }
+
+    private func isBare(
+        _ kind: LocalPartGuard, _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+        // Words that only the missing white space makes: `for get` is not `forget`.
+        for index in range.dropFirst() where marks[index] & Self.afterGap != 0 { return false }
+        switch kind {
+        case .none: return false
+        case .anywhere: return true
+        case .word, .name:
+            guard beginsWord(range.lowerBound, view, marks, isAddress: false) else { return false }
+            guard range.upperBound == view.count || marks[range.upperBound] & Self.afterGap != 0 || !isAlphanumeric(view[range.upperBound])
+            else { return false }
+            let isName = marks[range.lowerBound] & Self.wasCapital != 0 && range.dropFirst().allSatisfy { marks[$0] & Self.wasCapital == 0 }
+            return !(kind == .name && isName)
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// The readings of octets that the last look compares: as they are, percent-decoded, with references resolved, …
+
+/// One way to read octets. Each reading is in lower case and without white space and NUL, so that UTF-16 and broken lines read alike.
+enum LeakView {
+    case plain, percent, references, quotedPrintable, xtext
+
+    /// Whether the octets are compressed or pictures: then encodings of text are not to be expected in them.
+    static func isBinary(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var odd = 0
+        let sample = min(bytes.count, 2_048)
+        for index in 0..<sample where bytes[index] < 0x09 || (bytes[index] > 0x0D && bytes[index] < 0x20 && bytes[index] != 0x1B) || bytes[index] == 0x7F {
+            odd += 1
+        }
+        // UTF-16 has as many NULs as letters; compressed data has every octet alike.
+        let nuls = bytes.prefix(sample).lazy.filter { $0 == 0 }.count
+        return odd - nuls > sample / 32
+    }
+
+    func read(_ bytes: UnsafeBufferPointer<UInt8>, into view: inout [UInt8], marks: inout [UInt8]) {
+        view.removeAll(keepingCapacity: true)
+        marks.removeAll(keepingCapacity: true)
+        var gap = LeakForms.afterGap
+        var index = 0
+        while index < bytes.count {
+            var octet = bytes[index]
+            var width = 1
+            switch (self, octet) {
+            case (.percent, 0x25), (.quotedPrintable, 0x3D), (.xtext, 0x2B):
+                if let (value, taken) = Self.hex(bytes, index) { (octet, width) = (value, taken) } else if self == .quotedPrintable {
+                    let skipped = Self.softBreak(bytes, index)
+                    if skipped > 0 {
+                        index += skipped
+                        continue
+                    }
+                }
+            case (.references, 0x26):
+                if let (value, taken) = Self.reference(bytes, index) { (octet, width) = (value, taken) }
+            default: break
+            }
+            index += width
+            if octet == 0 { continue }
+            if octet == 0x20 || (octet >= 0x09 && octet <= 0x0D) {
+                gap = LeakForms.afterGap
+                continue
+            }
+            let isCapital = octet >= 0x41 && octet <= 0x5A
+            view.append(isCapital ? octet | 0x20 : octet)
+            marks.append(isCapital ? gap | LeakForms.wasCapital : gap)
+            gap = 0
+        }
+    }
+
+    private static func digit(_ octet: UInt8) -> UInt8? {
+        switch octet {
+        case 0x30...0x39: octet - 0x30
+        case 0x41...0x46: octet - 0x37
+        case 0x61...0x66: octet - 0x57
+        default: nil
+        }
+    }
+
+    private static func hex(_ bytes: UnsafeBufferPointer<UInt8>, _ index: Int) -> (UInt8, Int)? {
+        guard index + 2 < bytes.count, let high = digit(bytes[index + 1]), let low = digit(bytes[index + 2]) else { return nil }
+        return (high << 4 | low, 3)
+    }
+
+    private static func softBreak(_ bytes: UnsafeBufferPointer<UInt8>, _ index: Int) -> Int {
+        guard index + 1 < bytes.count else { return 0 }
+        if bytes[index + 1] == 0x0A { return 2 }
+        return index + 2 < bytes.count && bytes[index + 1] == 0x0D && bytes[index + 2] == 0x0A ? 3 : 0
+    }
+
+    private static func reference(_ bytes: UnsafeBufferPointer<UInt8>, _ index: Int) -> (UInt8, Int)? {
+        guard index + 2 < bytes.count else { return nil }
+        var at = index + 1
+        if bytes[at] != 0x23 {
+            let names: [(String, UInt8)] = [("commat;", 0x40), ("period;", 0x2E), ("equals;", 0x3D), ("num;", 0x23), ("percnt;", 0x25), ("plus;", 0x2B),
+                ("lowbar;", 0x5F), ("hyphen;", 0x2D), ("amp;", 0x26), ("nbsp;", 0x20), ("shy;", 0)]
+            for (name, value) in names where at + name.utf8.count <= bytes.count {
+                if name.utf8.enumerated().allSatisfy({ bytes[at + $0.offset] | 0x20 == $0.element | 0x20 }) { return (value, 1 + name.utf8.count) }
+            }
+            return nil
+        }
+        at += 1
+        let isHex = bytes[at] | 0x20 == 0x78
+        if isHex { at += 1 }
+        var value: UInt32 = 0
+        let first = at
+        while at < bytes.count, at - first < 8, let digit = digit(bytes[at]), isHex || digit < 10 {
+            value = value * (isHex ? 16 : 10) + UInt32(digit)
+            at += 1
+        }
+        guard at > first, value < 256 else { return nil }
+        if at < bytes.count, bytes[at] == 0x3B { at += 1 }
+        return (UInt8(value), at - index)
+    }
+}

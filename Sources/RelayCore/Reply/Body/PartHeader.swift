@@ -1,0 +1,111 @@
+// The header fields of parts: an allowlist, and their values rewritten, file names and parameters included.
+
+import InternetMessage
+
+enum PartHeader {
+    /// Fields of a part that pass; every other one is dropped.
+    private static let passing: Set<String> = [
+        "content-type", "content-transfer-encoding", "content-disposition", "content-id", "content-description", "content-language",
+        "content-location", "content-class", "content-duration", "content-features", "content-alternative", "mime-version",
+    ]
+
+    /// Fields of an attached message that go: what its way tells of the user, and signatures that no longer hold.
+    private static let droppedOfMessage: Set<String> = [
+        "received", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from", "envelope-to",
+        "x-forwarded-to", "x-forwarded-for", "x-received", "received-spf", "authentication-results", "dkim-signature",
+        "domainkey-signature", "x-google-dkim-signature", "arc-seal", "arc-message-signature", "arc-authentication-results",
+        "x-gm-message-state", "x-originating-ip", "x-source-ip", "x-mailer-info", "content-md5", "content-length", "x-uid", "x-uidl",
+        "status", "x-status", "x-mozilla-status", "x-mozilla-status2", "x-mozilla-keys", "x-account-key", "bcc",
+    ]
+
+    /// The Content-* fields of the message itself.
+    static func contentFields(of root: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter) -> [HeaderField] {
+        rewrite(root, with: result, isSigned: false, text: text) { passing.contains($0) && $0 != "mime-version" }.fields
+    }
+
+    /// The fields of a part; nil where they stay as they came.
+    static func partFields(of part: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter) -> [HeaderField]? {
+        let rewritten = rewrite(part, with: result, isSigned: isSigned, text: text) { isSigned || passing.contains($0) }
+        return rewritten.isChanged ? rewritten.fields : nil
+    }
+
+    /// The fields of an attached message; nil where they stay.
+    static func messageFields(of message: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter) -> [HeaderField]? {
+        let rewritten = rewrite(message, with: result, isSigned: isSigned, text: text) {
+            isSigned || !(droppedOfMessage.contains($0) || $0.hasPrefix("x-postern-") || $0.hasPrefix("x-ms-exchange-") || $0.isEmpty)
+        }
+        return rewritten.isChanged ? rewritten.fields : nil
+    }
+
+    private static func rewrite(
+        _ part: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter, keeps: (String) -> Bool
+    ) -> (fields: [HeaderField], isChanged: Bool) {
+        var fields: [HeaderField] = []
+        var isChanged = !part.headerDefects.isDisjoint(with: [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName])
+        var seen: Set<String> = []
+        for field in part.header.fields {
+            let name = field.name.lowercased()
+            // Two programs could choose differently between two of a kind.
+            guard keeps(name), !name.isEmpty, !name.hasPrefix("content-") || seen.insert(name).inserted else {
+                isChanged = true
+                continue
+            }
+            let new = rewrite(field, name: name, part: part, result: result, text: text)
+            if new != nil { isChanged = true }
+            fields.append(new ?? field)
+        }
+        if let encoding = result.transferEncoding, !seen.contains("content-transfer-encoding") {
+            fields.append(HeaderField("Content-Transfer-Encoding", encoding.name))
+            isChanged = true
+        }
+        if let type = result.contentType, !seen.contains("content-type") {
+            fields.append(HeaderField(name: "Content-Type", rawValue: folded(type.serialized, name: "Content-Type")))
+            isChanged = true
+        }
+        return (fields, isChanged)
+    }
+
+    /// The new field; nil where it stays.
+    private static func rewrite(
+        _ field: HeaderField, name: String, part: MIMEPart, result: BodyRewriter.Result, text: TextRewriter
+    ) -> HeaderField? {
+        switch name {
+        case "content-type":
+            var type = result.contentType ?? part.contentType
+            let changed = rewrite(&type.parameters, text: text)
+            guard changed || result.contentType != nil || !isSafe(field) || text.rewrite(field.bytes) != nil else { return nil }
+            return HeaderField(name: field.name, rawValue: folded(type.serialized, name: field.name))
+        case "content-disposition":
+            var disposition = ContentDisposition.parse(field.rawValue)
+            let changed = rewrite(&disposition.parameters, text: text)
+            guard changed || !isSafe(field) || text.rewrite(field.bytes) != nil else { return nil }
+            return HeaderField(name: field.name, rawValue: folded(disposition.serialized, name: field.name))
+        case "content-transfer-encoding":
+            if let encoding = result.transferEncoding { return HeaderField(field.name, encoding.name) }
+            guard !isSafe(field) || text.rewrite(field.bytes) != nil else { return nil }
+            return HeaderField(field.name, part.transferEncoding.name)
+        default:
+            let value = text.rewriteUnstructured(field)
+            return value.elementsEqual(field.rawValue) ? nil : HeaderField(name: field.name, rawValue: value)
+        }
+    }
+
+    private static func isSafe(_ field: HeaderField) -> Bool { field.controls.isEmpty && field.bytes.isValidUTF8 }
+
+    /// Rewrites the values. The boundary is not among them: it changes together with its delimiter lines.
+    private static func rewrite(_ parameters: inout MIMEParameters, text: TextRewriter) -> Bool {
+        var isChanged = false
+        for index in parameters.list.indices where parameters.list[index].name != "boundary" {
+            let value = Array(parameters.list[index].value.utf8)
+            guard let rewritten = text.rewrite(value) else { continue }
+            parameters.list[index].bytes = rewritten
+            parameters.list[index].charset = rewritten.allSatisfy({ $0 < 0x80 }) ? nil : "utf-8"
+            isChanged = true
+        }
+        return isChanged
+    }
+
+    private static func folded(_ value: String, name: String) -> [UInt8] {
+        [0x20] + HeaderText.fold(Array(value.utf8), startingAt: name.utf8.count + 2)
+    }
+}

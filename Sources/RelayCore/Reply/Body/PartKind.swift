@@ -1,0 +1,51 @@
+// What kind of thing a part is: text to be rewritten, or something that can only be searched.
+
+import InternetMessage
+
+enum PartKind {
+    private static let textApplications: Set<String> = [
+        "ics", "json", "xml", "xhtml+xml", "javascript", "ecmascript", "x-javascript", "vcard", "x-vcard", "rtf", "sql", "yaml", "x-yaml",
+        "toml", "x-sh", "x-ics", "ld+json", "rss+xml", "atom+xml",
+    ]
+
+    /// Whether the body is text that can be rewritten. Every `message/…` that was not taken apart is fields and text.
+    static func isText(_ type: ContentType) -> Bool {
+        if type.matches("text") || type.matches("message") || type.matches("multipart") { return true }
+        guard type.matches("application") else { return false }
+        return textApplications.contains(type.subtype) || type.subtype.hasSuffix("+xml") || type.subtype.hasSuffix("+json")
+    }
+
+    static func syntax(_ type: ContentType) -> TextSyntax {
+        let isMarkup = ["html", "xml", "enriched", "richtext"].contains(type.subtype) || type.subtype.hasSuffix("xml")
+        return isMarkup ? .markup : .plain
+    }
+
+    /// Whether lines are folded as iCalendar and vCard fold them (RFC 5545 section 3.1, RFC 6350 section 3.2).
+    static func isContentLines(_ type: ContentType) -> Bool {
+        ["calendar", "vcard", "x-vcard", "directory", "x-vcalendar", "ics", "x-ics"].contains(type.subtype)
+    }
+
+    /// Whether the body is header fields: of a message, or of a report about one.
+    static func isHeaderFields(_ type: ContentType) -> Bool {
+        if type.matches("text", "rfc822-headers") || type.matches("text", "rfc822-header") { return true }
+        guard type.matches("message") else { return false }
+        return ["delivery-status", "global-delivery-status", "disposition-notification", "global-disposition-notification",
+            "global-headers", "feedback-report", "tracking-status"].contains(type.subtype)
+    }
+
+    /// Whether a part that calls itself something else may be text all the same, as attachments of unknown type often are.
+    static func mayBeText(_ part: MIMEPart) -> Bool {
+        let type = part.contentType
+        if type.matches("application", "octet-stream") || type.matches("application", "x-unknown") { return true }
+        guard !type.matches("image"), !type.matches("audio"), !type.matches("video"), !type.subtype.contains("pgp"),
+            !type.subtype.contains("pkcs7"), !type.subtype.contains("signature")
+        else { return false }
+        let name = (part.disposition?.filename ?? part.contentType.parameters["name"] ?? "").lowercased()
+        return [".txt", ".ics", ".vcf", ".eml", ".csv", ".htm", ".html", ".md", ".log", ".xml", ".json"].contains { name.hasSuffix($0) }
+    }
+
+    /// How a refusal names a part: its place and its type; never a file name, in which a name could stand.
+    static func name(of part: MIMEPart, number: Int) -> String {
+        "part \(number), \(part.contentType.type)/\(part.contentType.subtype)"
+    }
+}

@@ -1,0 +1,45 @@
+// Bodies that are header fields: what such a field tells of the user's machine goes.
+
+import InternetMessage
+
+enum ReportFields {
+    /// Fields of reports and of returned headers that tell the way a message took through the user's provider.
+    private static let dropped: Set<String> = [
+        "received", "return-path", "delivered-to", "x-original-to", "received-from-mta", "x-postfix-sender", "authentication-results",
+        "dkim-signature", "arc-seal", "arc-message-signature", "arc-authentication-results", "x-received", "x-originating-ip", "received-spf",
+        "source-ip", "x-forwarded-to", "x-forwarded-for", "x-postern-mark", "x-postern-original-from",
+    ]
+
+    /// The edits together with those that take out whole fields.
+    static func edits(_ text: [UInt8], adding edits: [TextEdit]) -> [TextEdit] {
+        var all = edits
+        var start = 0
+        while start < text.count {
+            var end = start
+            // One field: a line and its continuations, line break included.
+            repeat {
+                while end < text.count, text[end] != 0x0A { end += 1 }
+                end = min(end + 1, text.count)
+            } while end < text.count && text[end].isWhiteSpace
+            let name = text[start..<end].prefix { $0 != UInt8(ascii: ":") && $0 > 0x20 }
+            if name.count < end - start {
+                switch String(decoding: name, as: UTF8.self).lowercased() {
+                case let name where dropped.contains(name): all.append(TextEdit(range: start..<end, replacement: []))
+                case "reporting-ua": agent(text, start..<end).map { all.append($0) }
+                default: break
+                }
+            }
+            start = end
+        }
+        return all.reconciled
+    }
+
+    /// `Reporting-UA: host; product` (RFC 8098 section 3.2.1) loses its host.
+    private static func agent(_ text: [UInt8], _ range: Range<Int>) -> TextEdit? {
+        guard let colon = text[range].firstIndex(of: UInt8(ascii: ":")), let mark = text[range].firstIndex(of: UInt8(ascii: ";")), mark > colon
+        else { return nil }
+        let host = HeaderField.trim(text[(colon + 1)..<mark])
+        guard host.contains(UInt8(ascii: ".")), !host.contains(UInt8(ascii: " ")) else { return nil }
+        return TextEdit(range: host.startIndex..<host.endIndex, replacement: Array("localhost".utf8))
+    }
+}

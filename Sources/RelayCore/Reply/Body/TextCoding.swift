@@ -1,0 +1,242 @@
+// A text body through its transfer encoding and charset and back, with everything that needs no change as it was.
+
+import InternetMessage
+
+enum TextCoding {
+    enum Outcome {
+        case unchanged
+        /// The new encoded body; charset and transfer encoding are set where they could not be kept.
+        case changed([UInt8], charset: String?, encoding: TransferEncoding?)
+        /// A name stands in it that cannot be replaced; the text says why.
+        case impossible(String)
+        /// No text after all.
+        case opaque
+    }
+
+    /// Defects after which a body still decodes to one thing only.
+    static let harmless: Set<TransferDefect> = [
+        .trailingWhiteSpace, .lowercaseEscape, .longLine, .rawOctet, .trailingSoftBreak, .invalidEscape, .incompleteGroup, .nonZeroPaddingBits,
+    ]
+
+    static func rewrite(_ raw: ArraySlice<UInt8>, part: MIMEPart, with text: TextRewriter) -> Outcome {
+        guard let decoded = part.transferEncoding.decode(raw) else { return .opaque }
+        let isDamaged = !decoded.defects.isSubset(of: harmless)
+        let syntax = PartKind.syntax(part.contentType)
+        switch Family(part.contentType.charset, bytes: decoded.bytes) {
+        case .ascii:
+            let edits = edits(decoded.bytes, part: part, syntax: syntax, with: text)
+            if edits.isEmpty { return .unchanged }
+            if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
+            return splice(edits, into: decoded, part: part)
+        case .other(let charset):
+            guard let plain = Charset.decode(decoded.bytes, charset) else { return .opaque }
+            let utf8 = Array(plain.utf8)
+            let edits = edits(utf8, part: part, syntax: syntax, with: text)
+            if edits.isEmpty { return .unchanged }
+            if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
+            return recode(edits, utf8: utf8, decoded: decoded, charset: charset, part: part, syntax: syntax, with: text)
+        case .unknown(let charset):
+            let edits = text.edits(decoded.bytes, syntax: syntax)
+            if edits.isEmpty { return .unchanged }
+            guard !isDamaged, decoded.bytes.allSatisfy({ $0 < 0x80 && $0 != 0 && $0 != 0x1B }) else { return .impossible("unknown charset \(charset)") }
+            return splice(edits, into: decoded, part: part)
+        }
+    }
+
+    /// An opaque part whose content is text all the same; nil where it is none.
+    static func rewriteDisguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding, with text: TextRewriter) -> [UInt8]? {
+        guard let decoded = encoding.decode(raw), decoded.defects.isSubset(of: harmless), decoded.bytes.isValidUTF8,
+            !decoded.bytes.contains(where: \.isForbiddenControl)
+        else { return nil }
+        let edits = text.edits(decoded.bytes, syntax: .plain)
+        guard !edits.isEmpty else { return nil }
+        return encode(edits, into: decoded)
+    }
+
+    private static func edits(_ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, with text: TextRewriter) -> [TextEdit] {
+        let edits = text.edits(bytes, syntax: syntax)
+        if PartKind.isHeaderFields(part.contentType) { return ReportFields.edits(bytes, adding: edits) }
+        return PartKind.isContentLines(part.contentType) && !edits.isEmpty ? ContentLines.refolding(edits, in: bytes) : edits
+    }
+
+    // MARK: Charsets
+
+    /// How the octets of a charset relate to ASCII.
+    private enum Family {
+        /// Every ASCII octet stands for itself and for nothing else.
+        case ascii
+        /// To be decoded first.
+        case other(String)
+        case unknown(String)
+
+        init(_ label: String?, bytes: [UInt8]) {
+            let name = label ?? "us-ascii"
+            if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
+                self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
+            } else if Self.isSuperset(name) {
+                self = .ascii
+            } else {
+                self = Charset.isKnown(name) ? .other(name) : .unknown(String(name.prefix(40)))
+            }
+        }
+
+        private static func isSuperset(_ name: String) -> Bool {
+            let prefixes = ["utf-8", "utf8", "us-ascii", "ascii", "ansi_x3.4", "iso-8859-", "iso8859", "iso_8859", "latin", "windows-125", "windows-874",
+                "cp125", "win-125", "x-cp125", "koi8", "euc-", "x-euc", "tis-620", "macintosh", "x-mac", "unknown-8bit", "x-unknown", "8bit", "default"]
+            return prefixes.contains { name.hasPrefix($0) }
+        }
+    }
+
+    /// A text whose charset is no superset of ASCII: kept in its charset where that can say it, else UTF-8.
+    private static func recode(
+        _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, part: MIMEPart, syntax: TextSyntax, with text: TextRewriter
+    ) -> Outcome {
+        let wanted = String(decoding: edits.applied(to: utf8), as: UTF8.self)
+        // The octets around a name stay as they are where the names stand in plain ASCII, as in ISO-2022-JP.
+        let rawEdits = self.edits(decoded.bytes, part: part, syntax: syntax, with: text)
+        if !rawEdits.isEmpty, Charset.decode(rawEdits.applied(to: decoded.bytes), charset) == wanted {
+            return splice(rawEdits, into: decoded, part: part)
+        }
+        let isWide = charset.hasPrefix("utf-16") || charset.hasPrefix("utf16") || charset.hasPrefix("utf-32")
+        var mark: [UInt8] = []
+        var target = charset
+        if isWide, charset == "utf-16" || charset == "utf16" {
+            if decoded.bytes.starts(with: [0xFF, 0xFE]) {
+                mark = [0xFF, 0xFE]
+                target = "utf-16le"
+            } else {
+                if decoded.bytes.starts(with: [0xFE, 0xFF]) { mark = [0xFE, 0xFF] }
+                target = "utf-16be"
+            }
+        }
+        let isDecodable = Charset.decodeStrict(decoded.bytes, charset) != nil
+        let plain = mark.isEmpty ? wanted : String(wanted.drop { $0 == "\u{FEFF}" })
+        if isDecodable, let bytes = Charset.encode(plain, target) {
+            return encoded(mark + bytes, like: decoded, part: part, charset: nil)
+        }
+        guard isDecodable else { return .impossible("damaged \(charset)") }
+        return encoded(Array(wanted.utf8), like: decoded, part: part, charset: "utf-8")
+    }
+
+    // MARK: Transfer encodings
+
+    /// The body with only the edited stretches encoded anew.
+    private static func splice(_ edits: [TextEdit], into decoded: DecodedText, part: MIMEPart) -> Outcome {
+        let isASCII = edits.allSatisfy { $0.replacement.allSatisfy { $0 < 0x80 } }
+        if part.transferEncoding == .sevenBit, !isASCII, decoded.bytes.allSatisfy({ $0 < 0x80 }) {
+            return encoded(edits.applied(to: decoded.bytes), like: decoded, part: part, charset: "utf-8")
+        }
+        return .changed(encode(edits, into: decoded), charset: nil, encoding: nil)
+    }
+
+    private static func encode(_ edits: [TextEdit], into decoded: DecodedText) -> [UInt8] {
+        switch decoded.encoding {
+        case .quotedPrintable: QuotedPrintableSplice.apply(edits, to: decoded)
+        case .base64: ending(like: decoded.raw, Base64.encode(edits.applied(to: decoded.bytes)))
+        default: edits.applied(to: decoded.bytes)
+        }
+    }
+
+    /// The whole text encoded anew.
+    private static func encoded(_ bytes: [UInt8], like decoded: DecodedText, part: MIMEPart, charset: String?) -> Outcome {
+        if part.transferEncoding == .sevenBit, bytes.contains(where: { $0 >= 0x80 || $0 == 0 }) {
+            return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)
+        }
+        guard let body = part.transferEncoding.encode(bytes) else { return .opaque }
+        return .changed(ending(like: decoded.raw, body), charset: charset, encoding: nil)
+    }
+
+    /// The body with a line break at its end where the other one has one, and without where it has none.
+    static func ending(like raw: ArraySlice<UInt8>, _ body: [UInt8]) -> [UInt8] {
+        var body = body
+        if raw.last == 0x0A {
+            if body.last != 0x0A { body += [0x0D, 0x0A] }
+        } else {
+            while let last = body.last, last == 0x0A || last == 0x0D { body.removeLast() }
+        }
+        return body
+    }
+}
+
+/// Changes stretches of a quoted-printable body and leaves every other octet as it was.
+enum QuotedPrintableSplice {
+    private static let lineLength = 76
+
+    static func apply(_ edits: [TextEdit], to decoded: DecodedText) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(decoded.raw.count + edits.count * 16)
+        var position = decoded.raw.startIndex
+        var touched: [Int] = []
+        for edit in edits {
+            let raw = decoded.rawRange(of: edit.range).raw
+            guard raw.lowerBound >= position else { continue }
+            output += decoded.raw[position..<raw.lowerBound]
+            touched.append(output.count)
+            output += escaped(edit.replacement)
+            position = raw.upperBound
+        }
+        output += decoded.raw[position...]
+        return wrapped(output, at: touched)
+    }
+
+    private static func escaped(_ bytes: [UInt8]) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var output: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            let octet = bytes[index]
+            if octet == 0x0D, index + 1 < bytes.count, bytes[index + 1] == 0x0A {
+                output += [0x0D, 0x0A]
+                index += 2
+                continue
+            }
+            if octet == UInt8(ascii: "=") || octet >= 0x7F || octet < 0x20 {
+                output += [UInt8(ascii: "="), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+            } else {
+                output.append(octet)
+            }
+            index += 1
+        }
+        return output
+    }
+
+    /// Puts soft line breaks into those lines that hold an edit and have become too long.
+    private static func wrapped(_ body: [UInt8], at touched: [Int]) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(body.count + touched.count * 3)
+        var position = 0
+        for place in touched where place >= position {
+            var start = place
+            while start > position, body[start - 1] != 0x0A { start -= 1 }
+            var end = place
+            while end < body.count, body[end] != 0x0A { end += 1 }
+            output += body[position..<start]
+            append(body[start..<end], to: &output)
+            position = end
+        }
+        output += body[position...]
+        return output
+    }
+
+    private static func append(_ line: ArraySlice<UInt8>, to output: inout [UInt8]) {
+        let text = line.last == 0x0D ? line.dropLast() : line
+        guard text.count > lineLength else {
+            output += line
+            return
+        }
+        var column = 0
+        var index = text.startIndex
+        while index < text.endIndex {
+            let width = text[index] == UInt8(ascii: "=") && index + 2 < text.endIndex && text[index + 1].hexValue != nil ? 3 : 1
+            let isLast = index + width >= text.endIndex
+            if column + width > (isLast ? lineLength : lineLength - 1) {
+                output += [UInt8(ascii: "="), 0x0D, 0x0A]
+                column = 0
+            }
+            output += text[index..<(index + width)]
+            column += width
+            index += width
+        }
+        output += line[text.endIndex...]
+    }
+}

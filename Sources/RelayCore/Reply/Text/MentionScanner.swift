@@ -1,0 +1,339 @@
+// Finds mentions of hidden and reverse addresses in one window of text, and says what comes in their place.
+
+import InternetMessage
+
+/// How replacements have to be written where they come to stand.
+package enum TextSyntax: Sendable, Hashable {
+    case plain
+    /// HTML and XML: `&`, `<`, `>` and quotes are written as references.
+    case markup
+}
+
+struct MentionScanner {
+    private let index: NameIndex
+    private let names: ReplyNames
+    private let reader: TokenReader
+    private let relayLocal: [UInt8]
+    private let relayDomain: [UInt8]
+
+    /// Octets of the longest local part looked at, tag included; anything longer is no address that is delivered.
+    private static let maximumLocal = 128
+    /// Tags of one local part that are tried; `a+b+c+…` with more is read without them.
+    private static let maximumTags = 8
+
+    init(index: NameIndex, names: ReplyNames, reader: TokenReader) {
+        self.index = index
+        self.names = names
+        self.reader = reader
+        relayLocal = Array(names.relayAddress.localPart.utf8)
+        relayDomain = Array(names.relayAddress.domain.utf8)
+    }
+
+    /// - Parameters:
+    ///   - text: the whole text; the window's offsets are its own.
+    ///   - limit: mentions that begin at this offset or later belong to the next window.
+    func scan(
+        _ window: LensWindow, text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, limit: Int, into edits: inout [TextEdit]
+    ) {
+        let units = window.units
+        guard units.count >= 2 else { return }
+        var found: [TextEdit] = []
+        for position in 0..<(units.count - 1) {
+            let head = index.begins(units[position], units[position + 1])
+            guard head >= 0 else { continue }
+            guard window.start(position) < limit else { break }
+            for number in index.bucket(head) {
+                let pattern = index.patterns[number]
+                let end = position + pattern.octets.count
+                guard end <= units.count, Self.matches(units, position, pattern.octets) else { continue }
+                let view = View(window: window, text: text, lens: lens, syntax: syntax)
+                switch pattern.kind {
+                case .hiddenDomain(let group): hidden(view, position..<end, index.groups[group], &found)
+                case .relayDomain(let domain): ours(view, position..<end, domain, &found)
+                case .bareLocal(let kind): bare(view, position..<end, kind, &found)
+                case .trace: trace(view, position..<end, &found)
+                }
+            }
+        }
+        edits += found
+    }
+
+    @inline(__always)
+    private static func matches(_ units: [UInt8], _ position: Int, _ octets: [UInt8]) -> Bool {
+        for offset in octets.indices where units[position + offset] != octets[offset] { return false }
+        return true
+    }
+
+    /// A window with what is needed to judge and to write in it.
+    private struct View {
+        let window: LensWindow
+        let text: UnsafeBufferPointer<UInt8>
+        let lens: TextLens
+        let syntax: TextSyntax
+
+        func source(_ range: Range<Int>) -> Range<Int> { window.start(range.lowerBound)..<window.end(range.upperBound - 1) }
+
+        func hasGap(_ unit: Int) -> Bool { window.gaps[unit] != 0 }
+
+        /// Whether only line breaks, no plain spaces, stand between the units of a range.
+        func isUnspaced(_ range: Range<Int>) -> Bool {
+            range.dropFirst().allSatisfy { window.gaps[$0] == 0 || window.gaps[$0] & LensWindow.lineBreak != 0 }
+        }
+
+        /// Whether nothing at all stands between the units of a range.
+        func isUnbroken(_ range: Range<Int>) -> Bool { range.dropFirst().allSatisfy { window.gaps[$0] == 0 } }
+
+        func isAlphanumeric(_ unit: Int) -> Bool {
+            guard unit >= 0, unit < window.units.count else { return false }
+            let octet = window.units[unit]
+            return (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet)
+        }
+
+        /// Whether no letter, digit or joining mark follows that would make the domain a longer one.
+        func domainEnds(at end: Int) -> Bool {
+            guard end < window.units.count, !hasGap(end) else { return true }
+            if isAlphanumeric(end) || window.units[end] == UInt8(ascii: "_") { return false }
+            let joins = window.units[end] == UInt8(ascii: ".") || window.units[end] == UInt8(ascii: "-")
+            return !(joins && end + 1 < window.units.count && !hasGap(end + 1) && isAlphanumeric(end + 1))
+        }
+
+        /// Whether a word can begin at this unit: nothing that belongs to it stands right before it.
+        func wordBegins(at unit: Int) -> Bool {
+            guard unit > 0, !hasGap(unit), isAlphanumeric(unit - 1) else { return true }
+            return isEscapedBreak(unit - 1)
+        }
+
+        func wordEnds(at end: Int) -> Bool { end >= window.units.count || hasGap(end) || !isAlphanumeric(end) }
+
+        /// `\n`, `\r` or `\t` as JSON and iCalendar write line breaks: their letter is none of the word's.
+        private func isEscapedBreak(_ unit: Int) -> Bool {
+            guard unit > 0, window.units[unit - 1] == UInt8(ascii: "\\") else { return false }
+            return [UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t")].contains(window.units[unit])
+        }
+
+        /// Whether a local part can begin at this unit, so that `joanna@` and `jo.anna@` are not `anna@`.
+        func localBegins(at unit: Int, isVERP: Bool) -> Bool {
+            guard wordBegins(at: unit) else { return false }
+            guard unit > 1, !hasGap(unit), !isVERP, "._-+".utf8.contains(window.units[unit - 1]) else { return true }
+            return hasGap(unit - 1) || !isAlphanumeric(unit - 2)
+        }
+    }
+
+    // MARK: Addresses of the user
+
+    private func hidden(_ view: View, _ domain: Range<Int>, _ group: NameIndex.Group, _ edits: inout [TextEdit]) {
+        guard view.domainEnds(at: domain.upperBound) else { return }
+        if let separator = Separator(before: domain.lowerBound, in: view.window) {
+            if let local = local(view, before: separator, group) {
+                edits.append(TextEdit(range: view.source(local), replacement: relayLocal))
+                edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
+                return
+            }
+        }
+        if let local = reversedLocal(view, after: domain.upperBound, group) {
+            edits.append(TextEdit(range: view.source(local), replacement: relayLocal))
+            edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
+            return
+        }
+        guard group.isTelling, view.isUnspaced(domain), view.wordBegins(at: domain.lowerBound), !isJoined(view, before: domain.lowerBound)
+        else { return }
+        edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
+    }
+
+    /// Whether a hyphen with a letter before it makes the domain another one: `not-example.org`.
+    private func isJoined(_ view: View, before unit: Int) -> Bool {
+        unit > 1 && !view.hasGap(unit) && view.window.units[unit - 1] == UInt8(ascii: "-") && view.isAlphanumeric(unit - 2)
+    }
+
+    /// The units of a hidden local part, its tag included, that ends before the separator.
+    private func local(_ view: View, before separator: Separator, _ group: NameIndex.Group) -> Range<Int>? {
+        let units = view.window.units
+        var end = separator.start
+        let isQuoted = end > 0 && units[end - 1] == UInt8(ascii: "\"")
+        if isQuoted { end -= 1 }
+        guard end > 0 else { return nil }
+        if let range = local(view, endingAt: end, separator, group) { return range }
+        // `anna+tag@`: what stands before a plus may be the local part.
+        var tags = 0
+        var at = end - 1
+        while at > 0, end - at < Self.maximumLocal, tags < Self.maximumTags, !view.hasGap(at) || at == end - 1 {
+            if units[at] == UInt8(ascii: "+") {
+                tags += 1
+                if let range = local(view, endingAt: at, separator, group) { return range.lowerBound..<end }
+            } else if !(view.isAlphanumeric(at) || "._-=!#$%&'*/?^`{|}~".utf8.contains(units[at]) || units[at] >= 0x80) {
+                break
+            }
+            at -= 1
+        }
+        return nil
+    }
+
+    private func local(_ view: View, endingAt end: Int, _ separator: Separator, _ group: NameIndex.Group) -> Range<Int>? {
+        let units = view.window.units
+        var node = OctetTrie.root
+        var at = end
+        while at > 0, end - at < Self.maximumLocal {
+            at -= 1
+            if !(group.ignoresDots && units[at] == UInt8(ascii: ".")) {
+                guard let next = group.backward.step(node, units[at]) else { return nil }
+                node = next
+            } else {
+                continue
+            }
+            if group.backward.isEnd(node), view.localBegins(at: firstDotted(view, at, group), isVERP: separator.isVERP) {
+                return at..<end
+            }
+        }
+        return nil
+    }
+
+    /// The unit before dots that mean nothing, so that `x.anna@` is seen to go on.
+    private func firstDotted(_ view: View, _ unit: Int, _ group: NameIndex.Group) -> Int { unit }
+
+    /// The units of a hidden local part in `domain=local`, as SRS and VERP write it.
+    private func reversedLocal(_ view: View, after end: Int, _ group: NameIndex.Group) -> Range<Int>? {
+        let units = view.window.units
+        guard end + 1 < units.count, units[end] == UInt8(ascii: "="), !view.hasGap(end) else { return nil }
+        var node = OctetTrie.root
+        var at = end + 1
+        var found: Range<Int>?
+        while at < units.count, at - end <= Self.maximumLocal {
+            if !(group.ignoresDots && units[at] == UInt8(ascii: ".")) {
+                guard let next = group.forward.step(node, units[at]) else { break }
+                node = next
+            }
+            if group.forward.isEnd(node), view.wordEnds(at: at + 1) { found = (end + 1)..<(at + 1) }
+            at += 1
+        }
+        return found
+    }
+
+    private func bare(_ view: View, _ range: Range<Int>, _ kind: LocalPartGuard, _ edits: inout [TextEdit]) {
+        switch kind {
+        case .none: return
+        case .anywhere: guard view.isUnspaced(range) else { return }
+        case .word:
+            guard view.isUnspaced(range), view.wordBegins(at: range.lowerBound), view.wordEnds(at: range.upperBound) else { return }
+        case .name:
+            guard view.isUnbroken(range), view.wordBegins(at: range.lowerBound), view.wordEnds(at: range.upperBound),
+                !isWrittenAsName(view, range)
+            else { return }
+        }
+        edits.append(TextEdit(range: view.source(range), replacement: relayLocal))
+    }
+
+    /// `Martina`: a capital followed by small letters, as the person may well sign.
+    private func isWrittenAsName(_ view: View, _ range: Range<Int>) -> Bool {
+        let source = view.source(range)
+        guard source.count == range.count, (0x41...0x5A).contains(view.text[source.lowerBound]) else { return false }
+        // An address goes on behind a name; a name does not.
+        let follows = range.upperBound < view.window.units.count && !view.hasGap(range.upperBound) ? view.window.units[range.upperBound] : 0
+        return source.dropFirst().allSatisfy { (0x61...0x7A).contains(view.text[$0]) } && !"@=%#".utf8.contains(follows)
+    }
+
+    private func trace(_ view: View, _ range: Range<Int>, _ edits: inout [TextEdit]) {
+        guard view.isUnspaced(range), view.wordBegins(at: range.lowerBound), !isJoined(view, before: range.lowerBound),
+            view.domainEnds(at: range.upperBound)
+        else { return }
+        edits.append(TextEdit(range: view.source(range), replacement: relayDomain))
+    }
+
+    // MARK: Addresses at a relay domain
+
+    private func ours(_ view: View, _ domain: Range<Int>, _ name: String, _ edits: inout [TextEdit]) {
+        guard view.domainEnds(at: domain.upperBound), let separator = Separator(before: domain.lowerBound, in: view.window) else { return }
+        for allowsBreaks in [false, true] {
+            guard let run = tokenRun(view, endingAt: separator.start, allowsBreaks: allowsBreaks) else { continue }
+            for start in starts(view, run) {
+                let local = String(decoding: view.window.units[start..<run.upperBound], as: UTF8.self)
+                switch reader.read(local, domain: name) {
+                case .other: continue
+                case .relayAddress: return
+                case .correspondent(let address):
+                    edits.append(TextEdit(range: view.source(start..<run.upperBound), replacement: written(address.localPart, view)))
+                    edits.append(TextEdit(range: view.source(domain), replacement: Array(address.domain.utf8)))
+                    return
+                case .hidden:
+                    edits.append(TextEdit(range: view.source(start..<run.upperBound), replacement: relayLocal))
+                    edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
+                    return
+                }
+            }
+        }
+    }
+
+    /// The units that may be a token: octets of a dot-atom right before the separator, at most 64.
+    private func tokenRun(_ view: View, endingAt end: Int, allowsBreaks: Bool) -> Range<Int>? {
+        let units = view.window.units
+        var at = end
+        while at > 0, end - at < 64 {
+            let octet = units[at - 1]
+            guard view.isAlphanumeric(at - 1) || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet) else { break }
+            if at < end, view.hasGap(at), !(allowsBreaks && view.window.gaps[at] & LensWindow.lineBreak != 0) { break }
+            at -= 1
+        }
+        return at < end ? at..<end : nil
+    }
+
+    /// Where a token may begin in a run: at its beginning, and behind each mark that is no part of a readable address as programs write it.
+    private func starts(_ view: View, _ run: Range<Int>) -> [Int] {
+        [run.lowerBound] + run.dropFirst().filter { !view.isAlphanumeric($0 - 1) && view.isAlphanumeric($0) && view.window.units[$0 - 1] != UInt8(ascii: ".") }
+    }
+
+    /// A local part as it has to be written in its place.
+    private func written(_ local: String, _ view: View) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var output: [UInt8] = []
+        for octet in local.utf8 {
+            let isPlain = octet >= 0x80 || (0x30...0x39).contains(octet) || (0x41...0x5A).contains(octet) || (0x61...0x7A).contains(octet)
+            if isPlain || "._-".utf8.contains(octet) {
+                output.append(octet)
+            } else if view.lens.contains(.percent) {
+                output += [UInt8(ascii: "%"), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+            } else if view.syntax == .markup, "&<>\"'".utf8.contains(octet) {
+                output += Array("&#\(octet);".utf8)
+            } else if !(octet < 0x20 || octet == 0x7F) {
+                output.append(octet)
+            }
+        }
+        return output
+    }
+}
+
+/// What stands between local part and domain.
+private struct Separator {
+    /// The first unit of the separator.
+    let start: Int
+    /// `=`, `#`, `%`: the form in which an address stands within the local part of another.
+    let isVERP: Bool
+
+    private init(_ start: Int, isVERP: Bool = false) {
+        self.start = start
+        self.isVERP = isVERP
+    }
+
+    /// The separator that ends right before a unit: `@`, `\@`, `=`, `#`, `%`, `(at)`, ` at ` and their like.
+    init?(before unit: Int, in window: LensWindow) {
+        let units = window.units
+        guard unit > 1 else { return nil }
+        let last = unit - 1
+        switch units[last] {
+        case UInt8(ascii: "@"): self.init(last > 1 && units[last - 1] == UInt8(ascii: "\\") ? last - 1 : last)
+        case UInt8(ascii: "="), UInt8(ascii: "#"), UInt8(ascii: "%"): self.init(last, isVERP: true)
+        case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: ">"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            let openings: [UInt8: UInt8] = [0x29: 0x28, 0x5D: 0x5B, 0x7D: 0x7B, 0x3E: 0x3C, 0x2D: 0x2D, 0x5F: 0x5F]
+            guard let opening = openings[units[last]] else { return nil }
+            for word in [[UInt8]("at".utf8), [UInt8]("@".utf8), [UInt8]("a".utf8)] {
+                let start = last - word.count - 1
+                guard start > 0, units[start] == opening, Array(units[(start + 1)..<last]) == word else { continue }
+                self.init(start)
+                return
+            }
+            return nil
+        case UInt8(ascii: "t"):
+            guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.gaps[unit] != 0, window.gaps[last - 1] != 0 else { return nil }
+            self.init(last - 1)
+        default: return nil
+        }
+    }
+}

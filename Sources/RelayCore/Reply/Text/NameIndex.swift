@@ -1,0 +1,144 @@
+// The names of one reply arranged for search: which words begin a mention, and what may stand before and behind them.
+
+import InternetMessage
+
+/// Search tables over the lower-cased spellings of everything that has to be found. Built once for a message.
+struct NameIndex {
+    enum Kind {
+        /// A domain of a hidden address; the value is its group.
+        case hiddenDomain(Int)
+        /// A relay domain.
+        case relayDomain(String)
+        /// A local part that is hidden also where it stands alone.
+        case bareLocal(LocalPartGuard)
+        /// A host name or address of the user's machine, as its Received fields tell it.
+        case trace
+    }
+
+    struct Pattern {
+        let octets: [UInt8]
+        let kind: Kind
+    }
+
+    /// Domains that are one and the same, with the local parts that are hidden there.
+    struct Group {
+        var ignoresDots: Bool
+        /// Whether the domain itself tells who the user is, so that it is hidden by itself too.
+        var isTelling: Bool
+        var backward = OctetTrie()
+        var forward = OctetTrie()
+    }
+
+    /// More patterns than any message of a person has; a message with more is not rewritten but refused (`isOverfull`).
+    private static let maximumPatterns = 2_000
+
+    private(set) var groups: [Group] = []
+    private(set) var patterns: [Pattern] = []
+    /// Whether there were more names than can be searched for in linear time.
+    private(set) var isOverfull = false
+    /// Indices into `patterns` by their first two octets; -1 where none begins so.
+    private var heads = [Int32](repeating: -1, count: 65_536)
+    private var buckets: [[Int]] = []
+    private var seen: Set<[UInt8]> = []
+
+    init(names: ReplyNames) {
+        var groupOf: [String: Int] = [:]
+        for inbox in names.hidden {
+            let address = inbox.revealed
+            let canonical = names.providers.canonical(address)
+            let index: Int
+            if let known = groupOf[canonical.domain] {
+                index = known
+            } else {
+                index = groups.count
+                groupOf[canonical.domain] = index
+                let isTelling = names.providers.rules[canonical.domain] == nil && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
+                groups.append(Group(ignoresDots: names.providers.ignoresDots(canonical.domain), isTelling: isTelling))
+                for spelling in Self.spellings([address.domain] + names.providers.aliases(of: canonical.domain)) { add(spelling, .hiddenDomain(index)) }
+            }
+            groups[index].backward.insert(Self.octets(canonical.localPart).reversed())
+            groups[index].forward.insert(Self.octets(canonical.localPart))
+            for local in Set([Self.octets(address.localPart), Self.octets(canonical.localPart)]) {
+                let kind = LocalPartGuard(local)
+                if kind != .none { add(local, .bareLocal(kind)) }
+            }
+        }
+        for domain in names.relayDomains { add(Self.octets(domain), .relayDomain(domain)) }
+        for trace in names.traces { add(Self.octets(trace), .trace) }
+        seen = []
+    }
+
+    static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
+
+    /// Each domain as it is written, in A-labels and in U-labels.
+    private static func spellings(_ domains: [String]) -> [[UInt8]] {
+        var all: [[UInt8]] = []
+        for domain in domains {
+            for spelling in [domain, DomainName.toASCII(domain), DomainName.toUnicode(domain)].compactMap({ $0 }) {
+                let octets = octets(spelling)
+                if !all.contains(octets) { all.append(octets) }
+            }
+        }
+        return all
+    }
+
+    private mutating func add(_ octets: [UInt8], _ kind: Kind) {
+        // One octet is no domain of mail, and would be found in every word.
+        guard octets.count >= 2, seen.insert(octets).inserted else { return }
+        guard patterns.count < Self.maximumPatterns else {
+            isOverfull = true
+            return
+        }
+        let head = Int(octets[0]) << 8 | Int(octets[1])
+        if heads[head] < 0 {
+            heads[head] = Int32(buckets.count)
+            buckets.append([])
+        }
+        buckets[Int(heads[head])].append(patterns.count)
+        patterns.append(Pattern(octets: octets, kind: kind))
+    }
+
+    /// Whether a pattern begins with these two octets.
+    @inline(__always)
+    func begins(_ first: UInt8, _ second: UInt8) -> Int32 { heads[Int(first) << 8 | Int(second)] }
+
+    /// The patterns of a head that `begins` gave.
+    func bucket(_ head: Int32) -> [Int] { buckets[Int(head)] }
+
+    /// Whether anything beyond ASCII is looked for, so that letters beyond ASCII have to be folded too.
+    var needsUnicodeFolding: Bool { patterns.contains { $0.octets.contains { $0 >= 0x80 } } }
+}
+
+/// A set of octet strings, walked octet by octet.
+struct OctetTrie {
+    private var next: [[UInt8: Int]] = [[:]]
+    private var ends: [Bool] = [false]
+
+    /// The node to begin at.
+    static let root = 0
+
+    mutating func insert(_ octets: some Sequence<UInt8>) {
+        var node = Self.root
+        for octet in octets {
+            if let child = next[node][octet] {
+                node = child
+            } else {
+                next.append([:])
+                ends.append(false)
+                next[node][octet] = next.count - 1
+                node = next.count - 1
+            }
+        }
+        if node != Self.root { ends[node] = true }
+    }
+
+    func step(_ node: Int, _ octet: UInt8) -> Int? { next[node][octet] }
+    func isEnd(_ node: Int) -> Bool { ends[node] }
+}
+
+extension ProviderRules {
+    /// A canonical domain and the other names under which its provider takes mail.
+    func aliases(of domain: String) -> [String] { [domain] + rules.filter { $0.value.sameAs == domain }.keys.sorted() }
+
+    func ignoresDots(_ domain: String) -> Bool { rules[domain]?.ignoresDots ?? false }
+}

@@ -1,0 +1,46 @@
+// Replacements in a text, collected from several readings of it and applied at once.
+
+/// One stretch of a text and what comes in its place.
+package struct TextEdit: Sendable, Hashable {
+    package let range: Range<Int>
+    package let replacement: [UInt8]
+
+    package init(range: Range<Int>, replacement: [UInt8]) {
+        self.range = range
+        self.replacement = replacement
+    }
+}
+
+extension [TextEdit] {
+    /// In order and without overlaps: of two that overlap the longer one stays, which knows more of the text.
+    var reconciled: [TextEdit] {
+        let ordered = sorted {
+            $0.range.lowerBound != $1.range.lowerBound
+                ? $0.range.lowerBound < $1.range.lowerBound : $0.range.upperBound > $1.range.upperBound
+        }
+        var kept: [TextEdit] = []
+        for edit in ordered {
+            guard let last = kept.last, last.range.overlaps(edit.range) || last.range == edit.range else {
+                kept.append(edit)
+                continue
+            }
+            if edit.range.count > last.range.count { kept[kept.count - 1] = edit }
+        }
+        return kept
+    }
+
+    /// The text with reconciled edits applied.
+    func applied(to text: some Collection<UInt8>) -> [UInt8] {
+        let text = Array<UInt8>(text)
+        var output: [UInt8] = []
+        output.reserveCapacity(text.count + count * 16)
+        var position = 0
+        for edit in self where edit.range.lowerBound >= position && edit.range.upperBound <= text.count {
+            output += text[position..<edit.range.lowerBound]
+            output += edit.replacement
+            position = edit.range.upperBound
+        }
+        output += text[position...]
+        return output
+    }
+}

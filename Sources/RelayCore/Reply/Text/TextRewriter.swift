@@ -1,0 +1,105 @@
+// Replaces the user's addresses and the reverse addresses in text, in every form in which programs write them.
+
+import InternetMessage
+
+/// Rewrites texts of one reply: each address of the user becomes the relay address, each reverse address the correspondent it stands for.
+package struct TextRewriter {
+    let names: ReplyNames
+    let index: NameIndex
+    private let reader: TokenReader
+    private let scanner: MentionScanner
+
+    /// Octets looked at together. A mention that lies across two windows is found, as they overlap.
+    private static let window = 262_144
+    /// Longer than any mention with its breaks and encodings.
+    private static let overlap = 2_048
+
+    package init(names: ReplyNames) {
+        self.names = names
+        index = NameIndex(names: names)
+        reader = TokenReader(names: names)
+        scanner = MentionScanner(index: index, names: names, reader: reader)
+    }
+
+    /// Whether there are more names than can be searched for: then nothing may be relayed.
+    package var isOverfull: Bool { index.isOverfull }
+
+    /// - Parameter utf8: text in UTF-8 or another superset of ASCII.
+    /// - Returns: the new text; nil where nothing changes.
+    package func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [UInt8]? {
+        let edits = edits(utf8, syntax: syntax)
+        return edits.isEmpty ? nil : edits.applied(to: utf8)
+    }
+
+    /// What is to be replaced in a text, in order and without overlaps.
+    package func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [TextEdit] {
+        var edits: [TextEdit] = []
+        utf8.withUnsafeBufferPointer { text in
+            for lens in Self.lenses(text, syntax: syntax) { scan(text, lens: lens, syntax: syntax, into: &edits) }
+        }
+        edits += encodedWordEdits(utf8)
+        return edits.reconciled
+    }
+
+    /// The readings that make a difference to this text.
+    private static func lenses(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> [TextLens] {
+        var lenses: [TextLens] = [[]]
+        if text.contains(UInt8(ascii: "%")) { lenses.append(.percent) }
+        if text.contains(UInt8(ascii: "=")) { lenses.append(.equals) }
+        if text.contains(UInt8(ascii: "+")) { lenses.append(.plus) }
+        if syntax == .markup { lenses.append(.tags) }
+        return lenses
+    }
+
+    private func scan(_ text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, into edits: inout [TextEdit]) {
+        var window = LensWindow(foldsUnicode: index.needsUnicodeFolding, capacity: min(text.count, Self.window + Self.overlap))
+        var from = 0
+        while from < text.count {
+            let limit = from + Self.window
+            let isLast = limit >= text.count
+            window.read(text, from: max(0, from - Self.overlap), to: min(text.count, limit + Self.overlap), lens: lens)
+            scanner.scan(window, text: text, lens: lens, syntax: syntax, limit: isLast ? .max : limit, into: &edits)
+            from = limit
+        }
+    }
+
+    /// Encoded words (RFC 2047) in a text: adjacent ones are read together and written anew where they hold a name.
+    private func encodedWordEdits(_ text: [UInt8]) -> [TextEdit] {
+        guard Self.mayHoldEncodedWords(text) else { return [] }
+        var edits: [TextEdit] = []
+        for run in EncodedWordRuns.find(in: text) {
+            let decoded = Array(EncodedWord.decode(HeaderField.unfold(text[run])[...]).utf8)
+            var inner: [TextEdit] = []
+            decoded.withUnsafeBufferPointer { bytes in
+                for lens in Self.lenses(bytes, syntax: .plain) { scan(bytes, lens: lens, syntax: .plain, into: &inner) }
+            }
+            guard !inner.isEmpty else { continue }
+            edits.append(TextEdit(range: run, replacement: HeaderText.encodedWords(inner.reconciled.applied(to: decoded), startingAt: 12)))
+        }
+        return edits
+    }
+
+    private static func mayHoldEncodedWords(_ text: [UInt8]) -> Bool {
+        text.withUnsafeBufferPointer { bytes in
+            guard bytes.count > 8 else { return false }
+            for index in 0..<(bytes.count - 1) where bytes[index] == UInt8(ascii: "=") && bytes[index + 1] == UInt8(ascii: "?") { return true }
+            return false
+        }
+    }
+
+    /// The raw value, leading white space included, with which an unstructured field leaves: the bytes it came with where nothing
+    /// changes and the value is safe, else decoded, rewritten and encoded again (RFC 2047), folded.
+    package func rewriteUnstructured(_ field: HeaderField) -> [UInt8] {
+        let raw = field.rawValue
+        let unfolded = field.unfoldedBytes
+        let isSafe = field.controls.isEmpty && unfolded.isValidUTF8
+        if isSafe {
+            let rewritten = rewrite(Array(raw)) ?? Array(raw)
+            // A name of which one half stands in an encoded word shows only when all is decoded.
+            if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8)) == nil { return rewritten }
+        }
+        let text = unfolded.isValidUTF8 ? EncodedWord.decode(HeaderField.trim(unfolded[...])) : Charset.decode(unfolded, "windows-1252") ?? ""
+        let clean = text.utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
+        return [0x20] + HeaderText.unstructured(rewrite(clean) ?? clean, startingAt: field.nameLength + 2)
+    }
+}

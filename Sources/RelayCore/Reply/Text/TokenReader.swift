@@ -1,0 +1,44 @@
+// Reads local parts at relay domains while a text is rewritten; remembers what it has read.
+
+import InternetMessage
+
+/// What a local part at a relay domain is to the team. Not thread-safe: one for each message.
+final class TokenReader {
+    enum Meaning {
+        /// Stands for this correspondent.
+        case correspondent(AddrSpec)
+        /// A token that may not reach the team.
+        case hidden
+        /// The account's own relay address, which stays.
+        case relayAddress
+        /// None of ours.
+        case other
+    }
+
+    private let names: ReplyNames
+    private var known: [String: Meaning] = [:]
+    /// Different tokens read in one message. Real mail quotes a handful; beyond this every local part at a relay domain is hidden unread.
+    private static let maximumReadings = 5_000
+
+    init(names: ReplyNames) { self.names = names }
+
+    /// - Parameters:
+    ///   - local: lower case.
+    ///   - domain: a relay domain.
+    func read(_ local: String, domain: String) -> Meaning {
+        let key = local + "@" + domain
+        if let meaning = known[key] { return meaning }
+        guard known.count < Self.maximumReadings else { return .hidden }
+        let address = AddrSpec(localPart: local, domain: domain)
+        let meaning: Meaning
+        if local == names.relayAddress.localPart.lowercased(), domain == names.relayAddress.domain.lowercased() {
+            meaning = .relayAddress
+        } else if let correspondent = names.correspondent(address) {
+            meaning = .correspondent(correspondent)
+        } else {
+            meaning = names.isToken(address) ? .hidden : .other
+        }
+        known[key] = meaning
+        return meaning
+    }
+}

@@ -17,6 +17,7 @@ package struct Store: Sendable {
     package let relay: RelayRepository
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
+    package let dkimKeys: DKIMKeyRepository
     package let audit: AuditRepository
 
     /// A store over a migrated database.
@@ -41,6 +42,7 @@ package struct Store: Sendable {
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
+        dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         audit = AuditRepository(database: database)
     }
 }

@@ -39,8 +39,8 @@ package final class MilterServer: Sendable {
         /// The filter's name in libmilter's own syslog lines.
         package var name: String
         package var socket: MilterSocket
-        /// Seconds without a word from the MTA, or without it taking ours, before a session is given up. Postfix sends header and body
-        /// only when it has the whole message, so this has to last for a slow upload; libmilter's own default.
+        /// Seconds without a word from the MTA, or without it taking ours, before a session is given up. Postfix sends header
+        /// and body only when it has the whole message, so this has to last for a slow upload; libmilter's own default.
         package var idleTimeout: Int32
         /// Connections that may wait to be accepted.
         package var backlog: Int32
@@ -150,8 +150,8 @@ package final class MilterServer: Sendable {
         return cutOff
     }
 
-    /// Makes smfi_main return. smfi_stop sets a flag and then waits for a mutex that the listener holds while it waits, up to 5 s, for
-    /// a connection: it gets connections until it is through.
+    /// Makes smfi_main return. smfi_stop sets a flag and then waits for a mutex that the listener holds while it waits, up to 5
+    /// s, for a connection: it gets connections until it is through.
     private func endMain() {
         var thread = pthread_t()
         let failure = pthread_create(

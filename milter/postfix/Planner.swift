@@ -35,12 +35,13 @@ struct Planner {
         if !missing.isEmpty {
             change("virtual_mailbox_domains", to: PostfixList.text(items + missing), domainsReason)
         }
-        if foreign.isEmpty && (maps.isEmpty) {
+        if foreign.isEmpty && maps.isEmpty {
             change("virtual_transport", to: RelaySettings.parkingTransport, settings["virtual_transport"]?.reason ?? "")
             return
         }
         plan.notes.append(
-            "virtual_mailbox_domains keeps \(PostfixList.text(foreign)); your virtual_transport stays, the relay domains get transport_maps")
+            "virtual_mailbox_domains keeps \(PostfixList.text(foreign)); your virtual_transport stays, "
+                + "the relay domains get transport_maps")
         if !maps.isEmpty {
             let all = "inline:{ " + inputs.relayDomains.map { "{ @\($0) = postern }" }.joined(separator: ", ") + " }"
             if !maps.contains(all) {
@@ -50,7 +51,8 @@ struct Planner {
             }
         }
         let transports =
-            "inline:{ " + inputs.relayDomains.map { "{ \($0) = \(RelaySettings.parkingTransport) }" }.joined(separator: ", ") + " }"
+            "inline:{ " + inputs.relayDomains.map { "{ \($0) = \(RelaySettings.parkingTransport) }" }.joined(separator: ", ")
+            + " }"
         let present = PostfixList.items(raw("transport_maps"))
         if present.first != transports {
             let kept = present.filter { !isOurs($0, value: RelaySettings.parkingTransport) }
@@ -146,7 +148,8 @@ struct Planner {
         for parameter in ["smtpd_milters", "non_smtpd_milters"] {
             for item in PostfixList.items(expanded(parameter))
             where item.hasPrefix("{") && PostfixList.milterSocket(item) == inputs.socket && item.contains("default_action")
-                && !item.replacing(" ", with: "").contains("default_action=tempfail") {
+                && !item.replacing(" ", with: "").contains("default_action=tempfail")
+            {
                 plan.conflicts.append("\(parameter) gives Postern a default_action other than tempfail: \(item)")
             }
         }
@@ -188,9 +191,11 @@ struct Planner {
             } else if name.hasSuffix("/receive_override_options"), PostfixList.items(value).contains("no_milters") {
                 plan.notes.append("\(service) has no_milters: mail that comes in there does not pass Postern")
             } else if name.hasSuffix("/milter_default_action"), value != "tempfail" {
-                plan.conflicts.append("\(service) has milter_default_action=\(value): with Postern away mail would pass unrewritten")
+                plan.conflicts.append(
+                    "\(service) has milter_default_action=\(value): with Postern away mail would pass unrewritten")
             } else if name.hasSuffix("/milter_macro_daemon_name"), value == "internal", service != "cleanup/unix" {
-                plan.conflicts.append("\(service) calls itself internal, a name kept for Postfix's own mail (milter_macro_daemon_name)")
+                plan.conflicts.append(
+                    "\(service) calls itself internal, a name kept for Postfix's own mail (milter_macro_daemon_name)")
             }
         }
     }

@@ -6,8 +6,11 @@ import Foundation
 package enum PostfixSetup {
     /// main.cf as it should read, each setting under its reason.
     package static func mainFragment(_ inputs: PostfixInputs) -> String {
-        let settings = RelaySettings.main(inputs).map { "# \($0.reason)\n\($0.name) = \($0.value)".trimmingCharacters(in: .whitespaces) }
-        return "# What Postern needs in main.cf. `postern setup postfix --apply` sets it.\n\n" + settings.joined(separator: "\n\n") + "\n"
+        let settings = RelaySettings.main(inputs).map {
+            "# \($0.reason)\n\($0.name) = \($0.value)".trimmingCharacters(in: .whitespaces)
+        }
+        return "# What Postern needs in main.cf. `postern setup postfix --apply` sets it.\n\n"
+            + settings.joined(separator: "\n\n") + "\n"
     }
 
     /// master.cf as it should read: services with the settings they need.
@@ -20,7 +23,8 @@ package enum PostfixSetup {
               -o \(setting.name)=\(setting.value)
             """
         }
-        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n" + settings.joined(separator: "\n\n") + "\n"
+        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n"
+            + settings.joined(separator: "\n\n") + "\n"
     }
 
     /// Everything to put into place by hand: both fragments and the header check.

@@ -32,7 +32,9 @@ struct PolicyEval: ParsableCommand {
     var json = false
 
     func validate() throws {
-        if batch, expression != nil || policy != nil { throw ValidationError("--batch takes neither an expression nor --policy.") }
+        if batch, expression != nil || policy != nil {
+            throw ValidationError("--batch takes neither an expression nor --policy.")
+        }
         if !batch, expression == nil { throw ValidationError("Name an expression, or use --batch.") }
     }
 
@@ -67,9 +69,11 @@ struct PolicyEval: ParsableCommand {
 
     private func evaluate(_ expression: String, with folder: PolicyFolder) throws -> Result<CELValue, ExpressionCaseFailure> {
         let policy = try folder.policy()
-        guard var question = CELTimestamp(seconds: Int64(Date().timeIntervalSince1970)).map({
-            policy.makeInput(event: .signUp, now: $0)
-        }) else { throw ValidationError("the clock is out of range") }
+        guard
+            var question = CELTimestamp(seconds: Int64(Date().timeIntervalSince1970)).map({
+                policy.makeInput(event: .signUp, now: $0)
+            })
+        else { throw ValidationError("the clock is out of range") }
         if let input {
             guard let text = try PolicyFolder.read(input) else { throw ValidationError("\(input): no such file") }
             question = try reporting { () throws(PolicyRefusal) in

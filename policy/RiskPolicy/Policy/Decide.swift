@@ -2,7 +2,9 @@
 
 /// A decision in compact form: sets of rules and codes by position. `Policy.answer` spells it out.
 package struct PolicyResult: Sendable, Equatable {
+    /// What was asked about.
     package var event: PolicyEvent
+    /// One of the two.
     package var decision: PolicyDecision = .allow
     /// Whether history was unavailable.
     package var isDegraded = false

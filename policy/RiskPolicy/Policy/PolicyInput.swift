@@ -3,6 +3,7 @@
 
 /// Why a value is not taken as a signal.
 package struct PolicyInputError: Error, Sendable, Equatable {
+    /// One line, for the operator: it may name the signal, never its value.
     package let message: String
 }
 

@@ -196,4 +196,17 @@ import Testing
         #expect(trace.rules.map { "\(policy.rules[$0.rule].id) \($0.outcome.rawValue)" } == ["young waived", "known matched"])
         #expect(policy.trace(try input(policy, .signUp)).rules.map(\.outcome) == [.missing])
     }
+
+    /// An input made just before another policy became active must be decided by names, not by slots.
+    @Test func inputOfAnotherPolicyIsTakenOverByName() throws {
+        let old = try make(Self.young, signals: ", context.ip: 'string?', context.amount: 'int?'")
+        let rule =
+            "- {id: ip, effect: always, events: [sign_in], challenge: human_check, reason: IP, condition: context.ip == \"x\"}\n"
+        let new = try make(rule + Self.young, signals: ", app.signups_1h: int?, context.amount: 'double?', context.ip: 'string?'")
+        let input = try input(
+            old, .signIn, ["context.ip": .string("x"), "account.age_hours": .int(1), "context.amount": .int(7)])
+        #expect(new.answer(new.decide(input)).reasons == ["IP", "YOUNG"])
+        #expect(new.value(slot: try #require(new.slot(named: "context.amount")), of: input).text == "7.0")
+        #expect(old.answer(old.decide(input)).reasons == ["YOUNG"])
+    }
 }

@@ -56,7 +56,7 @@ extension Policy {
     /// Evaluates any part of a condition by the interpreter; says why where there is no value.
     package func evaluate(_ part: ResolvedExpression, _ input: PolicyInput) -> Result<CELValue, EvaluationError> {
         var interpreter = Interpreter(
-            variables: InputVariables(policySignals: signals, boxes: program.boxes, input: input), zones: zones)
+            variables: InputVariables(input: adopted(input)), zones: zones)
         do throws(EvaluationError) {
             return .success(try interpreter.evaluate(part))
         } catch {

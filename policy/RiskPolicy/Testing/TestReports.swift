@@ -37,7 +37,8 @@ package struct PolicyTestReport {
             lines += coverage.gaps.map { "  " + $0 }
         }
         let verdict = failures == 0 ? "passed" : "\(failures) failed"
-        lines.append("\(policy.name) \(policy.version): \(results.count) tests, \(verdict)")
+        let counts = results.isEmpty ? "no tests" : "\(results.count) tests, \(verdict)"
+        lines.append("\(policy.name) \(policy.version): \(counts)")
         return lines.joined(separator: "\n")
     }
 

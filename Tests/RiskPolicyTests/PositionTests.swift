@@ -34,9 +34,11 @@ import Testing
         ("bad", "1:14"), ("true && bad", "1:22"), ("'bad'", "1:15"), ("\"true && bad\"", "1:23"),
         ("'account.state == ''é'' && bad'", "1:41"), ("\"account.state == \\\"x\\\" && bad\"", "1:41"),
         ("\"account.state == '\\x41\\u0042\\U00000043' && bad\"", "1:58"),
-        ("true\n    && bad", "2:8"), ("true\n\n    && bad", "3:8"), ("true\n\n\n    && bad", "4:8"), ("'true\n    && bad'", "2:8"),
+        ("true\n    && bad", "2:8"), ("true\n\n    && bad", "3:8"), ("true\n\n\n    && bad", "4:8"),
+        ("'true\n    && bad'", "2:8"),
         ("\"true \\\n    && bad\"", "2:8"), ("\"true\n\n    && bad\"", "3:8"),
-        (">-\n    true\n    && bad", "3:8"), (">\n    true\n\n    && bad", "4:8"), (">\n    true\n      && bad\n    || true", "3:10"),
+        (">-\n    true\n    && bad", "3:8"), (">\n    true\n\n    && bad", "4:8"),
+        (">\n    true\n      && bad\n    || true", "3:10"),
         ("|\n    true\n    && bad", "3:8"), ("|-\n\n    true &&\n\n      bad", "5:7"), ("|2\n    true\n    && bad", "3:8"),
         ("|\n    true &&\r\n    bad", "3:5"), ("account.state == '😀' && bad", "1:38"),
     ])
@@ -45,7 +47,8 @@ import Testing
     }
 
     @Test func severalFaultsAreToldAtOnceWithExcerpts() throws {
-        let text = "policy: p\nversion: \"1\"\nchallenges: [{kind: a, evnts: [sign_up]}]\ndefaults: {challenge: b}\nsignals: {event: string}\nrules: []\n"
+        let text =
+            "policy: p\nversion: \"1\"\nchallenges: [{kind: a, evnts: [sign_up]}]\ndefaults: {challenge: b}\nsignals: {event: string}\nrules: []\n"
         do throws(PolicyRefusal) {
             _ = try PolicyLoader.load(text, file: "x/policy.yaml")
             Issue.record("taken")

@@ -41,7 +41,8 @@ import Testing
         #expect((json["coverage"] as? [Any])?.count == 18)
         let junit = report.junit
         #expect(junit.contains("<testsuites name=\"risk-default\" tests=\"2\" failures=\"1\">"))
-        #expect(junit.contains("classname=\"risk-default.one &amp; two\" name=\"fails &lt;here&gt;\" file=\"tests.yaml\" line=\"7\""))
+        #expect(
+            junit.contains("classname=\"risk-default.one &amp; two\" name=\"fails &lt;here&gt;\" file=\"tests.yaml\" line=\"7\""))
         #expect(junit.contains("<failure message=\"differs in challenges, decision, missing\">"))
     }
 

@@ -26,7 +26,8 @@ import Testing
             """, options: options)
     }
 
-    private func ask(_ policy: Policy, _ event: PolicyEvent = .signIn, _ values: [String: CELValue] = [:]) throws -> PolicyAnswer {
+    private func ask(_ policy: Policy, _ event: PolicyEvent = .signIn, _ values: [String: CELValue] = [:]) throws -> PolicyAnswer
+    {
         policy.answer(policy.decide(try input(policy, event, values)))
     }
 
@@ -41,21 +42,26 @@ import Testing
 
     @Test func strongestRequestWinsAndWeakerOnesStay() throws {
         let policy = try make(
-            Self.young + "\n- {id: failed, effect: require, events: [sign_in], challenge: human_check, reason: FAILED, condition: checks.failed_24h > 0}")
+            Self.young
+                + "\n- {id: failed, effect: require, events: [sign_in], challenge: human_check, reason: FAILED, condition: checks.failed_24h > 0}"
+        )
         let answer = try ask(policy, .signIn, ["account.age_hours": .int(1), "checks.failed_24h": .int(1)])
         #expect(answer.challenges == ["email_code", "reauthenticate"])
         #expect(answer.reasons == ["YOUNG", "FAILED"])
-        #expect(try ask(policy, .signIn, ["checks.failed_24h": .int(1)]).challenges == ["human_check", "email_code", "reauthenticate"])
+        #expect(
+            try ask(policy, .signIn, ["checks.failed_24h": .int(1)]).challenges == [
+                "human_check", "email_code", "reauthenticate",
+            ])
     }
 
     @Test func skipWaivesOnlyUpToItsStrength() throws {
         let policy = try make(
             Self.young + """
 
-            - {id: hard, effect: require, events: [sign_in], challenge: reauthenticate, reason: HARD, condition: checks.failed_24h > 0}
-            - {id: known, effect: skip, events: [sign_in], up_to: email_code, reason: KNOWN, condition: account.real_user_status == 2}
-            - {id: locked, effect: always, events: [sign_in], challenge: human_check, reason: LOCKED, condition: account.state == "locked"}
-            """)
+                - {id: hard, effect: require, events: [sign_in], challenge: reauthenticate, reason: HARD, condition: checks.failed_24h > 0}
+                - {id: known, effect: skip, events: [sign_in], up_to: email_code, reason: KNOWN, condition: account.real_user_status == 2}
+                - {id: locked, effect: always, events: [sign_in], challenge: human_check, reason: LOCKED, condition: account.state == "locked"}
+                """)
         let base: [String: CELValue] = ["account.age_hours": .int(1), "account.real_user_status": .int(2)]
         var answer = try ask(policy, .signIn, base)
         #expect(answer.decision == .allow && answer.reasons == ["KNOWN"] && answer.waived == ["YOUNG"])
@@ -99,7 +105,8 @@ import Testing
 
     @Test func errorWinsOverMissing() throws {
         let policy = try make(
-            "- {id: both, effect: always, events: [sign_in], challenge: human_check, reason: BOTH, condition: account.age_hours > 1 && 1 / checks.failed_24h > 0}")
+            "- {id: both, effect: always, events: [sign_in], challenge: human_check, reason: BOTH, condition: account.age_hours > 1 && 1 / checks.failed_24h > 0}"
+        )
         #expect(try ask(policy, .signIn, ["checks.failed_24h": .int(0)]).errors == ["both"])
     }
 
@@ -107,10 +114,10 @@ import Testing
         let policy = try make(
             Self.young + """
 
-            - {id: trial, effect: always, mode: shadow, events: [sign_in], challenge: reauthenticate, reason: TRIAL, condition: account.age_hours < 100}
-            - {id: off, effect: always, mode: disabled, events: [sign_in], challenge: reauthenticate, reason: OFF, condition: account.age_hours < 100}
-            - {id: maybe, effect: skip, mode: shadow, events: [sign_in], up_to: reauthenticate, reason: MAYBE, condition: account.age_hours < 100}
-            """)
+                - {id: trial, effect: always, mode: shadow, events: [sign_in], challenge: reauthenticate, reason: TRIAL, condition: account.age_hours < 100}
+                - {id: off, effect: always, mode: disabled, events: [sign_in], challenge: reauthenticate, reason: OFF, condition: account.age_hours < 100}
+                - {id: maybe, effect: skip, mode: shadow, events: [sign_in], up_to: reauthenticate, reason: MAYBE, condition: account.age_hours < 100}
+                """)
         let answer = try ask(policy, .signIn, ["account.age_hours": .int(1)])
         #expect(answer.reasons == ["YOUNG"] && answer.challenges == ["email_code", "reauthenticate"])
         #expect(answer.shadow == ["trial", "maybe"] && answer.waived == [])
@@ -136,7 +143,8 @@ import Testing
     }
 
     @Test func guaranteeOverridesAtRunTimeAndIsReported() throws {
-        let guarantee = "guarantees: [{condition: account.real_user_status == 2, decision: allow}, {condition: account.real_user_status == 1, decision: require_verification}]"
+        let guarantee =
+            "guarantees: [{condition: account.real_user_status == 2, decision: allow}, {condition: account.real_user_status == 1, decision: require_verification}]"
         #expect(throws: PolicyRefusal.self) { try make(Self.young, extra: guarantee) }
         // Loaded without the check, as if no generated input had found it.
         let policy = try make(Self.young, extra: guarantee, generated: 0)
@@ -145,12 +153,15 @@ import Testing
         #expect(answer.overriddenBy == "account.real_user_status == 2")
         answer = try ask(policy, .signIn, ["account.age_hours": .int(100), "account.real_user_status": .int(1)])
         #expect(answer.decision == .requireVerification && answer.challenges == ["email_code", "reauthenticate"])
-        #expect(try ask(policy, .signIn, ["account.age_hours": .int(100), "account.real_user_status": .int(2)]).overriddenBy == nil)
+        #expect(
+            try ask(policy, .signIn, ["account.age_hours": .int(100), "account.real_user_status": .int(2)]).overriddenBy == nil)
     }
 
     @Test func reasonsThatReadOtherTeamsAreCoarseOnTheWire() throws {
         let policy = try make(
-            Self.young + "\n- {id: burst, effect: require, events: [sign_up], challenge: email_code, reason: BURST, condition: inbox.signups_24h >= MANY}")
+            Self.young
+                + "\n- {id: burst, effect: require, events: [sign_up], challenge: email_code, reason: BURST, condition: inbox.signups_24h >= MANY}"
+        )
         let result = policy.decide(try input(policy, .signUp, ["account.age_hours": .int(1), "inbox.signups_24h": .int(10)]))
         #expect(policy.reasons(result) == ["YOUNG", "BURST"])
         #expect(policy.wireReasons(result) == ["YOUNG", "ACCOUNT_HISTORY"])
@@ -178,9 +189,24 @@ import Testing
 
     @Test func traceNamesEveryRuleOfTheEvent() throws {
         let policy = try make(
-            Self.young + "\n- {id: known, effect: skip, events: [sign_in], up_to: email_code, reason: KNOWN, condition: account.real_user_status == 2}")
+            Self.young
+                + "\n- {id: known, effect: skip, events: [sign_in], up_to: email_code, reason: KNOWN, condition: account.real_user_status == 2}"
+        )
         let trace = policy.trace(try input(policy, .signIn, ["account.age_hours": .int(1), "account.real_user_status": .int(2)]))
         #expect(trace.rules.map { "\(policy.rules[$0.rule].id) \($0.outcome.rawValue)" } == ["young waived", "known matched"])
         #expect(policy.trace(try input(policy, .signUp)).rules.map(\.outcome) == [.missing])
+    }
+
+    /// An input made just before another policy became active must be decided by names, not by slots.
+    @Test func inputOfAnotherPolicyIsTakenOverByName() throws {
+        let old = try make(Self.young, signals: ", context.ip: 'string?', context.amount: 'int?'")
+        let rule =
+            "- {id: ip, effect: always, events: [sign_in], challenge: human_check, reason: IP, condition: context.ip == \"x\"}\n"
+        let new = try make(rule + Self.young, signals: ", app.signups_1h: int?, context.amount: 'double?', context.ip: 'string?'")
+        let input = try input(
+            old, .signIn, ["context.ip": .string("x"), "account.age_hours": .int(1), "context.amount": .int(7)])
+        #expect(new.answer(new.decide(input)).reasons == ["IP", "YOUNG"])
+        #expect(new.value(slot: try #require(new.slot(named: "context.amount")), of: input).text == "7.0")
+        #expect(old.answer(old.decide(input)).reasons == ["YOUNG"])
     }
 }

@@ -2,7 +2,9 @@
 
 /// A decision in compact form: sets of rules and codes by position. `Policy.answer` spells it out.
 package struct PolicyResult: Sendable, Equatable {
+    /// What was asked about.
     package var event: PolicyEvent
+    /// One of the two.
     package var decision: PolicyDecision = .allow
     /// Whether history was unavailable.
     package var isDegraded = false
@@ -31,8 +33,9 @@ package struct PolicyResult: Sendable, Equatable {
 extension Policy {
     /// Decides. Total: every input gets one of the two decisions. Does not allocate where every condition has a flat form.
     package func decide(_ input: borrowing PolicyInput) -> PolicyResult {
-        if input.isHistoryUnavailable {
-            var without = copy input
+        if input.isHistoryUnavailable || input.storage.program !== program {
+            var without = adopted(copy input)
+            guard input.isHistoryUnavailable else { return program.decide(without, isDegraded: false) }
             for slot in program.historySlots { without.write(SignalSlot(), slot: slot) }
             return program.decide(without, isDegraded: true)
         }

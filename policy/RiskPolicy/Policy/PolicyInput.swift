@@ -3,6 +3,7 @@
 
 /// Why a value is not taken as a signal.
 package struct PolicyInputError: Error, Sendable, Equatable {
+    /// One line, for the operator: it may name the signal, never its value.
     package let message: String
 }
 
@@ -27,10 +28,10 @@ package struct PolicyInput: Sendable {
     package var isHistoryUnavailable = false
     private(set) var storage: InputStorage
 
-    init(event: PolicyEvent, now: CELTimestamp, slots: Int, boxes: Int) {
+    init(event: PolicyEvent, now: CELTimestamp, program: PolicyProgram) {
         self.event = event
         self.now = now
-        storage = InputStorage(count: slots, boxed: Array(repeating: .missing, count: boxes))
+        storage = InputStorage(program: program)
     }
 
     /// What is written is written to this copy alone.
@@ -45,19 +46,23 @@ package struct PolicyInput: Sendable {
 /// The memory of an input: one reference, so that handing an input on costs one count. Changed only while it is owned
 /// by one input, hence safe to share.
 final class InputStorage: @unchecked Sendable {
+    /// The policy that it was made for: slots and symbols mean nothing to another.
+    let program: PolicyProgram
     let slots: UnsafeMutablePointer<SignalSlot>
     let count: Int
     /// Values that do not fit into a slot, by their box: strings, times, lists.
     fileprivate(set) var boxed: [CELValue]
 
-    init(count: Int, boxed: [CELValue]) {
+    init(program: PolicyProgram) {
+        self.program = program
+        count = program.signals.count
         slots = .allocate(capacity: max(1, count))
         slots.initialize(repeating: SignalSlot(), count: max(1, count))
-        self.count = count
-        self.boxed = boxed
+        boxed = Array(repeating: .missing, count: program.boxes.count { $0 >= 0 })
     }
 
     init(copying other: InputStorage) {
+        program = other.program
         slots = .allocate(capacity: max(1, other.count))
         slots.initialize(from: other.slots, count: max(1, other.count))
         count = other.count
@@ -70,8 +75,7 @@ final class InputStorage: @unchecked Sendable {
 extension Policy {
     /// An input in which every signal but `event` is missing.
     package func makeInput(event: PolicyEvent, now: CELTimestamp) -> PolicyInput {
-        var input = PolicyInput(
-            event: event, now: now, slots: signals.count, boxes: program.boxes.count { $0 >= 0 })
+        var input = PolicyInput(event: event, now: now, program: program)
         if let slot = slot(named: "event") { store(.string(event.rawValue), slot: slot, in: &input) }
         return input
     }
@@ -90,6 +94,7 @@ extension Policy {
     /// Sets a signal by its slot.
     package func set(slot: Int, to value: CELValue, in input: inout PolicyInput) throws(PolicyInputError) {
         guard signals.indices.contains(slot) else { throw PolicyInputError(message: "no such slot") }
+        if input.storage.program !== program { input = adopted(input) }
         let signal = signals[slot]
         var value = value
         if case .int(let int) = value, signal.type == .double { value = .double(Double(int)) }
@@ -105,7 +110,22 @@ extension Policy {
 
     /// The value of a signal as it was set; history counts as missing while it is unavailable.
     package func value(slot: Int, of input: PolicyInput) -> CELValue {
-        InputVariables(policySignals: signals, boxes: program.boxes, input: input).value(slot: slot) ?? .missing
+        InputVariables(input: adopted(input)).value(slot: slot) ?? .missing
+    }
+
+    /// An input for this policy: itself, or, where another policy made it (one that was active a moment ago), one with the
+    /// same signals, as far as this policy declares them with the same type.
+    func adopted(_ input: PolicyInput) -> PolicyInput {
+        if input.storage.program === program { return input }
+        var own = makeInput(event: input.event, now: input.now)
+        let variables = InputVariables(input: input)
+        for (slot, signal) in input.storage.program.signals.enumerated() {
+            guard signal.name != "event", let value = variables.value(slot: slot) else { continue }
+            // What this policy does not know, or takes otherwise, is missing to it.
+            try? set(signal.name, to: value, in: &own)
+        }
+        own.isHistoryUnavailable = input.isHistoryUnavailable
+        return own
     }
 
     private static func fits(_ value: CELValue, _ type: CELType) -> Bool {
@@ -157,21 +177,21 @@ extension Policy {
 
 /// Signals as an interpreter reads them.
 struct InputVariables: ExpressionVariables {
-    let policySignals: [SignalDeclaration]
-    /// Where a signal's boxed value stands, or -1.
-    let boxes: [Int]
     let input: PolicyInput
 
     func value(slot: Int) -> CELValue? {
-        guard slot >= 0, slot < policySignals.count, slot < input.storage.count else { return .timestamp(input.now) }
+        let program = input.storage.program
+        guard slot >= 0, slot < input.storage.count else { return .timestamp(input.now) }
         let stored = input.storage.slots[slot]
-        if stored.state == SignalSlot.missing || (input.isHistoryUnavailable && policySignals[slot].isHistory) { return .missing }
-        return switch policySignals[slot].type {
+        if stored.state == SignalSlot.missing || (input.isHistoryUnavailable && program.signals[slot].isHistory) {
+            return .missing
+        }
+        return switch program.signals[slot].type {
         case .bool: .bool(stored.state == 1)
         case .int: .int(stored.bits)
         case .uint: .uint(UInt64(bitPattern: stored.bits))
         case .double: .double(Double(bitPattern: UInt64(bitPattern: stored.bits)))
-        default: input.storage.boxed.indices.contains(boxes[slot]) ? input.storage.boxed[boxes[slot]] : .missing
+        default: input.storage.boxed[program.boxes[slot]]
         }
     }
 }

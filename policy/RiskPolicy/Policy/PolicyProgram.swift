@@ -70,7 +70,7 @@ final class PolicyProgram: @unchecked Sendable {
     let boxes: [Int]
     private let expressions: [ResolvedExpression]
     private let sets: [Set<ExactString>]
-    private let signals: [SignalDeclaration]
+    let signals: [SignalDeclaration]
     private let zones: TimeZoneOffsets
 
     init(parts: PolicyParts, reasonCodes: [String], zones: TimeZoneOffsets) {
@@ -157,7 +157,8 @@ final class PolicyProgram: @unchecked Sendable {
     /// Evaluates what has no flat form.
     @inline(never)
     func interpret(_ expression: Int, _ input: borrowing PolicyInput) -> Register {
-        var interpreter = Interpreter(variables: InputVariables(policySignals: signals, boxes: boxes, input: copy input), zones: zones)
+        var interpreter = Interpreter(
+            variables: InputVariables(input: copy input), zones: zones)
         guard let value = try? interpreter.evaluate(expressions[expression]) else { return Register(bits: 0, state: 3) }
         return switch value {
         case .bool(let bool): Register(bits: 0, state: bool ? 1 : 0)

@@ -61,7 +61,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternServer",
-                 "PostfixSetup", "DNSClient", "RiskPolicy",
+                "PostfixSetup", "DNSClient", "RiskPolicy",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

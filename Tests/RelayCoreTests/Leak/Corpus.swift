@@ -26,7 +26,7 @@ enum Corpus {
         let base = root.appendingPathComponent(folder)
         guard let files = FileManager.default.enumerator(at: base, includingPropertiesForKeys: nil) else { return [] }
         var entries: [Entry] = []
-        for case let file as URL in files where extensions.contains(file.pathExtension.lowercased()) {
+        for case let file as URL in files where !file.path.contains("/LICENSES/") && extensions.contains(file.pathExtension.lowercased()) {
             let stem = file.deletingPathExtension().lastPathComponent.uppercased()
             guard !["README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "MIT-LICENSE", "AUTHORS"].contains(where: { stem.hasPrefix($0) }),
                 let data = try? Data(contentsOf: file)

@@ -79,11 +79,12 @@ enum ReportReader {
             guard !nested, !part.isComposite, part.contentType.matches("text"), part.contentType.subtype != "rfc822-headers" else { continue }
             let text = text(of: part, body: body)
             let plain = part.contentType.subtype == "html" ? ProseReport.withoutTags(text) : text
-            if plain.contains(where: { !$0.isFoldingWhiteSpace }) { return String(decoding: plain, as: UTF8.self) }
+            // To Swift CR LF is one character; prose is cut into lines at LF alone.
+            if plain.contains(where: { !$0.isFoldingWhiteSpace }) { return String(decoding: plain.filter { $0 != 0x0D }, as: UTF8.self) }
         }
         // Parts that cannot be told from one another: everything is prose.
         guard let root = parts.first, root.contentType.matches("multipart") else { return "" }
-        return String(decoding: body.prefix(partLimit), as: UTF8.self)
+        return String(decoding: body.prefix(partLimit).filter { $0 != 0x0D }, as: UTF8.self)
     }
 
     /// Subject, Date and Message-ID of the returned message, by lower-case name.

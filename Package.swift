@@ -60,8 +60,8 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "RelayMilter", "PosternStore", "PosternSQLite",
-                "PosternServer", "PostfixSetup", "DNSClient", "RiskPolicy",
+                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternServer",
+                 "PostfixSetup", "DNSClient", "RiskPolicy",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

@@ -58,9 +58,9 @@ struct CorpusTests {
             exercise(bytes)
             count += 1
             guard !bytes.isEmpty else { continue }
-            for _ in 0..<2 {
-                exercise(Array(bytes.prefix(min(20_000, Int.random(in: 0...bytes.count, using: &random)))))
-                var damaged = Array(bytes.prefix(20_000))
+            for _ in 0..<1 {
+                exercise(Array(bytes.prefix(min(10_000, Int.random(in: 0...bytes.count, using: &random)))))
+                var damaged = Array(bytes.prefix(10_000))
                 for _ in 0..<Int.random(in: 1...20, using: &random) {
                     let index = Int.random(in: 0..<damaged.count, using: &random)
                     let interesting: [UInt8] = [0, 0x0A, 0x0D, 0x20, 0x22, 0x28, 0x2D, 0x3A, 0x3B, 0x3C, 0x3D, 0x3F, 0x40, 0x5C, 0x80, 0xFF]
@@ -125,7 +125,7 @@ struct CorpusTests {
     }
 
     @Test func aHundredThousandAddressesAreRead() {
-        let value = (0..<100_000).map { "Name \($0) <a\($0)@b.example>" }.joined(separator: ", ")
+        let value = (0..<100_000).map { "N \($0) <a\($0)@b.example>" }.joined(separator: ", ")
         let list = AddressList.parse(value)
         #expect(list.mailboxes.count == 100_000 && list.defects.isEmpty)
         #expect(AuthorAddress.parse(value: value.octets[...]) == .failure(.multipleMailboxes))

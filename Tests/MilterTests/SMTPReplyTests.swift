@@ -26,23 +26,30 @@ import Testing
     }
 
     @Test func linesMustBeFitForTheWire() {
-        for (text, octet) in [("a\rb", 13), ("a\nb", 10), ("100%", 37), ("a\0", 0), ("ä", 0xC3), ("\u{7F}", 0x7F)] as [(String, UInt8)] {
-            #expect(throws: SMTPReplyError.octet(octet)) { try PermanentFailure(code: 550, enhancedStatus: "5.0.0", lines: [text]) }
+        for (text, octet) in [("a\rb", 13), ("a\nb", 10), ("100%", 37), ("a\0", 0), ("ä", 0xC3), ("\u{7F}", 0x7F)]
+            as [(String, UInt8)]
+        {
+            #expect(throws: SMTPReplyError.octet(octet)) {
+                try PermanentFailure(code: 550, enhancedStatus: "5.0.0", lines: [text])
+            }
         }
         #expect(throws: SMTPReplyError.lineCount(0)) { try PermanentFailure(code: 550, enhancedStatus: "5.0.0", lines: []) }
         let many = [String](repeating: "x", count: 33)
         #expect(throws: SMTPReplyError.lineCount(33)) { try PermanentFailure(code: 550, enhancedStatus: "5.0.0", lines: many) }
         let long = String(repeating: "x", count: 981)
-        #expect(throws: SMTPReplyError.lineLength(981)) { try TemporaryFailure(code: 450, enhancedStatus: "4.0.0", lines: [long]) }
+        #expect(throws: SMTPReplyError.lineLength(981)) {
+            try TemporaryFailure(code: 450, enhancedStatus: "4.0.0", lines: [long])
+        }
         #expect(throws: Never.self) {
-            try TemporaryFailure(code: 450, enhancedStatus: "4.0.0", lines: [String](repeating: String(long.dropLast()), count: 32))
+            try TemporaryFailure(
+                code: 450, enhancedStatus: "4.0.0", lines: [String](repeating: String(long.dropLast()), count: 32))
         }
     }
 
     @Test func repairedRepliesAlwaysFit() throws {
         let texts = [
             "", "plain", "a\r\nb\nc\rd", "\r\n\r\n", "50% of ü\0\u{1}", String(repeating: "x\n", count: 100),
-            String(repeating: "y", count: 5000), "\n\nlate",
+            String(repeating: "y", count: 5000), "\n\nlate"
         ]
         for text in texts {
             let failure = PermanentFailure(repairing: 550, "5.1.1", text)

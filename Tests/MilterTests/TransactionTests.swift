@@ -6,7 +6,8 @@ import Testing
 
 /// A small filter: knows three recipients, rewrites, counts what it was told.
 private struct SampleHandler: MilterHandler {
-    var needs = MilterNeeds(events: [.mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient, .body], actions: .all)
+    var needs = MilterNeeds(
+        events: [.mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient, .body], actions: .all)
 
     func makeSession(connection: MilterConnection) -> any MilterSession { SampleSession(connection) }
 }
@@ -61,7 +62,8 @@ private final class SampleSession: MilterSession {
         for recipient in recipients { try actions.deleteRecipient(recipient) }
         try actions.addRecipient("<inbox@home.test>")
         try actions.changeHeader("From", index: 1, value: Array(" hidden@relay.test".utf8))
-        try actions.insertHeader(at: 1, "X-Queue", value: Array(" \(actions.macros["i"] ?? "-") \(connection.daemonName ?? "-")".utf8))
+        try actions.insertHeader(
+            at: 1, "X-Queue", value: Array(" \(actions.macros["i"] ?? "-") \(connection.daemonName ?? "-")".utf8))
         try actions.addHeader("X-Events", value: Array(" \(events.joined(separator: ","))\r\n\tbody=\(body)".utf8))
         try actions.progress()
         return .continue
@@ -81,18 +83,20 @@ private final class SampleSession: MilterSession {
             message.difference(expected: [
                 .from("<back@relay.test>"), .deleteRecipient(path: "<user@relay.test>"), .addRecipient("<inbox@home.test>"),
                 .change("From", 1, " hidden@relay.test"), .insert(1, "X-Queue", " Q1 smtp"),
-                .add("X-Events", " mail,From,Subject\r\n\tbody=7"),
+                .add("X-Events", " mail,From,Subject\r\n\tbody=7")
             ]) == nil)
         #expect(message.final == .continue && message.progressCount == 1 && message.error == nil && !message.aborted)
         let delivered = try #require(message.delivered)
         #expect(delivered.mailFrom == "<back@relay.test>" && delivered.recipients == ["<inbox@home.test>"])
         #expect(
             String(decoding: delivered.message, as: UTF8.self)
-                == "X-Queue: Q1 smtp\r\nFrom: hidden@relay.test\r\nSubject: x\r\nX-Events: mail,From,Subject\r\n\tbody=7\r\n\r\nhello\r\n")
+                == "X-Queue: Q1 smtp\r\nFrom: hidden@relay.test\r\nSubject: x\r\nX-Events: mail,From,Subject\r\n\tbody=7\r\n\r\nhello\r\n"
+        )
     }
 
     @Test func recipientsAreAnsweredOneByOne() {
-        let message = base.rcpt("<bad@relay.test>").rcpt("<ok@relay.test>").rcpt("<later@relay.test>").body("x\r\n").endOfMessage()
+        let message = base.rcpt("<bad@relay.test>").rcpt("<ok@relay.test>").rcpt("<later@relay.test>").body("x\r\n")
+            .endOfMessage()
             .run(SampleHandler()).message
         #expect(message.reply(to: "<bad@relay.test>") == .reject(PermanentFailure(repairing: 550, "5.1.1", "unknown")))
         #expect(message.reply(to: "<later@relay.test>") == .temporaryFailure(TemporaryFailure(repairing: 452, "4.5.3", "later")))
@@ -123,7 +127,8 @@ private final class SampleSession: MilterSession {
     }
 
     @Test func severalMessagesAndAnAbortShareASession() {
-        let outcome = base.rcpt("<user@relay.test>").reset().mail("<>").rcpt("<user@relay.test>").endOfMessage().run(SampleHandler())
+        let outcome = base.rcpt("<user@relay.test>").reset().mail("<>").rcpt("<user@relay.test>").endOfMessage().run(
+            SampleHandler())
         #expect(outcome.messages.count == 2 && outcome.messages[0].aborted && !outcome.messages[1].aborted)
         #expect(outcome.message.delivered?.values("X-Events") == ["mail,abort,mail\r\n\tbody=0"])
     }
@@ -168,7 +173,8 @@ private final class SampleSession: MilterSession {
 
     @Test func theDifferenceIsReadable() {
         let difference = Modification.difference(
-            expected: [.from("<>"), .delete("X-A"), .change("To", 1, " b")], actual: [.from("<>"), .change("To", 1, " c"), .add("X", " y")])
+            expected: [.from("<>"), .delete("X-A"), .change("To", 1, " b")],
+            actual: [.from("<>"), .change("To", 1, " c"), .add("X", " y")])
         #expect(difference == "  from <>\n- delete X-A 1\n- change To 1: b\n+ change To 1: c\n+ add X: y")
     }
 }

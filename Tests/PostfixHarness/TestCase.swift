@@ -1,4 +1,5 @@
-// The .testcase format: a dialogue with a real Postfix, and what must arrive at the other end. Tests/PostfixTests/README.md describes it.
+// The .testcase format: a dialogue with a real Postfix, and what must arrive at the other end. Tests/PostfixTests/README.md
+// describes it.
 
 import Foundation
 

@@ -112,7 +112,8 @@ extension TestCase.Delivery {
         // Line ends are CRLF or the message is wrong; the last line has one, too.
         var actual = message.text.components(separatedBy: "\r\n")
         while actual.last?.isEmpty == true { actual.removeLast() }
-        return Self.fits(lines[...], actual[...]) ? nil : "expected\n\(lines.joined(separator: "\n"))\n--- got\n\(actual.joined(separator: "\n"))"
+        return Self.fits(lines[...], actual[...])
+            ? nil : "expected\n\(lines.joined(separator: "\n"))\n--- got\n\(actual.joined(separator: "\n"))"
     }
 
     /// Line by line, `*` within a line; a line `...` stands for any number of lines.

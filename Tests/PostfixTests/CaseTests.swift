@@ -27,8 +27,9 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
     @Test func aCaseThatIsNotWellFormedNamesItsLine() {
         for (text, line) in [
-            ("hello", 1), ("[smtp]\nX: y", 2), ("[postfix]\nname", 2), ("[smtp]\nC*3: NOOP\nC: QUIT", 3), ("[delivered]\nfrom: <>\nSubject: x", 3),
-            ("[smtp]\nC: \\q", 2), ("[sink]\nrefuse", 2),
+            ("hello", 1), ("[smtp]\nX: y", 2), ("[postfix]\nname", 2), ("[smtp]\nC*3: NOOP\nC: QUIT", 3),
+            ("[delivered]\nfrom: <>\nSubject: x", 3),
+            ("[smtp]\nC: \\q", 2), ("[sink]\nrefuse", 2)
         ] {
             #expect {
                 try TestCase(name: "t", text: text)
@@ -39,10 +40,14 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     @Test(needsPostfix) func whatDoesNotComeOutIsReported() throws {
         let rig = try Rig()
         defer { rig.stop() }
-        let dialogue = "[smtp]\nS: 220\nC: EHLO x\nS: 250\nC: MAIL FROM:<a@out.test>\nS: 250\nC: RCPT TO:<u@relay.test>\nS: 250\nC: DATA\nS: 354\nC: From: a\nC: .\nS: 250\n"
-        let other = try TestCase(name: "t", text: dialogue + "[delivered]\nfrom: <a@out.test>\nto: <u@relay.test>\n\n...\nFrom: b\n...\n")
+        let dialogue =
+            "[smtp]\nS: 220\nC: EHLO x\nS: 250\nC: MAIL FROM:<a@out.test>\nS: 250\nC: RCPT TO:<u@relay.test>\nS: 250\nC: DATA\nS: 354\nC: From: a\nC: .\nS: 250\n"
+        let other = try TestCase(
+            name: "t", text: dialogue + "[delivered]\nfrom: <a@out.test>\nto: <u@relay.test>\n\n...\nFrom: b\n...\n")
         #expect(try other.run(postfix: rig.postfix, sink: rig.sink).count == 1)
         let refused = try TestCase(name: "t", text: dialogue.replacing("S: 354", with: "S: 554"))
-        #expect(try refused.run(postfix: rig.postfix, sink: rig.sink).first?.hasPrefix("after \"DATA\": expected 554, got 354") == true)
+        #expect(
+            try refused.run(postfix: rig.postfix, sink: rig.sink).first?.hasPrefix("after \"DATA\": expected 554, got 354")
+                == true)
     }
 }

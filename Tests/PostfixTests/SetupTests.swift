@@ -37,8 +37,9 @@ import Testing
 
     @Test func anOperatorsMailboxDomainsAndTransportStay() {
         let plan = plan([
-            "virtual_mailbox_domains": "own.example", "virtual_transport": "lmtp:unix:private/dovecot", "virtual_mailbox_maps": "hash:/etc/postfix/boxes",
-            "transport_maps": "hash:/etc/postfix/transport",
+            "virtual_mailbox_domains": "own.example", "virtual_transport": "lmtp:unix:private/dovecot",
+            "virtual_mailbox_maps": "hash:/etc/postfix/boxes",
+            "transport_maps": "hash:/etc/postfix/transport"
         ])
         let changes = Dictionary(uniqueKeysWithValues: plan.mainChanges.map { ($0.name, $0.new) })
         #expect(changes["virtual_mailbox_domains"] == "own.example, relay.example, hide.example")
@@ -48,7 +49,8 @@ import Testing
                 == "hash:/etc/postfix/boxes, inline:{ { @relay.example = postern }, { @hide.example = postern } }")
         #expect(
             changes["transport_maps"]
-                == "inline:{ { relay.example = smtp:[127.0.0.1]:9 }, { hide.example = smtp:[127.0.0.1]:9 } }, hash:/etc/postfix/transport")
+                == "inline:{ { relay.example = smtp:[127.0.0.1]:9 }, { hide.example = smtp:[127.0.0.1]:9 } }, hash:/etc/postfix/transport"
+        )
     }
 
     @Test func betterValuesStay() {
@@ -63,8 +65,11 @@ import Testing
         #expect(new("message_reject_characters", ["message_reject_characters": "\\200"]) == "\\200\\0")
         #expect(new("message_reject_characters", ["message_reject_characters": "\\000\\200"]) == nil)
         #expect(new("smtpd_forbid_bare_newline", ["smtpd_forbid_bare_newline": "reject"]) == nil)
-        #expect(new("smtp_header_checks", ["smtp_header_checks": "pcre:/a"]) == "regexp:/etc/postfix/postern_header_checks, pcre:/a")
-        #expect(new("smtpd_discard_ehlo_keywords", ["smtpd_discard_ehlo_keywords": "chunking DSN"]) == "chunking, DSN, silent-discard")
+        #expect(
+            new("smtp_header_checks", ["smtp_header_checks": "pcre:/a"]) == "regexp:/etc/postfix/postern_header_checks, pcre:/a")
+        #expect(
+            new("smtpd_discard_ehlo_keywords", ["smtpd_discard_ehlo_keywords": "chunking DSN"]) == "chunking, DSN, silent-discard"
+        )
     }
 
     @Test func inboundTLSWaitsForACertificate() {
@@ -78,7 +83,7 @@ import Testing
             (["mydestination": "localhost, Relay.Example"], [:]), (["receive_override_options": "no_milters"], [:]),
             (["smtpd_milters": "{ unix:/run/postern/milter.sock, default_action = accept }"], [:]),
             (["mailbox_size_limit": "1000"], [:]), ([:], ["submission/inet/milter_default_action": "accept"]),
-            ([:], ["smtp/inet/milter_macro_daemon_name": "internal"]),
+            ([:], ["smtp/inet/milter_macro_daemon_name": "internal"])
         ] as [([String: String], [String: String])] {
             let plan = plan(values, master: master)
             #expect(plan.conflicts.count == 1, "\(values) \(master): \(plan.conflicts)")
@@ -86,8 +91,25 @@ import Testing
         }
     }
 
+    @Test func aUnixSocketOutsideTheChrootIsAConflict() {
+        let fields = [
+            "smtp/inet/chroot": "y", "smtp/inet/command": "smtpd -v", "cleanup/unix/chroot": "n",
+            "cleanup/unix/command": "cleanup", "qmgr/unix/chroot": "y", "qmgr/unix/command": "qmgr"
+        ]
+        let configuration = PostfixConfiguration(
+            directory: "/etc/postfix", values: ["queue_directory": "/var/spool/postfix"], fields: fields)
+        let conflicts = SetupPlan.make(Self.inputs, for: configuration, headerChecks: nil).conflicts
+        #expect(conflicts.count == 1 && conflicts[0].hasPrefix("smtp/inet run in the chroot /var/spool/postfix"))
+        #expect(SetupPlan.make(Self.inputs, for: configuration, headerChecks: nil, socketInChroot: true).conflicts.isEmpty)
+        var inputs = Self.inputs
+        inputs.socket = "inet:127.0.0.1:8891"
+        #expect(SetupPlan.make(inputs, for: configuration, headerChecks: nil).conflicts.isEmpty)
+    }
+
     @Test func servicesThatGoTheirOwnWayAreNamed() {
-        let plan = plan([:], master: ["submission/inet/smtpd_milters": "inet:localhost:1", "10025/inet/receive_override_options": "no_milters"])
+        let plan = plan(
+            [:],
+            master: ["submission/inet/smtpd_milters": "inet:localhost:1", "10025/inet/receive_override_options": "no_milters"])
         #expect(plan.notes.contains { $0.hasPrefix("submission/inet has smtpd_milters of its own") })
         #expect(plan.notes.contains { $0.hasPrefix("10025/inet has no_milters") })
     }
@@ -101,7 +123,8 @@ import Testing
 
     /// milter/postfix/main.cf and master.cf are what the data says. POSTERN_UPDATE_SAMPLES=1 writes them anew.
     @Test func theSampleFilesAreWhatTheDataSays() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         let inputs = PostfixInputs(
             relayDomains: ["relay.example"], socket: "unix:/run/postern/milter.sock", hostName: "mx.relay.example")
         for (name, text) in [("main.cf", PostfixSetup.mainFragment(inputs)), ("master.cf", PostfixSetup.masterFragment())] {
@@ -121,10 +144,10 @@ import Testing
         let text = "compatibility_level = 3.6\nmyhostname = mx.relay.example\nmydestination =\n" + main
         try text.write(toFile: folder + "/main.cf", atomically: true, encoding: .utf8)
         let services = """
-            smtp      inet  n       -       y       -       -       smtpd
-            submission inet n       -       y       -       -       smtpd
+            smtp      inet  n       -       n       -       -       smtpd
+            submission inet n       -       n       -       -       smtpd
               -o milter_macro_daemon_name=ORIGINATING
-            cleanup   unix  n       -       y       -       0       cleanup
+            cleanup   unix  n       -       n       -       0       cleanup
             qmgr      unix  n       -       n       300     1       qmgr
 
             """
@@ -137,8 +160,9 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "smtpd_milters = inet:localhost:8891\nnon_smtpd_milters = $smtpd_milters\nvirtual_mailbox_domains = own.example\nvirtual_transport = lmtp:unix:x\n",
-        "virtual_mailbox_domains = hash:/etc/postfix/domains\nvirtual_mailbox_maps = hash:/etc/postfix/boxes\ntransport_maps = hash:/etc/postfix/t\n",
+        "",
+        "smtpd_milters = inet:localhost:8891\nnon_smtpd_milters = $smtpd_milters\nvirtual_mailbox_domains = own.example\nvirtual_transport = lmtp:unix:x\n",
+        "virtual_mailbox_domains = hash:/etc/postfix/domains\nvirtual_mailbox_maps = hash:/etc/postfix/boxes\ntransport_maps = hash:/etc/postfix/t\n"
     ]) func appliedTwiceChangesNothingMore(_ main: String) throws {
         let folder = try directory(main)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -150,10 +174,16 @@ import Testing
         #expect(again.isEmpty && again.conflicts.isEmpty, "\(again.text)")
         #expect(again.text.hasPrefix("Postfix in \(folder) is set up for Postern: nothing to change."))
         // A further relay domain changes only what names the domains.
-        let more = try PostfixSetup.plan(relayDomains: ["relay.example", "hide.example", "third.example"], socket: socket, directory: folder)
-        #expect(more.mainChanges.allSatisfy { $0.new.contains("third.example") } && !more.mainChanges.isEmpty && more.masterChanges.isEmpty)
+        let more = try PostfixSetup.plan(
+            relayDomains: ["relay.example", "hide.example", "third.example"], socket: socket, directory: folder)
+        #expect(
+            more.mainChanges.allSatisfy { $0.new.contains("third.example") } && !more.mainChanges.isEmpty
+                && more.masterChanges.isEmpty)
         try PostfixSetup.apply(more)
-        #expect(try PostfixSetup.plan(relayDomains: ["relay.example", "hide.example", "third.example"], socket: socket, directory: folder).isEmpty)
+        #expect(
+            try PostfixSetup.plan(
+                relayDomains: ["relay.example", "hide.example", "third.example"], socket: socket, directory: folder
+            ).isEmpty)
         // Postfix reads what was written without complaint about what we set.
         let check = try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, "-n"])
         #expect(check.status == 0 && !check.output.contains("warning"), "\(check.output)")
@@ -169,7 +199,7 @@ import Testing
             "on rcpt <nobody@relay.test> 550 5.1.1 unknown\n",
             settings: [
                 "virtual_mailbox_domains": "own.test, relay.test", "virtual_transport": "smtp:[127.0.0.1]:\(own.port)",
-                "virtual_mailbox_maps": "inline:{ { box@own.test = x } }", "transport_maps": "",
+                "virtual_mailbox_maps": "inline:{ { box@own.test = x } }", "transport_maps": ""
             ])
         defer { rig.stop() }
         let plan = try PostfixSetup.plan(relayDomains: ["relay.test"], socket: rig.socket, directory: rig.postfix.configuration)
@@ -190,16 +220,36 @@ import Testing
         #expect(try rig.sink.wait(for: 1)[0].recipients == ["<any@relay.test>"])
     }
 
+    /// What the conflict about the chroot is for.
+    @Test func aChrootedSmtpdDoesNotReachAUnixSocketElsewhere() throws {
+        let rig = try Rig(services: ["127.0.0.1:{port} inet n - n - - smtpd"])
+        defer { rig.stop() }
+        let chroot = "127.0.0.1:\(rig.postfix.ports[0])/inet/chroot=y"
+        #expect(try ManagedProcess.run("/usr/sbin/postconf", ["-c", rig.postfix.configuration, "-F", chroot]).status == 0)
+        try rig.postfix.set(["biff": "no"])
+        let client = try SMTPClient(port: rig.postfix.ports[0])
+        defer { client.close() }
+        _ = try client.command("EHLO client.test")
+        #expect(try client.command("MAIL FROM:<a@out.test>").code == 451)
+        try rig.postfix.waitForLog(containing: "No such file or directory")
+        let plan = try PostfixSetup.plan(relayDomains: ["relay.test"], socket: rig.socket, directory: rig.postfix.configuration)
+        #expect(plan.conflicts.count == 1)
+    }
+
     @Test func theHeaderCheckMatchesOnlyOurOwnReceived() throws {
         let folder = try Rig.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let file = folder + "/checks"
-        try RelaySettings.headerChecks(hostName: "mx.relay.example", mailName: "Postfix").write(toFile: file, atomically: true, encoding: .utf8)
+        try RelaySettings.headerChecks(hostName: "mx.relay.example", mailName: "Postfix").write(
+            toFile: file, atomically: true, encoding: .utf8)
         func result(_ header: String) throws -> String {
             try ManagedProcess.run("/usr/sbin/postmap", ["-q", "-", "regexp:\(file)"], input: header + "\n").output
         }
-        let own = "Received: from laptop (home.test [192.0.2.1]) by mx.relay.example (Postfix) with ESMTPSA id 4Abc for <x@y>; Fri, 21 Nov 1997 09:55:06 -0600 (CST)"
-        #expect(try result(own).contains("REPLACE Received: by mx.relay.example (Postfix) with ESMTPSA id 4Abc; Fri, 21 Nov 1997 09:55:06 -0600 (CST)"))
+        let own =
+            "Received: from laptop (home.test [192.0.2.1]) by mx.relay.example (Postfix) with ESMTPSA id 4Abc for <x@y>; Fri, 21 Nov 1997 09:55:06 -0600 (CST)"
+        #expect(
+            try result(own).contains(
+                "REPLACE Received: by mx.relay.example (Postfix) with ESMTPSA id 4Abc; Fri, 21 Nov 1997 09:55:06 -0600 (CST)"))
         #expect(try result(own.replacing("mx.relay.example", with: "mxXrelay.example")).isEmpty)
         #expect(try result(own.replacing("Received", with: "X-Received")).isEmpty)
     }

@@ -61,7 +61,8 @@ import Testing
                 let result = policy.decide(input)
                 for (position, rule) in policy.rules.enumerated() {
                     let outcome = policy.outcome(of: position, input)
-                    try #require(result.asked.contains(position) == (outcome == .matched || outcome == .error), "\(rule.condition.text)")
+                    try #require(
+                        result.asked.contains(position) == (outcome == .matched || outcome == .error), "\(rule.condition.text)")
                     try #require(result.missing.contains(position) == (outcome == .missing), "\(rule.condition.text)")
                     try #require(result.errors.contains(position) == (outcome == .error), "\(rule.condition.text)")
                 }

@@ -101,7 +101,7 @@ import Testing
         let juice = try test.store.teams.team("juice")
         let sources = test.store.sources
         for (team, text) in [
-            ("juice", "juice.example"), ("milk", "mail.juice.example"), ("milk", "one@gmail.com"), ("milk", "bücher.example"),
+            ("juice", "juice.example"), ("milk", "mail.juice.example"), ("milk", "one@gmail.com"), ("milk", "bücher.example"), ("milk", "\"Quoted Name\"@gmail.com"),
         ] {
             try sources.add(team: team, sources.checked(text, envelopeDomain: nil, now: TestStore.now), TestStore.change)
         }
@@ -115,6 +115,7 @@ import Testing
         #expect(try teams("one", "gmail.com") == [milk.number])
         #expect(try teams("One", "gmail.com") == [milk.number])
         #expect(try teams("two", "gmail.com") == [])
+        #expect(try teams("quoted name", "gmail.com") == [milk.number])
         #expect(try teams("a", "xn--bcher-kva.example") == [milk.number])
         #expect(try teams("a", "Bücher.example") == [milk.number])
         #expect(try teams("a", (0..<60).map { "l\($0)" }.joined(separator: ".") + ".juice.example") == [juice.number])

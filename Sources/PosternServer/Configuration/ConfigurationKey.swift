@@ -127,7 +127,7 @@ package struct ConfigurationKey: Sendable {
             "For all questions about one message (RFC 7208 section 4.6.4: 20 s for SPF); then they count as temporary errors."),
         ConfigurationKey(
             "providers", .providers, .value(.providers(.standard)),
-            "Spellings that reach one mailbox, by domain. Entries add to the standard ones or replace those of their domain."),
+            "Spellings that reach one mailbox, by domain; elsewhere only +tags do not count. Entries add to these or replace them."),
         ConfigurationKey(
             "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")),
             "One line for each message and reply; no level writes an inbox address."),

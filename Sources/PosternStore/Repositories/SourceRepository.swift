@@ -20,7 +20,7 @@ package struct SourceRepository: Sendable {
             let address = try AddrSpec.typed(text).folded
             try refuseRelayDomain(HostName(address.domain))
             return OutboundSource(
-                kind: .address, value: "\(address.localPart)@\(address.domain)", envelopeDomain: envelope?.text, createdAt: now)
+                kind: .address, value: address.wireForm, envelopeDomain: envelope?.text, createdAt: now)
         }
         let domain = try checkedDomain(text, "the source")
         return OutboundSource(kind: .domain, value: domain.text, envelopeDomain: envelope?.text, createdAt: now)
@@ -108,7 +108,7 @@ package struct SourceRepository: Sendable {
     package func teams(registering from: AddrSpec) throws -> [Int64] {
         let from = from.folded
         let labels = from.domain.split(separator: ".").suffix(Self.maximumLabels)
-        var values = ["\(from.localPart)@\(from.domain)"]
+        var values = [from.wireForm]
         for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
         // One statement for every number of labels: the free places repeat the address.
         while values.count <= Self.maximumLabels { values.append(values[0]) }
@@ -123,8 +123,7 @@ package struct SourceRepository: Sendable {
     }
 
     private static func addressText(_ text: String) throws -> String {
-        let address = try AddrSpec.typed(text).folded
-        return "\(address.localPart)@\(address.domain)"
+        try AddrSpec.typed(text).folded.wireForm
     }
 }
 

@@ -1,13 +1,14 @@
 // postern source: where teams send from.
 
 import ArgumentParser
+import Foundation
 import PosternServer
 import PosternStore
 
 struct SourceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "source", abstract: "Add, list and remove the domains and addresses that a team sends from.",
-        subcommands: [Add.self, List.self, Remove.self])
+        commandName: "source", abstract: "Add, list, remove and check the domains and addresses that a team sends from.",
+        subcommands: [Add.self, List.self, Remove.self, CheckDomain.self])
 
     struct Row: Encodable {
         let team: String
@@ -97,6 +98,42 @@ struct SourceCommand: ParsableCommand {
                 try store.sources.remove(team: team, source, envelopeDomain: envelope, thisChange())
                 print("Removed source \(source) of team \(team).")
             }
+        }
+    }
+
+    struct CheckDomain: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "check", abstract: "Say what a domain still lacks to be forwarded.",
+            discussion: """
+                Looks at the domain's SPF, DKIM and DMARC records. The DNS cannot list DKIM selectors: without --selector a few \
+                dozen common ones are tried, and a key under another name is not found. Exit status 0 if mail from the domain \
+                can be forwarded, 1 if something is broken.
+                """)
+
+        @Argument(help: "The team's identifier.")
+        var team: String
+        @Argument(help: "The domain in From.")
+        var domain: String
+        @Option(help: ArgumentHelp("A DKIM selector that the team uses; may be repeated.", valueName: "name"))
+        var selector: [String] = []
+        @Option(help: ArgumentHelp("An address that the team sends from, to try SPF with.", valueName: "address"))
+        var ip: String?
+        @OptionGroup var dns: DNSOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            guard let name = HostName(domain) else {
+                throw CommandError(status: EX_DATAERR, message: "\(domain) is no domain name")
+            }
+            let checks = try installation.withInstallation { installation in
+                SourceChecks(
+                    domain: name.text, sources: try installation.store.sources.sources(team: team), selectors: selector.map { $0.lowercased() },
+                    address: ip, resolver: try dns.resolver(installation)
+                ).all()
+            }
+            try CheckOutput.print(checks, json: output.json)
+            if checks.worst == .broken { throw ExitCode(1) }
         }
     }
 }

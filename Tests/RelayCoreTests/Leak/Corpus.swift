@@ -15,6 +15,9 @@ enum Corpus {
     static var isThere: Bool { FileManager.default.fileExists(atPath: root.path) }
     static var hasLeakcheck: Bool { FileManager.default.fileExists(atPath: leakcheck.path) }
 
+    /// Without optimisation large files would take minutes; `swift test -c release -Xswiftc -enable-testing` takes them all.
+    static let sizeLimit = _isDebugAssertConfiguration() ? 60_000 : Int.max
+
     struct Entry {
         /// Path below the root.
         let name: String
@@ -29,7 +32,7 @@ enum Corpus {
         for case let file as URL in files where !file.path.contains("/LICENSES/") && extensions.contains(file.pathExtension.lowercased()) {
             let stem = file.deletingPathExtension().lastPathComponent.uppercased()
             guard !["README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "MIT-LICENSE", "AUTHORS"].contains(where: { stem.hasPrefix($0) }),
-                let data = try? Data(contentsOf: file)
+                let data = try? Data(contentsOf: file), data.count <= sizeLimit
             else { continue }
             entries.append(Entry(name: folder + String(file.path.dropFirst(base.path.count)), bytes: [UInt8](data)))
         }

@@ -16,6 +16,24 @@ enum LeakView {
         return odd - nuls > sample / 32
     }
 
+    /// Whether the octets are lines of base64 alone, each long enough to be no word.
+    static func isBase64(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard bytes.count > 4_096 else { return false }
+        var column = 0
+        for octet in bytes {
+            let isLetter = (octet | 0x20) >= 0x61 && (octet | 0x20) <= 0x7A
+            if isLetter || (octet >= 0x2F && octet <= 0x39) || octet == 0x2B {
+                column += 1
+            } else if octet == 0x0A || octet == 0x0D {
+                if octet == 0x0A, column > 0, column < 40 { return false }
+                if octet == 0x0A { column = 0 }
+            } else {
+                return false
+            }
+        }
+        return true
+    }
+
     func read(_ bytes: UnsafeBufferPointer<UInt8>, into view: inout [UInt8], marks: inout [UInt8]) {
         view.removeAll(keepingCapacity: true)
         marks.removeAll(keepingCapacity: true)

@@ -47,7 +47,7 @@ final class LeakFeeder {
     func finish() -> Bool {
         if buffer.count > carried, !isFound { look() }
         if depth < Self.maximumDepth {
-            endRun()
+            end(&run)
             if inner?.finish() == true { isFound = true }
         }
         buffer.removeAll(keepingCapacity: true)
@@ -70,24 +70,33 @@ final class LeakFeeder {
     // MARK: base64
 
     private func decodeRuns(_ bytes: UnsafeBufferPointer<UInt8>) {
+        // A copy of one's own: every octet through a property of the object would cost a check.
+        var run = Base64Run()
+        swap(&run, &self.run)
+        defer { swap(&run, &self.run) }
         for octet in bytes {
             switch run.take(octet) {
             case .goesOn: continue
             case .isFull:
-                let sink = inner ?? LeakFeeder(forms: forms, depth: depth + 1)
-                inner = sink
+                let sink = sink
                 run.flush { sink.feed($0) }
-            case .ended: endRun()
+            case .ended: end(&run)
             }
             if isFound { return }
         }
     }
 
-    private func endRun() {
+    private var sink: LeakFeeder {
+        if let inner { return inner }
+        let made = LeakFeeder(forms: forms, depth: depth + 1)
+        inner = made
+        return made
+    }
+
+    private func end(_ run: inout Base64Run) {
         defer { run.reset() }
         guard run.isLongEnough else { return }
-        let sink = inner ?? LeakFeeder(forms: forms, depth: depth + 1)
-        inner = sink
+        let sink = sink
         run.flushAll { sink.feed($0) }
         if sink.finish() { isFound = true }
     }

@@ -46,7 +46,9 @@ enum PartHeader {
         for field in part.header.fields {
             let name = field.name.lowercased()
             // Two programs could choose differently between two of a kind.
-            guard keeps(name), !name.isEmpty, !name.hasPrefix("content-") || seen.insert(name).inserted else {
+            // A line like `From anna@example.org Tue May 10 11:28` has a name in its name.
+            let isClean = !field.bytes[..<field.nameLength].contains(where: { $0 == 0x40 || $0 == 0x2E || $0 == 0x20 }) || text.rewrite(Array(field.bytes[..<field.nameLength])) == nil
+            guard isClean, keeps(name), !name.isEmpty, !name.hasPrefix("content-") || seen.insert(name).inserted else {
                 isChanged = true
                 continue
             }

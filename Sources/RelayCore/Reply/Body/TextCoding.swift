@@ -70,7 +70,7 @@ enum TextCoding {
         case unknown(String)
 
         init(_ label: String?, bytes: [UInt8]) {
-            let name = label ?? "us-ascii"
+            let name = label.flatMap { $0.isEmpty ? nil : $0 } ?? "us-ascii"
             if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
                 self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
             } else if Self.isSuperset(name) {

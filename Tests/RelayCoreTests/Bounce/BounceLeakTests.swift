@@ -15,7 +15,8 @@ import Testing
 
     @Test(.enabled(if: Corpus.isThere && Corpus.hasLeakcheck, "../shared/conformance or leakcheck.py is not there"))
     func nothingOfTheReportSurvives() throws {
-        let cases = try JSONDecoder().decode([Case].self, from: Data(contentsOf: Corpus.root.appendingPathComponent("bounces/leak-cases.json")))
+        let cases = try JSONDecoder().decode(
+            [Case].self, from: Data(contentsOf: Corpus.root.appendingPathComponent("bounces/leak-cases.json")))
         #expect(!cases.isEmpty)
         var items: [LeakCheck.Item] = []
         for item in cases {
@@ -26,7 +27,8 @@ import Testing
                 account: Fixture.anna.number, sender: AddrSpec(localPart: "bounces", domain: "app.example"), nonce: 1,
                 expiryDay: UInt64(Fixture.now / 86_400) + 1)
             let transaction = RelayTransaction(
-                engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "mx.example", mailFrom: ""), now: Fixture.now)
+                engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "mx.example", mailFrom: ""),
+                now: Fixture.now)
             try transaction.addRecipient("<\(token.localPart)@relay.example>")
             for field in message.header.fields where field.isSafe { transaction.addHeader(field) }
             try transaction.endHeader()
@@ -38,7 +40,9 @@ import Testing
             if case .refuse(let refusal) = decision.outcome { Issue.record("\(item.file): \(refusal.reply.text)") }
             guard case .relay = decision.outcome else { continue }
             // Local parts that are ordinary words of any report are no trace of the address.
-            for address in item.hidden_addresses where !["recipient", "userunknown"].contains(address.prefix { $0 != "@" }) { items.append(LeakCheck.Item(id: "\(item.file) \(address)", address: address, message: output)) }
+            for address in item.hidden_addresses where !["recipient", "userunknown"].contains(address.prefix { $0 != "@" }) {
+                items.append(LeakCheck.Item(id: "\(item.file) \(address)", address: address, message: output))
+            }
         }
         for (id, hits) in try LeakCheck.run(items).sorted(by: { $0.key < $1.key }) { Issue.record("\(id): \(hits)") }
         print("rebuilt reports: \(items.count) addresses looked for")

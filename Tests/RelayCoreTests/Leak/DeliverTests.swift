@@ -6,7 +6,9 @@ import Testing
 @testable import RelayCore
 
 @Suite struct UnrewritablePartTests {
-    private static func rewriting(_ choice: RelaySettings.UnrewritableReply, inbox: String = "anna@inbox.example") -> ReplyRewriting {
+    private static func rewriting(_ choice: RelaySettings.UnrewritableReply, inbox: String = "anna@inbox.example")
+        -> ReplyRewriting
+    {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
         settings.unrewritableReply = choice
         let engine = Fixture(evidence: .init(), settings: settings).engine
@@ -15,7 +17,8 @@ import Testing
             HeaderField("Content-Transfer-Encoding", "base64"),
         ])
         return ReplyRewriting(
-            engine: engine, account: Fixture.anna, header: header, envelopeSender: inbox, isAutomatic: false, now: Fixture.now, hops: 1,
+            engine: engine, account: Fixture.anna, header: header, envelopeSender: inbox, isAutomatic: false, now: Fixture.now,
+            hops: 1,
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
     }
 
@@ -35,8 +38,10 @@ import Testing
 
     /// The last look has to see by itself what the rewriter is not given.
     @Test(arguments: [
-        "anna@inbox.example", "ANNA@INBOX.EXAMPLE", "anna&#64;inbox.example", "anna%40inbox.example", "anna=40inbox.example", "anna+40inbox.example",
-        "inbox.example=anna", "anna=inbox.example", "anna+shop@inbox.example", "anna@inbox.\r\nexample", "anna.second", "YW5uYUBpbmJveC5leGFtcGxl",
+        "anna@inbox.example", "ANNA@INBOX.EXAMPLE", "anna&#64;inbox.example", "anna%40inbox.example", "anna=40inbox.example",
+        "anna+40inbox.example",
+        "inbox.example=anna", "anna=inbox.example", "anna+shop@inbox.example", "anna@inbox.\r\nexample", "anna.second",
+        "YW5uYUBpbmJveC5leGFtcGxl",
         "a\u{0}n\u{0}n\u{0}a\u{0}@\u{0}i\u{0}n\u{0}b\u{0}o\u{0}x\u{0}.\u{0}e\u{0}x\u{0}a\u{0}m\u{0}p\u{0}l\u{0}e\u{0}",
     ])
     func theLastLookSees(form: String) {
@@ -46,18 +51,24 @@ import Testing
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         let body = Array("Hello \(form) there".utf8)
         #expect(LastLook(names: names).finds(header: HeaderSection(), body: [body[...]]) == "message body")
-        #expect(LastLook(names: names).finds(header: HeaderSection([HeaderField("Subject", form)]), body: []) == "header field Subject")
+        #expect(
+            LastLook(names: names).finds(header: HeaderSection([HeaderField("Subject", form)]), body: [])
+                == "header field Subject")
         // In any number of pieces.
         let pieces = body.indices.map { body[$0...$0] }
         #expect(LastLook(names: names).finds(header: HeaderSection(), body: pieces) == "message body")
     }
 
-    @Test(arguments: ["joanna@inbox.example", "jo.anna@inbox.example", "anna@inbox.example.org", "anna@notinbox.example", "Hanna at work"])
+    @Test(arguments: [
+        "joanna@inbox.example", "jo.anna@inbox.example", "anna@inbox.example.org", "anna@notinbox.example", "Hanna at work",
+    ])
     func theLastLookLeavesOthersAlone(form: String) {
         let engine = Fixture(evidence: .init()).engine
         let names = ReplyNames(
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
-        #expect(LastLook(names: names).finds(header: HeaderSection([HeaderField("Subject", form)]), body: [Array(form.utf8)[...]]) == nil)
+        #expect(
+            LastLook(names: names).finds(header: HeaderSection([HeaderField("Subject", form)]), body: [Array(form.utf8)[...]])
+                == nil)
     }
 }

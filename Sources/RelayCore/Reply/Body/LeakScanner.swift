@@ -160,7 +160,9 @@ struct Base64Run {
 
     private static let values: [UInt8] = {
         var table = [UInt8](repeating: 255, count: 256)
-        for (value, octet) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() { table[Int(octet)] = UInt8(value) }
+        for (value, octet) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() {
+            table[Int(octet)] = UInt8(value)
+        }
         table[Int(UInt8(ascii: "-"))] = 62
         table[Int(UInt8(ascii: "_"))] = 63
         return table

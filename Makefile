@@ -1,6 +1,39 @@
-# Postern. `make demo` and `make test` do all set-up themselves.
+# Postern. `make demo` and `make test` do all set-up themselves; `make help` lists the rest.
+SHELL = /bin/bash
 SWIFT_FLAGS = --explicit-target-dependency-import-check error
 
-build:
+help: ## This list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+packages: ## Install the Debian packages that are missing
+	@scripts/packages
+
+build: packages ## Debug build
 	swift build $(SWIFT_FLAGS)
-.PHONY: build
+
+release: packages ## Release build of the command postern
+	swift build $(SWIFT_FLAGS) -c release --product postern
+
+demo: packages ## Play forward, reply, bounce and the rest through a real Postfix
+	swift build $(SWIFT_FLAGS) --product postern
+	swift build $(SWIFT_FLAGS) --product relay-demo
+	@.build/debug/relay-demo
+
+# Independent verifiers of what Postern signs.
+test-tools: packages .build/test-tools/bin/python3
+.build/test-tools/bin/python3:
+	python3 -m venv .build/test-tools
+	.build/test-tools/bin/pip install -q dkimpy==1.1.8 pynacl==1.6.2
+
+test: packages test-tools ## Every test, those on a real Postfix included
+	swift build $(SWIFT_FLAGS) --build-tests
+	swift test $(SWIFT_FLAGS) --skip-build
+
+bench: packages ## Benchmarks, in release builds
+	swift build $(SWIFT_FLAGS) -c release --product dkim-benchmark
+	swift build $(SWIFT_FLAGS) -c release --product PolicyBench
+	.build/release/dkim-benchmark
+	.build/release/PolicyBench
+
+.PHONY: help packages build release demo test-tools test bench
+.DEFAULT_GOAL = help

@@ -58,7 +58,9 @@ struct HandWrittenSignals {
 }
 
 enum HandWrittenState: String {
-    case new, pending, active, consentRevoked = "consent_revoked", other
+    case new, pending, active
+    case consentRevoked = "consent_revoked"
+    case other
 }
 
 struct HandWrittenAnswer {
@@ -152,7 +154,9 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenAnswer {
         rules.always(signals.failed.map { $0 >= 3 }, 2, 2, 2)
         if event != .signIn {
             var isOlder: Bool?
-            if let check = signals.sinceReauthenticate, let transfer = signals.hoursSinceTransfer { isOlder = !(check <= transfer) }
+            if let check = signals.sinceReauthenticate, let transfer = signals.hoursSinceTransfer {
+                isOlder = !(check <= transfer)
+            }
             rules.always(both(signals.hoursSinceTransfer.map { $0 < 48 }, isOlder), 3, 2, 3)
         }
         let limit: Int64 = event == .sensitiveAction ? 1 : 24
@@ -160,7 +164,9 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenAnswer {
         if event != .sensitiveAction {
             rules.skip(signals.sinceEmailCode.map { $0 < 24 }, 7, 1, 6)
             rules.skip(
-                both(both(signals.ageHours.map { $0 >= 720 }, signals.passed.map { $0 >= 1 }), signals.accountBounces.map { $0 == 0 }),
+                both(
+                    both(signals.ageHours.map { $0 >= 720 }, signals.passed.map { $0 >= 1 }),
+                    signals.accountBounces.map { $0 == 0 }),
                 8, 1, 7)
             rules.skip(both(signals.userReplies.map { $0 >= 2 }, signals.toggles.map { $0 <= 2 }), 9, 1, 8)
         }

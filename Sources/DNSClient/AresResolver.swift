@@ -73,6 +73,9 @@ package final class AresResolver: TimedDNSResolver {
     /// Answers and octets that the cache holds.
     package var cached: (entries: Int, bytes: Int) { shared.state.withLock { ($0.cache.count, $0.cache.bytes) } }
 
+    /// Questions that callers wait for.
+    package var waiting: Int { shared.state.withLock { $0.inFlight.count } }
+
     package func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
         query(name, type, within: settings.questionMilliseconds)
     }
@@ -98,7 +101,8 @@ package final class AresResolver: TimedDNSResolver {
         }
         if let known { return known }
         if isNew, let promise { send(question, promise) }
-        let answer = promise?.wait(milliseconds: min(milliseconds, settings.questionMilliseconds))
+        let answer =
+            promise?.wait(milliseconds: min(milliseconds, settings.questionMilliseconds))
             ?? .temporaryFailure("no answer in time")
         if case .temporaryFailure = answer { shared.state.withLock { $0.counters.failed += 1 } }
         return answer

@@ -130,7 +130,9 @@ struct DNSReader {
             }
             return [.txt(text)]
         case .mx:
-            guard let preference = data.uint16(), let name = data.name(), data.position == record.data.upperBound else { return nil }
+            guard let preference = data.uint16(), let name = data.name(), data.position == record.data.upperBound else {
+                return nil
+            }
             return Self.text(name).map { [.mx(preference: preference, exchange: $0)] } ?? []
         case .ptr:
             guard let name = data.name(), data.position == record.data.upperBound else { return nil }

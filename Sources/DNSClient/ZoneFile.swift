@@ -3,7 +3,8 @@
 import Foundation
 import MailAuth
 
-/// A zone file: `{"name": {"TXT": ["…"], "A": ["…"], "AAAA": ["…"], "MX": [[10, "mx.example"]], "PTR": ["…"], "CNAME": "…"}}`.
+/// A zone file: `{"name": {"TXT": ["…"], "A": ["…"], "AAAA": ["…"], "MX": [[10, "mx.example"]], "PTR": ["…"],
+/// "CNAME": "…"}}`.
 /// Instead of records there may be `{"error": "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}`, for a type or for the whole name. A name that
 /// is not there does not exist.
 package struct ZoneFile: Sendable, Decodable {
@@ -70,7 +71,8 @@ package struct ZoneFile: Sendable, Decodable {
         return failure
     }
 
-    private static func records(_ container: KeyedDecodingContainer<Key>, _ key: Key, _ type: DNSRecordType) throws -> [DNSRecord] {
+    private static func records(_ container: KeyedDecodingContainer<Key>, _ key: Key, _ type: DNSRecordType) throws -> [DNSRecord]
+    {
         var list = try container.nestedUnkeyedContainer(forKey: key)
         var records: [DNSRecord] = []
         while !list.isAtEnd {
@@ -97,7 +99,8 @@ package struct ZoneFile: Sendable, Decodable {
 
     private static func describe(_ error: DecodingError) -> String {
         switch error {
-        case .dataCorrupted(let context), .keyNotFound(_, let context), .typeMismatch(_, let context), .valueNotFound(_, let context):
+        case .dataCorrupted(let context), .keyNotFound(_, let context), .typeMismatch(_, let context),
+            .valueNotFound(_, let context):
             let path = context.codingPath.map(\.stringValue).joined(separator: " → ")
             return path.isEmpty ? context.debugDescription : "\(path): \(context.debugDescription)"
         @unknown default: return "not readable"

@@ -17,6 +17,7 @@ package struct Store: Sendable {
     package let relay: RelayRepository
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
+    package let dkimKeys: DKIMKeyRepository
     package let audit: AuditRepository
 
     /// A store over a migrated database.
@@ -25,7 +26,8 @@ package struct Store: Sendable {
     ///   - providers: which spellings reach one mailbox.
     ///   - addressLength: characters of a new relay address, 10 … 16.
     package init(
-        database: any Database, keys: KeyRing, relayDomains: [String], providers: ProviderRules = .standard, addressLength: Int = 10
+        database: any Database, keys: KeyRing, relayDomains: [String], providers: ProviderRules = .standard,
+        addressLength: Int = 10
     ) {
         let sealer = Sealer(keys: keys.seal)
         let index = BlindIndex(keys: keys.index, providers: providers)
@@ -40,6 +42,7 @@ package struct Store: Sendable {
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
+        dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         audit = AuditRepository(database: database)
     }
 }

@@ -105,7 +105,8 @@ import Testing
     }
 
     private func message(code: UInt8 = 0, answers: UInt8 = 0, authority: UInt8 = 0, _ rest: [UInt8]) -> [UInt8] {
-        [0, 1, 0x81, 0x80 | code, 0, 1, 0, answers, 0, authority, 0, 0, 1, 97, 7] + Array("example".utf8) + [0, 0, 16, 0, 1] + rest
+        [0, 1, 0x81, 0x80 | code, 0, 1, 0, answers, 0, authority, 0, 0, 1, 97, 7] + Array("example".utf8) + [0, 0, 16, 0, 1]
+            + rest
     }
 
     private static let owner: [UInt8] = [0xC0, 12]
@@ -119,7 +120,8 @@ import Testing
         let two = one + Self.record(Self.owner, 16, ttl: 4, [0])
         #expect(reply(message(answers: 2, two)) == .answer(.records([.txt(Array("hi!".utf8)), .txt([])]), ttl: 4))
         // A CNAME limits what it leads to, and records of other owners do not count.
-        let chain = Self.record(Self.owner, 5, ttl: 3, [1, 98, 0xC0, 14]) + Self.record([1, 66, 0xC0, 14], 16, ttl: 9, [1, 66])
+        let chain =
+            Self.record(Self.owner, 5, ttl: 3, [1, 98, 0xC0, 14]) + Self.record([1, 66, 0xC0, 14], 16, ttl: 9, [1, 66])
             + Self.record([1, 99, 0xC0, 14], 16, ttl: 1, [1, 67])
         #expect(reply(message(answers: 3, chain)) == .answer(.records([.txt([66])]), ttl: 3))
         let soa = Self.record([0], 6, ttl: 50, [0, 0] + Array(repeating: 0, count: 19) + [20])
@@ -163,11 +165,14 @@ import Testing
 
     @Test func namesWithoutTextFormAreDropped() {
         func mx(_ name: [UInt8]) -> DNSMessage.Reply {
-            var bytes = message(answers: 2, Self.record(Self.owner, 15, ttl: 9, [0, 5] + name) + Self.record(Self.owner, 15, ttl: 9, [0, 6, 1, 98, 0]))
+            var bytes = message(
+                answers: 2,
+                Self.record(Self.owner, 15, ttl: 9, [0, 5] + name) + Self.record(Self.owner, 15, ttl: 9, [0, 6, 1, 98, 0]))
             bytes[24] = 15
             return reply(bytes, "a.example", .mx)
         }
-        #expect(mx([1, 97, 0]) == .answer(.records([.mx(preference: 5, exchange: "a"), .mx(preference: 6, exchange: "b")]), ttl: 9))
+        #expect(
+            mx([1, 97, 0]) == .answer(.records([.mx(preference: 5, exchange: "a"), .mx(preference: 6, exchange: "b")]), ttl: 9))
         for name in [[3, 97, 46, 98, 0], [1, 0, 0], [1, 32, 0], [1, 200, 0]] as [[UInt8]] {
             #expect(mx(name) == .answer(.records([.mx(preference: 6, exchange: "b")]), ttl: 9), "\(name)")
         }
@@ -182,7 +187,7 @@ import Testing
             Self.record(Self.owner, 5, ttl: 3, [1, 98, 0xC0, 14]) + Self.record([1, 98, 0xC0, 14], 16, ttl: 9, [1, 66])
                 + Self.record(Self.owner, 15, ttl: 1, [0, 1, 0xC0, 14]) + soa)
         var usable = 0
-        for round in 0..<60_000 {
+        for round in 0..<20_000 {
             var bytes = seed
             if round % 3 == 0 {
                 bytes = (0..<Int.random(in: 0..<200, using: &generator)).map { _ in .random(in: 0...255, using: &generator) }
@@ -220,7 +225,10 @@ import Testing
 
     @Test func questions() throws {
         let bytes = try #require(DNSMessage.question(id: 0x1234, name: "A.Example.", type: 16, udpPayload: 1232))
-        #expect(bytes == [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 97, 7] + Array("example".utf8) + [0, 0, 16, 0, 1, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0])
+        #expect(
+            bytes == [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 97, 7] + Array("example".utf8) + [
+                0, 0, 16, 0, 1, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0,
+            ])
         #expect(DNSMessage.question(id: 0, name: "a..b", type: 1, udpPayload: 512) == nil)
         #expect(DNSMessage.wireName("") == [0])
     }
@@ -234,7 +242,10 @@ import Testing
         ] {
             #expect(DNSServerAddress(text)?.description == shown, "\(text)")
         }
-        for text in ["", "localhost", "192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536", "192.0.2.1:+1", "[192.0.2.1]:53", "[::1", "[::1]53", "[::1]:", "1.2.3", "::1:x", "192.0.2.1,192.0.2.2", "[", "[]"] {
+        for text in [
+            "", "localhost", "192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536", "192.0.2.1:+1", "[192.0.2.1]:53", "[::1", "[::1]53",
+            "[::1]:", "1.2.3", "::1:x", "192.0.2.1,192.0.2.2", "[", "[]",
+        ] {
             #expect(DNSServerAddress(text) == nil, "\(text)")
         }
     }
@@ -250,13 +261,25 @@ import Testing
     }
 
     @Test func zoneFiles() throws {
-        let zone = try ZoneFile(json: Data(#"{"A.example.": {"TXT": ["x", ""], "MX": [[5, "m.example."]], "AAAA": {"error": "SERVFAIL"}}, "t.example": {"error": "TIMEOUT"}, "n.example": {"error": "NXDOMAIN"}, "d.example": {"error": "NODATA"}, "c.example": {"CNAME": "a.example"}}"#.utf8)).resolver
+        let zone = try ZoneFile(
+            json: Data(
+                """
+                {"A.example.": {"TXT": ["x", ""], "MX": [[5, "m.example."]], "AAAA": {"error": "SERVFAIL"}},
+                 "t.example": {"error": "TIMEOUT"}, "n.example": {"error": "NXDOMAIN"}, "d.example": {"error": "NODATA"},
+                 "c.example": {"CNAME": "a.example"}}
+                """
+                .utf8)
+        ).resolver
         #expect(zone.query("a.EXAMPLE", .txt) == .records([.txt(Array("x".utf8)), .txt([])]))
         #expect(zone.query("c.example", .mx) == .records([.mx(preference: 5, exchange: "m.example")]))
         #expect(zone.query("a.example", .aaaa) == .temporaryFailure("SERVFAIL") && zone.query("a.example", .a) == .noData)
         #expect(zone.query("t.example", .a) == .temporaryFailure("time-out") && zone.query("n.example", .a) == .nxDomain)
         #expect(zone.query("d.example", .a) == .noData && zone.query("nowhere.example", .a) == .nxDomain)
-        for bad in ["", "[]", #"{"a": []}"#, #"{"a": {"NS": ["x"]}}"#, #"{"a": {"A": ["::1"]}}"#, #"{"a": {"A": "1.2.3.4"}}"#, #"{"a": {"AAAA": ["1.2.3.4"]}}"#, #"{"a": {"MX": ["x"]}}"#, #"{"a": {"MX": [[70000, "x"]]}}"#, #"{"a": {"error": "X"}}"#, #"{"a": {"TXT": {"error": "X"}}}"#, #"{"a": {"TXT": {}}}"#, #"{"a": {"CNAME": 1}}"#] {
+        for bad in [
+            "", "[]", #"{"a": []}"#, #"{"a": {"NS": ["x"]}}"#, #"{"a": {"A": ["::1"]}}"#, #"{"a": {"A": "1.2.3.4"}}"#,
+            #"{"a": {"AAAA": ["1.2.3.4"]}}"#, #"{"a": {"MX": ["x"]}}"#, #"{"a": {"MX": [[70000, "x"]]}}"#,
+            #"{"a": {"error": "X"}}"#, #"{"a": {"TXT": {"error": "X"}}}"#, #"{"a": {"TXT": {}}}"#, #"{"a": {"CNAME": 1}}"#,
+        ] {
             #expect(throws: DNSClientError.self, "\(bad)") { try ZoneFile(json: Data(bad.utf8)) }
         }
     }

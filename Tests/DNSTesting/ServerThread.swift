@@ -158,7 +158,9 @@ final class ServerThread {
             case .udp(var address):
                 withUnsafeMutablePointer(to: &address) { pointer in
                     pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                        _ = sendto(server.sockets.udp, answer.bytes, answer.bytes.count, 0, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                        _ = sendto(
+                            server.sockets.udp, answer.bytes, answer.bytes.count, 0, $0, socklen_t(MemoryLayout<sockaddr_in>.size)
+                        )
                     }
                 }
             case .tcp(let connection):

@@ -14,35 +14,56 @@ import Testing
         #expect(none.authservID == "example.org" && none.version == 1 && none.results.isEmpty)
 
         let one = try #require(parse(" example.com;\r\n          spf=pass smtp.mailfrom=example.net"))
-        #expect(one.results == [.init(method: "spf", result: "pass", properties: [.init(ptype: "smtp", property: "mailfrom", value: "example.net")])])
+        #expect(
+            one.results == [
+                .init(
+                    method: "spf", result: "pass", properties: [.init(ptype: "smtp", property: "mailfrom", value: "example.net")])
+            ])
 
         let several = try #require(
-            parse(" example.com;\r\n\tauth=pass (cram-md5) smtp.auth=sender@example.net;\r\n\tspf=pass smtp.mailfrom=example.net"))
+            parse(" example.com;\r\n\tauth=pass (cram-md5) smtp.auth=sender@example.net;\r\n\tspf=pass smtp.mailfrom=example.net")
+        )
         #expect(several.results.map(\.method) == ["auth", "spf"])
         #expect(several.results[0].value("smtp", "auth") == "sender@example.net")
 
         let commented = try #require(
             parse(
                 " foo.example.net (foobar) 1 (baz);\r\n dkim (Because I like it) / 1 (One yay) = (wait for it) fail\r\n"
-                    + "   policy (A dot can go here) . (like that) expired\r\n   (this surprised me) = (as I wasn't expecting it) 1362471462"))
-        #expect(commented.results == [.init(method: "dkim", result: "fail", properties: [.init(ptype: "policy", property: "expired", value: "1362471462")])])
+                    + "   policy (A dot can go here) . (like that) expired\r\n"
+                    + "   (this surprised me) = (as I wasn't expecting it) 1362471462"
+            ))
+        #expect(
+            commented.results == [
+                .init(
+                    method: "dkim", result: "fail", properties: [.init(ptype: "policy", property: "expired", value: "1362471462")]
+                )
+            ])
 
         let reasoned = try #require(
-            parse("mx; dkim=fail reason=\"bad \\\"key\\\"\" header.d=newyork.example.com header.b=\"a/b+=\"; dmarc=pass (p=none dis=none) header.from=Example.com"))
+            parse(
+                "mx; dkim=fail reason=\"bad \\\"key\\\"\" header.d=newyork.example.com header.b=\"a/b+=\";"
+                    + " dmarc=pass (p=none dis=none) header.from=Example.com"
+            ))
         #expect(reasoned.results[0].reason == "bad \"key\"")
         #expect(reasoned.results[0].value("header", "b") == "a/b+=")
         #expect(reasoned.results[1].value("header", "from") == "Example.com")
         #expect(parse("\"a b\";\n\tdkim=pass header.i=@x.example")?.authservID == "a b")
-        #expect(parse("mx; spf=pass smtp.mailfrom=a=b/c+d@x.example")?.results[0].value("smtp", "mailfrom") == "a=b/c+d@x.example")
-        #expect(parse("mx; spf=pass smtp.mailfrom=\"a@good\"@x.example")?.results[0].value("smtp", "mailfrom") == "a@good@x.example")
+        #expect(
+            parse("mx; spf=pass smtp.mailfrom=a=b/c+d@x.example")?.results[0].value("smtp", "mailfrom") == "a=b/c+d@x.example")
+        #expect(
+            parse("mx; spf=pass smtp.mailfrom=\"a@good\"@x.example")?.results[0].value("smtp", "mailfrom") == "a@good@x.example")
     }
 
     @Test(arguments: [
-        "", " ", "mx", "mx;", "mx; ", ";none", "mx none", "mx; none; spf=pass", "mx; spf", "mx; spf=", "mx; =pass", "mx; spf=pass;",
+        "", " ", "mx", "mx;", "mx; ", ";none", "mx none", "mx; none; spf=pass", "mx; spf", "mx; spf=", "mx; =pass",
+        "mx; spf=pass;",
         "mx; spf=pass smtp.mailfrom", "mx; spf=pass smtp.mailfrom=", "mx; spf=pass smtp=a", "mx; spf=pass action=none",
-        "mx; spf=pass smtp.mailfrom=a b", "mx; spf=pass (", "mx; spf=pass )", "mx; spf=pass (a\\", "mx; spf=pass smtp.mailfrom=\"a",
-        "mx; spf=pass smtp.mailfrom=a;b", "mx x; none", "mx1 1 1; none", "mx/1; none", "mx; spf=pass\r\nx.y=z", "mx; spf=pass\rsmtp.helo=a",
-        "mx; spf/x=pass", "mx; spf/1234567890=pass", "mx; spf-=pass", "mx; spf=pass smtp.mailfrom=a@", "mx; spf=pass smtp.mailfrom=a@b..c",
+        "mx; spf=pass smtp.mailfrom=a b", "mx; spf=pass (", "mx; spf=pass )", "mx; spf=pass (a\\",
+        "mx; spf=pass smtp.mailfrom=\"a",
+        "mx; spf=pass smtp.mailfrom=a;b", "mx x; none", "mx1 1 1; none", "mx/1; none", "mx; spf=pass\r\nx.y=z",
+        "mx; spf=pass\rsmtp.helo=a",
+        "mx; spf/x=pass", "mx; spf/1234567890=pass", "mx; spf-=pass", "mx; spf=pass smtp.mailfrom=a@",
+        "mx; spf=pass smtp.mailfrom=a@b..c",
         "mx; spf=pass smtp.mailfrom=.a@b", "mx; spf=pass smtp.mailfrom=a@[192.0.2.1]", "mx; spf=pass smtp.helo=2001:db8::1",
         "mx; spf=pass header.d=a reason=late", "mx; spf=pass reason=a reason=b", "mx; spf=pass smtp.helo=\"a\"smtp.mailfrom=b",
         "mx; spf=pass smtp.helo=a\0", "mx; dkim=pass header.d=a,b", "mx;; spf=pass", "mx (a; spf=pass", "mx; spf pass",
@@ -51,9 +72,14 @@ import Testing
 
     @Test func evidenceOfATrustedFilterOnly() {
         let header = HeaderSection([
-            HeaderField("Authentication-Results", "MX.Relay.example; spf=pass smtp.mailfrom=bounce@Mail.App.example smtp.helo=h.example"),
+            HeaderField(
+                "Authentication-Results", "MX.Relay.example; spf=pass smtp.mailfrom=bounce@Mail.App.example smtp.helo=h.example"),
             HeaderField("Authentication-Results", "evil.example; dkim=pass header.d=evil.example"),
-            HeaderField("authentication-results", "mx.relay.example; dkim=pass header.d=App.example header.s=s1 header.a=rsa-sha256 header.i=@x.app.example; dkim=fail header.d=b.example"),
+            HeaderField(
+                "authentication-results",
+                "mx.relay.example; dkim=pass header.d=App.example header.s=s1 header.a=rsa-sha256 header.i=@x.app.example;"
+                    + " dkim=fail header.d=b.example"
+            ),
             HeaderField("Authentication-Results", "mx.relay.example; dmarc=pass header.from=app.example policy.dmarc=Reject"),
             HeaderField("Authentication-Results", "mx.relay.example 2; dkim=pass header.d=version.example"),
             HeaderField("Authentication-Results", "mx.relay.example; dkim=pass header.d=cut.example;"),
@@ -61,8 +87,9 @@ import Testing
         ])
         let evidence = AuthenticationResults.evidence(from: header, trusting: ["other", "mx.relay.example"])
         #expect(evidence.spf.map { "\($0.result) \($0.identity) \($0.domain)" } == ["pass mailFrom mail.app.example"])
-        #expect(evidence.dkim.map { "\($0.result) \($0.domain) \($0.selector) \($0.algorithm) \($0.coversWholeBody)" }
-            == ["pass app.example s1 rsa-sha256 true", "fail b.example   true"])
+        #expect(
+            evidence.dkim.map { "\($0.result) \($0.domain) \($0.selector) \($0.algorithm) \($0.coversWholeBody)" }
+                == ["pass app.example s1 rsa-sha256 true", "fail b.example   true"])
         #expect(evidence.dmarc == DMARCFinding(result: .pass, domain: "app.example", policy: "reject", organizationalDomain: nil))
         #expect(AuthenticationResults.evidence(from: header, trusting: []) == AuthenticationEvidence())
         let client = SMTPClientIdentity(address: nil, helo: "", mailFrom: "")
@@ -74,7 +101,8 @@ import Testing
         "dkim=pass", "dkim=pass header.d=a.example header.d=b.example", "dkim=pass header.d=a.example header.i=@b.example",
         "dkim=pass header.d=a.example header.i=@nota.example", "dkim=pass header.i=@a.example header.i=@b.example",
         "dkim=pass header.d=a.example header.d=a.example header.i=@a.example", "dkim=passed header.d=a.example", "spf=pass",
-        "spf=pass smtp.mailfrom=a.example smtp.mailfrom=b.example", "spf=pass smtp.mailfrom=\"\"", "dmarc=ok header.from=a.example",
+        "spf=pass smtp.mailfrom=a.example smtp.mailfrom=b.example", "spf=pass smtp.mailfrom=\"\"",
+        "dmarc=ok header.from=a.example",
     ])
     func ambiguousResultsAreNoEvidence(_ result: String) {
         let header = HeaderSection([HeaderField("Authentication-Results", "mx; \(result)")])
@@ -82,7 +110,9 @@ import Testing
     }
 
     @Test func helOnlyAndIdentifierOnly() {
-        let header = HeaderSection([HeaderField("Authentication-Results", "mx; spf=hardfail smtp.helo=h.example; dkim=pass header.i=u@a.example")])
+        let header = HeaderSection([
+            HeaderField("Authentication-Results", "mx; spf=hardfail smtp.helo=h.example; dkim=pass header.i=u@a.example")
+        ])
         let evidence = AuthenticationResults.evidence(from: header, trusting: ["mx"])
         #expect(evidence.spf.first?.identity == .helo && evidence.spf.first?.result == .fail)
         #expect(evidence.dkim.first?.domain == "a.example")
@@ -94,6 +124,22 @@ import Testing
         let whole = HeaderField("DKIM-Signature", "v=1; d=b.example; b=l=")
         let evidence = AuthenticationResults.evidence(from: HeaderSection([results, cut, whole]), trusting: ["mx"])
         #expect(evidence.dkim.map(\.coversWholeBody) == [false, true])
+    }
+
+    @Test func signaturesThatAResultCanBeAbout() {
+        func finding(_ result: String, _ signatures: String...) -> DKIMFinding? {
+            let fields = [HeaderField("Authentication-Results", "mx; dkim=pass header.d=a.example\(result)")]
+            let header = HeaderSection(fields + signatures.map { HeaderField("DKIM-Signature", $0) })
+            return AuthenticationResults.evidence(from: header, trusting: ["mx"]).dkim.first
+        }
+        #expect(
+            finding(" header.s=two", "d=a.example; s=one; l=5; a=rsa-sha1", "d=a.example; s=two; a=rsa-sha256")
+                .map { $0.coversWholeBody && $0.result == .pass && $0.algorithm == "rsa-sha256" } == true)
+        #expect(finding("", "d=a.example; s=one; l=5", "d=a.example; s=two")?.coversWholeBody == false)
+        #expect(finding(" header.a=rsa-sha1")?.result == .policy)
+        #expect(finding(" header.a=RSA-SHA256")?.result == .pass && finding(" header.a=ed25519-sha256")?.result == .pass)
+        #expect(finding("", "a=rsa-sha1; d=a.example")?.result == .policy)
+        #expect(finding("")?.result == .pass)
     }
 
     @Test func disagreeingFiltersDoNotPassDMARC() {
@@ -123,7 +169,11 @@ import Testing
                 SPFFinding(result: .pass, identity: .mailFrom, domain: "app.example", reason: "secret@inbox.example"),
                 SPFFinding(result: .none, identity: .helo, domain: "h.example", reason: ""),
             ],
-            dkim: [DKIMFinding(result: .pass, domain: "app.example", selector: "s\r\nX: y", algorithm: "rsa-sha256", coversWholeBody: true, reason: "r")],
+            dkim: [
+                DKIMFinding(
+                    result: .pass, domain: "app.example", selector: "s\r\nX: y", algorithm: "rsa-sha256", coversWholeBody: true,
+                    reason: "r")
+            ],
             dmarc: DMARCFinding(result: .pass, domain: "app.example", policy: "reject", organizationalDomain: "app.example"))
         let field = AuthenticationResults.field(authservID: "mx.relay.example", evidence: evidence, fromDomain: "app.example")
         let text = String(decoding: field.bytes, as: UTF8.self)
@@ -139,12 +189,17 @@ import Testing
         #expect(read.results.count == 4)
         let asked = AuthenticationResults.field(authservID: "mx", evidence: evidence, mailFrom: "a\"b@app.example")
         #expect(AuthenticationResults.parse(asked.rawValue)?.results[0].value("smtp", "mailfrom") == "a\"b@app.example")
-        #expect(String(decoding: AuthenticationResults.field(authservID: "mx x", evidence: .init()).bytes, as: UTF8.self) == "Authentication-Results: \"mx x\"; none")
+        #expect(
+            String(decoding: AuthenticationResults.field(authservID: "mx x", evidence: .init()).bytes, as: UTF8.self)
+                == "Authentication-Results: \"mx x\"; none")
     }
 
     /// Random mixtures of the grammar's own pieces: never a trap, and what parses is written and read back the same.
     @Test func randomFields() {
-        let pieces = ["mx", ";", " ", "(", ")", "\"", "\\", "=", ".", "@", "/", "1", "spf", "pass", "none", "smtp", "mailfrom", "reason", "\r\n ", "\0", "\u{e9}", "a.example"]
+        let pieces = [
+            "mx", ";", " ", "(", ")", "\"", "\\", "=", ".", "@", "/", "1", "spf", "pass", "none", "smtp", "mailfrom", "reason",
+            "\r\n ", "\0", "\u{e9}", "a.example",
+        ]
         var generator = SystemRandomNumberGenerator()
         var parsed = 0
         for _ in 0..<20_000 {

@@ -23,7 +23,8 @@ import Testing
         let isHelo = text.hasPrefix("helo:")
         let parts = text.dropFirst(isHelo ? 5 : 0).split(separator: "=")
         return SPFFinding(
-            result: try #require(SPFResult(rawValue: String(parts[1]))), identity: isHelo ? .helo : .mailFrom, domain: String(parts[0]),
+            result: try #require(SPFResult(rawValue: String(parts[1]))), identity: isHelo ? .helo : .mailFrom,
+            domain: String(parts[0]),
             reason: "")
     }
 
@@ -39,7 +40,8 @@ import Testing
         for vector in all {
             let resolver = RecordingResolver(vector.dns.resolver)
             let finding = DMARC.evaluate(
-                fromDomain: vector.from, spf: try (vector.spf ?? []).map(spfFinding), dkim: try (vector.dkim ?? []).map(dkimFinding),
+                fromDomain: vector.from, spf: try (vector.spf ?? []).map(spfFinding),
+                dkim: try (vector.dkim ?? []).map(dkimFinding),
                 resolver: resolver)
             let words = [
                 finding.result.rawValue, finding.domain, finding.policy, finding.organizationalDomain ?? "",
@@ -53,17 +55,28 @@ import Testing
 
     @Test func recordSyntax() throws {
         func record(_ text: String) -> DMARCRecord? { DMARCRecord(parsing: Array(text.utf8)) }
-        for text in ["", "v=DMARC1x", "v=dmarc1;p=none", " v=DMARC1", "p=none;v=DMARC1", "v=DMARC2", "v=DMARC1 p=none", "x", "v", "=DMARC1"] {
+        for text in [
+            "", "v=DMARC1x", "v=dmarc1;p=none", " v=DMARC1", "p=none;v=DMARC1", "v=DMARC2", "v=DMARC1 p=none", "x", "v",
+            "=DMARC1",
+        ] {
             #expect(record(text) == nil, "\(text)")
         }
         let full = try #require(
-            record("V = DMARC1 ; p=Reject;sp=QUARANTINE; np = none ;adkim=S; aspf=s;psd=n;t=y;fo=1:d;rua=mailto:a@x.example!10m, https://x.example/r ,bad;ruf=mailto:b@x.example;pct=5;;unknown=1;"))
-        #expect(full.policy == .reject && full.subdomainPolicy == .quarantine && full.nonexistentPolicy == DMARCRecord.Policy.none)
+            record(
+                "V = DMARC1 ; p=Reject;sp=QUARANTINE; np = none ;adkim=S; aspf=s;psd=n;t=y;fo=1:d;"
+                    + "rua=mailto:a@x.example!10m, https://x.example/r ,bad;ruf=mailto:b@x.example;pct=5;;unknown=1;"
+            ))
+        #expect(
+            full.policy == .reject && full.subdomainPolicy == .quarantine && full.nonexistentPolicy == DMARCRecord.Policy.none)
         #expect(full.strictDKIM && full.strictSPF && full.publicSuffix == .no && full.isTesting && full.hasUsablePolicy)
-        #expect(full.aggregateReports == ["mailto:a@x.example!10m", "https://x.example/r"] && full.failureReports == ["mailto:b@x.example"])
+        #expect(
+            full.aggregateReports == ["mailto:a@x.example!10m", "https://x.example/r"]
+                && full.failureReports == ["mailto:b@x.example"])
         #expect(full.failureOptions == "1:d")
         let errors = try #require(record("v=DMARC1;p=reject;adkim=x;aspf=;psd=maybe;t=yes;fo=9;=;novalue"))
-        #expect(!errors.strictDKIM && !errors.strictSPF && errors.publicSuffix == .unknown && !errors.isTesting && errors.failureOptions == "0")
+        #expect(
+            !errors.strictDKIM && !errors.strictSPF && errors.publicSuffix == .unknown && !errors.isTesting
+                && errors.failureOptions == "0")
         #expect(errors.policy == .reject && errors.hasUsablePolicy)
         // A policy in error is p=none with a place to report to, and no DMARC without one.
         for text in ["", ";p=", ";p=block", ";p=none;p=reject", ";p=reject;sp=x", ";p=reject;np=", ";p=re\u{1}ject"] {
@@ -101,13 +114,18 @@ import Testing
     }
 
     @Test func randomRecords() {
-        let pieces = ["v=DMARC1", ";", "p", "=", "reject", "sp", "np=none", "rua=mailto:", ",", "psd=y", " ", "\t", "\0", "\u{e9}", "t=y", ":"]
+        let pieces = [
+            "v=DMARC1", ";", "p", "=", "reject", "sp", "np=none", "rua=mailto:", ",", "psd=y", " ", "\t", "\0", "\u{e9}", "t=y",
+            ":",
+        ]
         var generator = SystemRandomNumberGenerator()
         var parsed = 0
         for _ in 0..<20_000 {
             var text: [UInt8] = Bool.random(using: &generator) ? Array("v=DMARC1;".utf8) : []
             for _ in 0..<Int.random(in: 0..<15, using: &generator) {
-                text += Bool.random(using: &generator) ? Array(pieces.randomElement(using: &generator)!.utf8) : [.random(in: 0...255, using: &generator)]
+                text +=
+                    Bool.random(using: &generator)
+                    ? Array(pieces.randomElement(using: &generator)!.utf8) : [.random(in: 0...255, using: &generator)]
             }
             if DMARCRecord(parsing: text) != nil { parsed += 1 }
         }
@@ -118,9 +136,11 @@ import Testing
         let spf = [DNSRecordType.txt: [DNSRecord.txt(Array("v=spf1 ip4:192.0.2.1 -all".utf8))]]
         let record = [DNSRecordType.txt: [DNSRecord.txt(Array("v=DMARC1; p=reject".utf8))]]
         let zone = ZoneResolver(["mail.example.com": .init(records: spf), "_dmarc.example.com": .init(records: record)])
-        func evidence(_ mailFrom: String, address: String? = "192.0.2.1", from: String? = "example.com") -> AuthenticationEvidence {
+        func evidence(_ mailFrom: String, address: String? = "192.0.2.1", from: String? = "example.com") -> AuthenticationEvidence
+        {
             EnvelopeAuthentication.evaluate(
-                client: .init(address: address, helo: "mail.example.com", mailFrom: mailFrom), fromDomain: from, dkim: [], resolver: zone)
+                client: .init(address: address, helo: "mail.example.com", mailFrom: mailFrom), fromDomain: from, dkim: [],
+                resolver: zone)
         }
         let null = evidence("")
         #expect(null.spf.map(\.identity) == [.helo] && null.spf[0].result == .pass && null.dmarc?.result == .pass)

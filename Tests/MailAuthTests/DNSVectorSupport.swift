@@ -59,7 +59,8 @@ struct VectorZone: Decodable {
                 case "CNAME": node.alias = value.texts.first
                 case "error": node.failure = value.failure
                 default:
-                    throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "unknown type \(key)"))
+                    throw DecodingError.dataCorrupted(
+                        .init(codingPath: decoder.codingPath, debugDescription: "unknown type \(key)"))
                 }
             }
             nodes[name] = node

@@ -38,7 +38,8 @@ private struct SuiteFile: Decodable {
         init(from decoder: any Decoder) throws {
             if let word = try? decoder.singleValueContainer().decode(String.self) {
                 guard word == "TIMEOUT" else {
-                    throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "unknown entry \(word)"))
+                    throw DecodingError.dataCorrupted(
+                        .init(codingPath: decoder.codingPath, debugDescription: "unknown entry \(word)"))
                 }
                 self = .timeout
                 return
@@ -70,7 +71,8 @@ private func resolver(_ zone: [String: [SuiteFile.Entry]]) throws -> ZoneResolve
                 let octets = strings.joined().unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
                 node.records[.txt, default: []].append(.txt(octets))
             case "A": node.records[.a, default: []].append(.address(try #require(IPAddress.ipv4(Array(strings[0].utf8)[...]))))
-            case "AAAA": node.records[.aaaa, default: []].append(.address(try #require(IPAddress.ipv6(Array(strings[0].utf8)[...]))))
+            case "AAAA":
+                node.records[.aaaa, default: []].append(.address(try #require(IPAddress.ipv6(Array(strings[0].utf8)[...]))))
             case "MX":
                 node.records[.mx, default: []].append(.mx(preference: UInt16(preference), exchange: strings.first ?? ""))
             case "PTR": node.records[.ptr, default: []].append(.ptr(strings[0]))
@@ -134,7 +136,11 @@ private let decidedByRFC7208: [String: (result: String, reason: String)] = [
                 && (test.explanation == nil || explanation == outcome.explanation)
             #expect(
                 agrees,
-                "\(test.suite) \(test.name): \(outcome.finding.result) (\(outcome.finding.reason)), expected \(expected); explanation \(outcome.explanation ?? "none"), expected \(test.explanation ?? "any")")
+                """
+                \(test.suite) \(test.name): \(outcome.finding.result) (\(outcome.finding.reason)), expected \(expected);
+                explanation \(outcome.explanation ?? "none"), expected \(test.explanation ?? "any")
+                """
+            )
             if agrees { passed += 1 }
         }
         print("spf: \(passed) of \(file.cases.count) cases; in \(narrowed.count) of RFC 4408 what RFC 7208 decides")

@@ -158,10 +158,16 @@ import Testing
 
     @Test func wrongVariablesAndFlagsAreErrors() {
         #expect(error(minimal, environment: ["POSTERN_LIMITS_HOP": "3"])?.message.contains("POSTERN_LIMITS_HOPS") == true)
+        #expect(error(minimal, environment: ["POSTERN_DNS_FLAVOUR": "3"])?.code == .unknownKey)
+        #expect(error(minimal, environment: ["POSTERN_KEYFILE": "x"])?.message.contains("POSTERN_KEY_FILE") == true)
         #expect(error(minimal, environment: ["POSTERN_LIMITS_HOPS": "x"])?.place == "POSTERN_LIMITS_HOPS")
         #expect(error(minimal, flags: ["limits.hop=3"])?.message.contains("limits.hops") == true)
         #expect(error(minimal, flags: ["limits.hops"])?.place == "--set")
         #expect(error(minimal, flags: ["limits.hops=0"])?.place == "--set")
+    }
+
+    @Test func othersVariablesAreLeftAlone() throws {
+        _ = try resolve(minimal, environment: ["POSTERN_CONFORMANCE": "/x", "POSTERN_SOMEBODY_ELSES": "1", "POSTERNLIKE": "1"])
     }
 
     @Test func passwordsAreNotShown() throws {
@@ -182,7 +188,10 @@ import Testing
             guard case .value(let value) = key.standard else { continue }
             let name = key.path.split(separator: ".").last.map(String.init) ?? key.path
             let isNested = key.path.contains(".")
-            let line = isNested ? "\(key.path.prefix { $0 != "." }):\n  \(name): \(key.standardText)\n" : "\(name): \(key.standardText)\n"
+            let line =
+                isNested
+                ? "\(key.path.prefix { $0 != "." }):\n  \(name): \(key.standardText)\n"
+                : "\(name): \(key.standardText)\n"
             #expect(text.contains("# \(name): \(key.standardText)"))
             #expect(try resolve(minimal + line).value(key.path) == value, "\(key.path)")
         }

@@ -153,7 +153,8 @@ struct LineReader {
         }
     }
 
-    /// The octets of DATA up to the line with a single dot, dots unstuffed, line ends as they came (CRLF); nil where it breaks off.
+    /// The octets of DATA up to the line with a single dot, dots unstuffed, line ends as they came (CRLF); nil where it breaks
+    /// off.
     mutating func message() -> [UInt8]? {
         var message = [UInt8]()
         while true {

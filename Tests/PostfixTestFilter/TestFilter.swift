@@ -3,8 +3,8 @@
 import Foundation
 import Milter
 
-/// `postfix-test-filter SOCKET [SCRIPT]`. The script is read anew for each connection and message. Ends gracefully on SIGTERM, at once
-/// when its standard input ends.
+/// `postfix-test-filter SOCKET [SCRIPT]`. The script is read anew for each connection and message. Ends gracefully on SIGTERM,
+/// at once when its standard input ends.
 @main
 struct TestFilter {
     static func main() {

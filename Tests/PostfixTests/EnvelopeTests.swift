@@ -46,7 +46,8 @@ import Testing
     }
 
     @Test func aRecipientThatIsAddedTwiceArrivesOnce() throws {
-        let rig = try Rig("delrcpt <a@relay.test>\ndelrcpt <b@relay.test>\naddrcpt <inbox@home.test>\naddrcpt <inbox@home.test>\n")
+        let rig = try Rig(
+            "delrcpt <a@relay.test>\ndelrcpt <b@relay.test>\naddrcpt <inbox@home.test>\naddrcpt <inbox@home.test>\n")
         defer { rig.stop() }
         let message = try rig.relay(Self.message, to: ["<a@relay.test>", "<b@relay.test>"])
         #expect(message.recipients == ["<inbox@home.test>"])

@@ -9,7 +9,7 @@ import Testing
     private static let fields = [
         "From: a@out.test", "X-A: 1", "X-B: b", "X-A: 2", "x-a: 3", "X-Fold: one\r\n\ttwo", "X-a: 4", "SUBJECT: hi",
         "Date: Fri, 21 Nov 1997 09:55:06 -0600", "MESSAGE-ID: <x@y.test>", "X-Empty:", "X-Tab:\tt", "X-Two:  two",
-        "received: by foo", "Received: by bar",
+        "received: by foo", "Received: by bar"
     ]
 
     private static var original: MessageState {
@@ -75,8 +75,10 @@ import Testing
             [.change("Subject", 1, " named anew"), .change("X-Empty", 1, " filled"), .add("X-C", " "), .add("X-D", "\tc")],
             // Received: the MTA's own is not among those of that name.
             [.delete("Received", 1), .change("Received", 2, " x")], [.delete("Received", 2), .delete("Received", 1)],
-            [.insert(1, "Received", " ours"), .delete("Received", 1)], [.insert(1, "Received", " ours"), .change("Received", 2, " x")],
-            [.insert(0, "Received", " ours"), .delete("Received", 1)], [.insert(0, "Received", " ours"), .change("Received", 2, " x")],
+            [.insert(1, "Received", " ours"), .delete("Received", 1)],
+            [.insert(1, "Received", " ours"), .change("Received", 2, " x")],
+            [.insert(0, "Received", " ours"), .delete("Received", 1)],
+            [.insert(0, "Received", " ours"), .change("Received", 2, " x")]
         ]
         for modifications in cases { try check(rig, modifications) }
     }

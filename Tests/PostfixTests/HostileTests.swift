@@ -22,7 +22,8 @@ import Testing
                 ? stride(from: 0, to: length, by: 70).map { _ in "\r\n " + String(repeating: "x", count: 67) }.joined()
                 : " " + String(repeating: "x", count: length - 1)
             let result = try rig.postfix.send(
-                from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(mail(["From: a@out.test", "X-Long:\(value)", "X-After: y"]).utf8))
+                from: "<a@out.test>", to: ["<user@relay.test>"],
+                message: Array(mail(["From: a@out.test", "X-Long:\(value)", "X-After: y"]).utf8))
             try rig.postfix.waitUntilDone([result.queueID].compactMap { $0 })
             // Postfix itself cuts at 60,000 where there are milters (in a folded field: after the line that passes it), and
             // delivers no more than the filter saw.
@@ -64,7 +65,8 @@ import Testing
             try client.expect(250, "MAIL FROM:<a@out.test>")
             try client.expect(250, "RCPT TO:<user@relay.test>")
             try client.expect(354, "DATA")
-            let smuggled = "From: a@out.test\r\n\r\nfirst\(end)MAIL FROM:<evil@out.test>\r\nRCPT TO:<user@relay.test>\r\nDATA\r\nevil\r\n.\r\n"
+            let smuggled =
+                "From: a@out.test\r\n\r\nfirst\(end)MAIL FROM:<evil@out.test>\r\nRCPT TO:<user@relay.test>\r\nDATA\r\nevil\r\n.\r\n"
             try client.send(Array(smuggled.utf8))
             #expect([250, 550].contains(try client.reply().code), "\(end.debugDescription)")
             client.close()
@@ -111,7 +113,8 @@ import Testing
     @Test func octetsOutsideASCIIReachTheFilter() throws {
         let rig = try Rig()
         defer { rig.stop() }
-        let message: [UInt8] = Array("From: a@out.test\r\nSubject: ".utf8) + [0xFF, 0xFE, 0xC3, 0xA4] + Array("\r\n\r\nx\r\n".utf8)
+        let message: [UInt8] =
+            Array("From: a@out.test\r\nSubject: ".utf8) + [0xFF, 0xFE, 0xC3, 0xA4] + Array("\r\n\r\nx\r\n".utf8)
         let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: message)
         #expect(result.data?.code == 250)
         #expect(rig.seen("header [Subject]") == ["header [Subject]: \\xff\\xfe\\xc3\\xa4|"])

@@ -60,6 +60,23 @@ import Testing
         #expect(try rig.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
     }
 
+    @Test func everySessionIsReleased() throws {
+        let rig = try Rig()
+        defer { rig.stop() }
+        for number in 0..<30 {
+            let client = try rig.postfix.connect()
+            try client.expect(250, "EHLO client.test")
+            try client.expect(250, "MAIL FROM:<a@out.test>")
+            try client.expect(250, "RCPT TO:<user@relay.test>")
+            // Some go without a word in mid-message.
+            if number % 3 == 0 { #expect(try client.data(Self.message).code == 250) }
+            if number % 2 == 0 { client.quit() } else { client.close() }
+        }
+        let closed = rig.filter.wait { $0.filter { $0 == "closed" }.count == 30 ? true : nil }
+        #expect(closed == true, "\(rig.seen("closed").count) of 30")
+        #expect(rig.seen("connect").count == 30 && rig.seen("eom").count == 10 && rig.seen("abort").count == 20)
+    }
+
     @Test func aBusyPortIsRefused() throws {
         let sink = try SMTPSink()
         defer { sink.stop() }

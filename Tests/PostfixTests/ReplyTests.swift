@@ -96,7 +96,9 @@ import Testing
     }
 
     @Test func unansweredAndUnwantedEventsAreNegotiatedAway() throws {
-        let rig = try Rig("needs unanswered connect helo mail data header eoh body without helo unknown header\non header 550 5.0.0 x\non data 550 5.0.0 x\n")
+        let rig = try Rig(
+            "needs unanswered connect helo mail data header eoh body without helo unknown header\non header 550 5.0.0 x\non data 550 5.0.0 x\n"
+        )
         defer { rig.stop() }
         _ = try rig.relay(String(decoding: Self.message, as: UTF8.self))
         #expect(rig.seen("header").isEmpty && rig.seen("helo").isEmpty)

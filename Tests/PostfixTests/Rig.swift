@@ -69,12 +69,12 @@ final class Rig: Sendable {
     ) throws -> SinkMessage {
         let result = try postfix.send(from: from, to: recipients, message: Array(message.utf8))
         guard result.data?.code == 250 else {
-            throw HarnessError("\(result)\n\(postfix.log)\n--- filter\n\(filter.output)")
+            throw HarnessError("\(result)\n\(postfix.logTail)\n--- filter\n\(filter.output)")
         }
         let number = sink.messages.count
         try postfix.waitUntilDone([result.queueID].compactMap { $0 })
         guard let message = sink.messages.dropFirst(number).last ?? sink.messages.last else {
-            throw HarnessError("nothing arrived\n\(postfix.log)")
+            throw HarnessError("nothing arrived\n\(postfix.logTail)")
         }
         return message
     }

@@ -43,7 +43,9 @@ import Testing
     /// Text that is equal exactly when the values are, with maps in one order.
     private func canonical(_ value: CELValue) throws -> String {
         if case .map(let map) = value {
-            return "{" + (try map.entries.map { try canonical($0.key) + ":" + canonical($0.value) }).sorted().joined(separator: ",") + "}"
+            return "{"
+                + (try map.entries.map { try canonical($0.key) + ":" + canonical($0.value) }).sorted().joined(separator: ",")
+                + "}"
         }
         if case .list(let list) = value { return "[" + (try list.map(canonical)).joined(separator: ",") + "]" }
         let json = try JSONSerialization.data(withJSONObject: try #require(value.typedJSON), options: .sortedKeys)

@@ -71,7 +71,9 @@ enum ConditionMaker {
         case 7: return "\(number(&random, depth - 1)) \(comparison) \(number(&random, depth - 1))"
         case 8: return "\(double(&random, depth - 1)) \(comparison) \(double(&random, depth - 1))"
         case 9: return "!(\(truth(&random, depth: depth - 1)))"
-        case 10: return "(\(truth(&random, depth: depth - 1)) ? \(truth(&random, depth: depth - 1)) : \(truth(&random, depth: depth - 1)))"
+        case 10:
+            return
+                "(\(truth(&random, depth: depth - 1)) ? \(truth(&random, depth: depth - 1)) : \(truth(&random, depth: depth - 1)))"
         case 11: return "[1, 2].exists(x, x == account.age_hours || \(truth(&random, depth: depth - 1)))"
         case 12: return "(\(truth(&random, depth: depth - 1)) && \(truth(&random, depth: depth - 1)))"
         default: return "(\(truth(&random, depth: depth - 1)) || \(truth(&random, depth: depth - 1)))"
@@ -80,7 +82,8 @@ enum ConditionMaker {
 
     private static func number(_ random: inout SeededGenerator, _ depth: Int) -> String {
         guard depth > 0, Bool.random(using: &random) else {
-            return pick(["account.age_hours", "inbox.signups_24h", "3", "-1", "size(account.state)", "9223372036854775807"], &random)
+            return pick(
+                ["account.age_hours", "inbox.signups_24h", "3", "-1", "size(account.state)", "9223372036854775807"], &random)
         }
         let operation = pick(["+", "-", "*", "/", "%"], &random)
         return pick(

@@ -53,6 +53,7 @@ import Testing
                 counter(account, .automaticDiscarded, 10, 5), counter(account, .bouncedPermanently, 11, 1),
             ])
         #expect(try test.store.counters.deleteExpired(countersBefore: 11, now: 0) == 1)
+        #expect(try test.store.counters.deleteExpired(countersBefore: 11, now: 0) == 0)
         #expect(try test.store.counters.counters(account: account, since: 0).map(\.day) == [11])
     }
 

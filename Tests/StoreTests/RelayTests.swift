@@ -74,7 +74,8 @@ import Testing
         #expect(record.userName == "Jane Doe")
         #expect(record.inbox?.revealed.wireForm == "jane@home.example")
         #expect(record.isInboxVerified)
-        #expect(record.inboxes.map(\.address.revealed.wireForm) == ["jane@home.example", "alias@work.example", "new@work.example"])
+        #expect(
+            record.inboxes.map(\.address.revealed.wireForm) == ["jane@home.example", "alias@work.example", "new@work.example"])
         #expect(record.inboxes.map(\.isVerified) == [true, true, false])
         #expect(record.inboxes.map(\.isReplyOnly) == [false, true, false])
         #expect(record.inboxes.map(\.isDefault) == [true, false, false])
@@ -100,7 +101,7 @@ import Testing
         let juice = try test.store.teams.team("juice")
         let sources = test.store.sources
         for (team, text) in [
-            ("juice", "juice.example"), ("milk", "mail.juice.example"), ("milk", "one@gmail.com"), ("milk", "bücher.example"),
+            ("juice", "juice.example"), ("milk", "mail.juice.example"), ("milk", "one@gmail.com"), ("milk", "bücher.example"), ("milk", "\"Quoted Name\"@gmail.com"),
         ] {
             try sources.add(team: team, sources.checked(text, envelopeDomain: nil, now: TestStore.now), TestStore.change)
         }
@@ -114,6 +115,7 @@ import Testing
         #expect(try teams("one", "gmail.com") == [milk.number])
         #expect(try teams("One", "gmail.com") == [milk.number])
         #expect(try teams("two", "gmail.com") == [])
+        #expect(try teams("quoted name", "gmail.com") == [milk.number])
         #expect(try teams("a", "xn--bcher-kva.example") == [milk.number])
         #expect(try teams("a", "Bücher.example") == [milk.number])
         #expect(try teams("a", (0..<60).map { "l\($0)" }.joined(separator: ".") + ".juice.example") == [juice.number])

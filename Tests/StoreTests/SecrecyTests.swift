@@ -87,7 +87,12 @@ import Testing
         let user = try test.user("u1", inbox: "hidden@home.example", name: "Jane")
         let inboxes = try test.store.inboxes.inboxes(user: "u1")
         var dumped = "\(user) \(inboxes)"
-        dump((user, inboxes, TestStore.keys()), to: &dumped)
+        let address = try test.address("u1")
+        let account = try test.store.relay.account(number: address.account.number, day: 0)
+        let record = try test.store.relay.relayAddress(localPart: address.address.localPart, domain: "relay.example")
+        #expect(account?.userName == "Jane")
+        dump((user, inboxes, TestStore.keys(), account, record), to: &dumped)
+        dumped += "\(String(describing: account)) \(String(describing: record))"
         #expect(!dumped.contains("hidden"))
         #expect(!dumped.contains("Jane"))
         #expect(!dumped.contains("secret"))
@@ -98,6 +103,29 @@ import Testing
     @Test func readsWhatItWrites() throws {
         let keys = TestStore.keys()
         #expect(try KeyRing(fileText: keys.fileText) == keys)
+    }
+
+    @Test func lineEndingsOfAnySystemAreRead() throws {
+        let text = TestStore.keys().fileText.replacing("\n", with: "\r\n")
+        #expect(try KeyRing(fileText: text) == TestStore.keys())
+    }
+
+    /// Never traps, and takes nothing that is not 32 octets in hexadecimal.
+    @Test func damagedFilesAreRefused() {
+        var random = SystemRandomNumberGenerator()
+        let text = Array(TestStore.keys().fileText.utf8)
+        for _ in 0..<500 {
+            var damaged = text
+            for _ in 0..<3 { damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(in: 0...255, using: &random) }
+            damaged.removeLast(Int.random(in: 0..<damaged.count, using: &random))
+            guard let keys = try? KeyRing(fileText: String(decoding: damaged, as: UTF8.self)) else { continue }
+            for set in [keys.seal, keys.index, keys.token] {
+                #expect(set.versions.allSatisfy { $0.secret.count == KeyRing.keyLength })
+                #expect(set.versions.contains(set.active))
+            }
+        }
+        let sign = TestStore.keys().fileText.replacing("seal a active 00", with: "seal a active +0")
+        #expect(throws: KeyFileError.self) { try KeyRing(fileText: sign) }
     }
 
     @Test func oldVersionsKeepReading() throws {

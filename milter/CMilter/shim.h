@@ -3,6 +3,8 @@
 #include <libmilter/mfapi.h>
 #include <libmilter/mfdef.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 // The most lines that smfi_setmlreply takes (libmilter/smfi.c, MAXREPLIES).
 #define POSTERN_MAX_REPLY_LINES 32
@@ -21,3 +23,6 @@ static inline int postern_setmlreply(SMFICTX *ctx, const char *code, const char 
 
 // The header spells bool as int or _Bool, by configuration. 0: never remove a socket, not even a stale one; Milter does that.
 static inline int postern_opensocket(void) { return smfi_opensocket(0); }
+
+// Gives the calling thread a umask of its own (unshare(2) with CLONE_FS, which is declared for _GNU_SOURCE alone).
+static inline long postern_own_umask(void) { return syscall(SYS_unshare, 0x00000200); }

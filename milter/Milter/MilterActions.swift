@@ -37,13 +37,14 @@ package enum MilterActionError: Error, Hashable, CustomStringConvertible {
 package protocol MilterActions: AnyObject {
     var macros: any MilterMacros { get }
 
-    /// Replaces the value of the `index`-th field (from 1) of that name, the name's letters included; `nil` deletes the field. Names
-    /// compare case-insensitively; the MTA's own Received does not count. The index counts the fields as they stand *at this
+    /// Replaces the value of the `index`-th field (from 1) of that name, the name's letters included; `nil` deletes the field.
+    /// Names compare case-insensitively; the MTA's own Received does not count. The index counts the fields as they stand *at
+    /// this
     /// moment*: a deletion moves the later ones of that name up by one, inserted and added fields count too (so go from the
     /// highest index to the lowest). Beyond the last, a value is appended as a new field, and a deletion does nothing.
     func changeHeader(_ name: String, index: Int, value: ArraySlice<UInt8>?) throws(MilterActionError)
-    /// Inserts a field at a position (from 0) among all fields as they stand at this moment, the MTA's own Received included: 0 is above
-    /// it, 1 below it as long as nothing was inserted above; beyond the last it is appended.
+    /// Inserts a field at a position (from 0) among all fields as they stand at this moment, the MTA's own Received included: 0
+    /// is above it, 1 below it as long as nothing was inserted above; beyond the last it is appended.
     func insertHeader(at index: Int, _ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
     /// Appends a field below all others.
     func addHeader(_ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)

@@ -1,11 +1,13 @@
-// What a handler wants of the MTA: declared once, asked for in the negotiation. Each event or reply not asked for saves a round trip.
+// What a handler wants of the MTA: declared once, asked for in the negotiation. Each event or reply not asked for saves a round
+// trip.
 
 /// Events of the SMTP dialogue that an MTA can be asked to send, or to wait for an answer to.
 package struct MilterEvents: OptionSet, Sendable, Hashable {
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// The connection; always sent, as it makes the session. Listed among the answers, it is answered by `MilterSession.connected`.
+    /// The connection; always sent, as it makes the session. Listed among the answers, it is answered by
+    /// `MilterSession.connected`.
     package static let connect = MilterEvents(rawValue: 1 << 0)
     package static let helo = MilterEvents(rawValue: 1 << 1)
     package static let mail = MilterEvents(rawValue: 1 << 2)
@@ -18,7 +20,7 @@ package struct MilterEvents: OptionSet, Sendable, Hashable {
     package static let body = MilterEvents(rawValue: 1 << 8)
 
     package static let all: MilterEvents = [
-        .connect, .helo, .mail, .recipient, .data, .unknown, .header, .endOfHeaders, .body,
+        .connect, .helo, .mail, .recipient, .data, .unknown, .header, .endOfHeaders, .body
     ]
 }
 
@@ -39,7 +41,7 @@ package struct MilterActionKinds: OptionSet, Sendable, Hashable {
     package static let deleteRecipient = MilterActionKinds(rawValue: 1 << 6)
 
     package static let all: MilterActionKinds = [
-        .addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient, .addRecipientWithArguments, .deleteRecipient,
+        .addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient, .addRecipientWithArguments, .deleteRecipient
     ]
 }
 

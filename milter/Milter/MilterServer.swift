@@ -39,13 +39,13 @@ package final class MilterServer: Sendable {
         /// The filter's name in libmilter's own syslog lines.
         package var name: String
         package var socket: MilterSocket
-        /// Seconds without a word from the MTA, or without it taking ours, before a session is given up. Longer than Postfix's
-        /// smtpd_timeout (300 s), since an SMTP client may idle that long between two commands.
+        /// Seconds without a word from the MTA, or without it taking ours, before a session is given up. Postfix sends header
+        /// and body only when it has the whole message, so this has to last for a slow upload; libmilter's own default.
         package var idleTimeout: Int32
         /// Connections that may wait to be accepted.
         package var backlog: Int32
 
-        package init(name: String, socket: MilterSocket, idleTimeout: Int32 = 600, backlog: Int32 = 128) {
+        package init(name: String, socket: MilterSocket, idleTimeout: Int32 = 7210, backlog: Int32 = 128) {
             self.name = name
             self.socket = socket
             self.idleTimeout = idleTimeout
@@ -89,22 +89,13 @@ package final class MilterServer: Sendable {
         guard smfi_settimeout(configuration.idleTimeout) == MI_SUCCESS else { throw .libmilter("smfi_settimeout") }
         guard smfi_setbacklog(configuration.backlog) == MI_SUCCESS else { throw .libmilter("smfi_setbacklog") }
         try register()
-        try configuration.socket.claim()
+        let starter = Starter(socket: configuration.socket)
         var thread = pthread_t()
-        let failure = pthread_create(
-            &thread, nil,
-            { _ in
-                let result = smfi_main()
-                let waiters = process.with { state in
-                    state.finished = result
-                    defer { state.waiters = [] }
-                    return state.waiters
-                }
-                for waiter in waiters { waiter.resume() }
-                return nil
-            }, nil)
+        let failure = pthread_create(&thread, nil, serve, Unmanaged.passRetained(starter).toOpaque())
         guard failure == 0 else { throw .socketFailed("cannot start a thread", failure) }
         pthread_detach(thread)
+        _ = starter.outcome.wait(atMost: nil) { $0 != nil }
+        if case .failure(let error)? = starter.outcome.with({ $0 }) { throw error }
     }
 
     private func register() throws(MilterServerError) {
@@ -151,18 +142,30 @@ package final class MilterServer: Sendable {
         _ = process.wait(atMost: deadline) { $0.openMessages == 0 || $0.finished != nil }
         let cutOff = process.with { $0.openMessages }
         let first = process.with { $0.finished == nil }
-        // Its threads look at the stop flag when something happens, else every 5 s: a connection made before and closed after wakes
-        // the pool of workers, one made after wakes the listener.
-        let early = first ? configuration.socket.connected() : nil
-        smfi_stop()
-        let late = first ? configuration.socket.connected() : nil
-        for case let descriptor? in [early, late] where descriptor >= 0 { close(descriptor) }
-        _ = process.wait(atMost: .seconds(6)) { $0.finished != nil }
+        if first { endMain() }
         if first {
             configuration.socket.remove()
             installation.log(.stopped(cutOff: cutOff))
         }
         return cutOff
+    }
+
+    /// Makes smfi_main return. smfi_stop sets a flag and then waits for a mutex that the listener holds while it waits, up to 5
+    /// s, for a connection: it gets connections until it is through.
+    private func endMain() {
+        var thread = pthread_t()
+        let failure = pthread_create(
+            &thread, nil,
+            { _ in
+                smfi_stop()
+                return nil
+            }, nil)
+        guard failure == 0 else { return }
+        pthread_detach(thread)
+        for _ in 0..<120 {
+            if let descriptor = configuration.socket.connected(), descriptor >= 0 { close(descriptor) }
+            if process.wait(atMost: .milliseconds(50), until: { $0.finished != nil }) { return }
+        }
     }
 
     /// Returns when libmilter has ended, by `stop` or by itself.
@@ -186,4 +189,38 @@ package final class MilterServer: Sendable {
         guard unsafeBitCast(action.__sigaction_handler, to: UInt.self) == 0 else { return }
         signal(SIGHUP, SIG_IGN)
     }
+}
+
+/// What the thread of smfi_main is given, and what it answers when it listens or cannot.
+private final class Starter: Sendable {
+    let socket: MilterSocket
+    let outcome = Monitor<Result<Void, MilterServerError>?>(nil)
+
+    init(socket: MilterSocket) { self.socket = socket }
+}
+
+/// The thread of smfi_main: claims the socket, then serves until libmilter ends.
+private func serve(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let pointer else { return nil }
+    let starter = Unmanaged<Starter>.fromOpaque(pointer).takeRetainedValue()
+    do {
+        // The mode of the socket comes from the umask, which must not change for the rest of the process.
+        guard postern_own_umask() == 0 else { throw MilterServerError.socketFailed("unshare", errno) }
+        try starter.socket.claim()
+    } catch let error as MilterServerError {
+        starter.outcome.with { $0 = .failure(error) }
+        return nil
+    } catch {
+        starter.outcome.with { $0 = .failure(.libmilter("smfi_opensocket")) }
+        return nil
+    }
+    starter.outcome.with { $0 = .success(()) }
+    let result = smfi_main()
+    let waiters = process.with { state in
+        state.finished = result
+        defer { state.waiters = [] }
+        return state.waiters
+    }
+    for waiter in waiters { waiter.resume() }
+    return nil
 }

@@ -59,7 +59,8 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Makes the socket this process's own: refuses one that answers, removes one that nobody serves, listens, and sets mode and group.
+    /// Makes the socket this process's own: refuses one that answers, removes one that nobody serves, listens, and sets mode
+    /// and group. Must run on a thread that has a umask of its own.
     func claim() throws(MilterServerError) {
         guard case .unix(let path, let mode, let group) = self else {
             if isAlive() { throw .socketInUse(description) }

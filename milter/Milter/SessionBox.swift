@@ -2,7 +2,8 @@
 
 import CMilter
 
-/// Holds a session and keeps the books: whether an abort is owed, whether a message counts as under way, whether it must be refused.
+/// Holds a session and keeps the books: whether an abort is owed, whether a message counts as under way, whether it must be
+/// refused.
 final class SessionBox {
     let session: any MilterSession
     let installation: Installation

@@ -6,11 +6,11 @@ import Glibc
 nonisolated(unsafe) private var signalPipe: Int32 = -1
 
 /// Hands signals to ordinary code. A plain handler on a signal that no thread blocks is what keeps libmilter's sigwait from
-/// taking it: the kernel prefers the main thread. `start` therefore unblocks the signals in its thread, which must be the main one (a process
-/// that was started from a thread with blocked signals inherits them so).
+/// taking it: the kernel prefers the main thread. `start` therefore unblocks the signals in its thread, which must be the main
+/// one (a process that was started from a thread with blocked signals inherits them so).
 package enum SignalWatch {
-    /// From now on calls `handle`, on a thread of its own, for each of these signals. Once per process; a further call replaces nothing
-    /// and returns false.
+    /// From now on calls `handle`, on a thread of its own, for each of these signals. Once per process; a further call replaces
+    /// nothing and returns false.
     @discardableResult
     package static func start(_ signals: [Int32], _ handle: @escaping @Sendable (Int32) -> Void) -> Bool {
         var ends: [Int32] = [-1, -1]

@@ -1,5 +1,5 @@
-// Envelope and message as an MTA has them, and what modifications make of them. The index rules are those measured on Postfix 3.7.11
-// (PostfixTests/HeaderModificationTests checks this very code against it).
+// Envelope and message as an MTA has them, and what modifications make of them. The index rules are those measured on Postfix
+// 3.7.11 (PostfixTests/HeaderModificationTests checks this very code against it).
 
 import Milter
 
@@ -79,8 +79,8 @@ package struct MessageState: Sendable, Hashable {
         }
     }
 
-    /// The index counts the fields of that name as they are at this moment: earlier changes count, so that deleting the first of three
-    /// makes the second the first, and an inserted field is counted where it stands.
+    /// The index counts the fields of that name as they are at this moment: earlier changes count, so that deleting the first
+    /// of three makes the second the first, and an inserted field is counted where it stands.
     private mutating func change(_ name: String, _ index: Int, _ value: [UInt8]?) {
         let positions = fields.indices.filter { fields[$0].name.lowercased() == name.lowercased() }
         guard index >= 1, index <= positions.count else {
@@ -96,7 +96,8 @@ package struct MessageState: Sendable, Hashable {
         }
     }
 
-    /// The index counts every field as it stands at this moment, the MTA's own Received among them; what was inserted at 0 stands above that.
+    /// The index counts every field as it stands at this moment, the MTA's own Received among them; what was inserted at 0
+    /// stands above that.
     private mutating func insert(_ field: Field, at index: Int) {
         if index <= aboveReceived {
             fields.insert(field, at: max(0, index))

@@ -2,8 +2,9 @@
 
 import Milter
 
-/// What an SMTP client does on one connection, as a value: `MilterTransaction().connect().helo("a").mail("<a@b.example>")…run(handler)`.
-/// Steps that are left out are not sent; a message is over with `endOfMessage`, `reset`, or the end of the connection.
+/// What an SMTP client does on one connection, as a value:
+/// `MilterTransaction().connect().helo("a").mail("<a@b.example>")…run(handler)`. Steps that are left out are not sent; a
+/// message is over with `endOfMessage`, `reset`, or the end of the connection.
 package struct MilterTransaction: Sendable {
     enum Step: Sendable {
         case helo(String)

@@ -35,12 +35,13 @@ struct Planner {
         if !missing.isEmpty {
             change("virtual_mailbox_domains", to: PostfixList.text(items + missing), domainsReason)
         }
-        if foreign.isEmpty && (maps.isEmpty) {
+        if foreign.isEmpty && maps.isEmpty {
             change("virtual_transport", to: RelaySettings.parkingTransport, settings["virtual_transport"]?.reason ?? "")
             return
         }
         plan.notes.append(
-            "virtual_mailbox_domains keeps \(PostfixList.text(foreign)); your virtual_transport stays, the relay domains get transport_maps")
+            "virtual_mailbox_domains keeps \(PostfixList.text(foreign)); your virtual_transport stays, "
+                + "the relay domains get transport_maps")
         if !maps.isEmpty {
             let all = "inline:{ " + inputs.relayDomains.map { "{ @\($0) = postern }" }.joined(separator: ", ") + " }"
             if !maps.contains(all) {
@@ -50,7 +51,8 @@ struct Planner {
             }
         }
         let transports =
-            "inline:{ " + inputs.relayDomains.map { "{ \($0) = \(RelaySettings.parkingTransport) }" }.joined(separator: ", ") + " }"
+            "inline:{ " + inputs.relayDomains.map { "{ \($0) = \(RelaySettings.parkingTransport) }" }.joined(separator: ", ")
+            + " }"
         let present = PostfixList.items(raw("transport_maps"))
         if present.first != transports {
             let kept = present.filter { !isOurs($0, value: RelaySettings.parkingTransport) }
@@ -146,7 +148,8 @@ struct Planner {
         for parameter in ["smtpd_milters", "non_smtpd_milters"] {
             for item in PostfixList.items(expanded(parameter))
             where item.hasPrefix("{") && PostfixList.milterSocket(item) == inputs.socket && item.contains("default_action")
-                && !item.replacing(" ", with: "").contains("default_action=tempfail") {
+                && !item.replacing(" ", with: "").contains("default_action=tempfail")
+            {
                 plan.conflicts.append("\(parameter) gives Postern a default_action other than tempfail: \(item)")
             }
         }
@@ -157,6 +160,23 @@ struct Planner {
                 plan.conflicts.append("\(parameter) is \(limit), less than message_size_limit will be: raise it or set it to 0")
             }
         }
+    }
+
+    /// Debian runs smtpd and cleanup in a chroot, from where a unix socket elsewhere cannot be reached.
+    mutating func examineChroot() {
+        guard inputs.socket.hasPrefix("unix:") else { return }
+        let services = configuration.fields.compactMap { name, value -> String? in
+            guard name.hasSuffix("/chroot"), value == "y" else { return nil }
+            let service = String(name.dropLast("/chroot".count))
+            let program = configuration.fields["\(service)/command"]?.split(separator: " ").first
+            return program == "smtpd" || program == "cleanup" ? service : nil
+        }
+        guard !services.isEmpty else { return }
+        let list = services.sorted().joined(separator: ", ")
+        plan.conflicts.append(
+            "\(list) run in the chroot \(expanded("queue_directory")), from where \(inputs.socket) cannot be reached: "
+                + "let Postern listen on a TCP port (inet:127.0.0.1:8891), or end the chroot with postconf -F "
+                + services.sorted().map { "\($0)/chroot=n" }.joined(separator: " "))
     }
 
     /// Services that go their own way.
@@ -171,9 +191,11 @@ struct Planner {
             } else if name.hasSuffix("/receive_override_options"), PostfixList.items(value).contains("no_milters") {
                 plan.notes.append("\(service) has no_milters: mail that comes in there does not pass Postern")
             } else if name.hasSuffix("/milter_default_action"), value != "tempfail" {
-                plan.conflicts.append("\(service) has milter_default_action=\(value): with Postern away mail would pass unrewritten")
+                plan.conflicts.append(
+                    "\(service) has milter_default_action=\(value): with Postern away mail would pass unrewritten")
             } else if name.hasSuffix("/milter_macro_daemon_name"), value == "internal", service != "cleanup/unix" {
-                plan.conflicts.append("\(service) calls itself internal, a name kept for Postfix's own mail (milter_macro_daemon_name)")
+                plan.conflicts.append(
+                    "\(service) calls itself internal, a name kept for Postfix's own mail (milter_macro_daemon_name)")
             }
         }
     }

@@ -17,14 +17,18 @@ package struct PostfixConfiguration: Sendable, Hashable {
     package var expanded: [String: String]
     /// `-o` settings of master.cf, by `service/type/parameter`.
     package var master: [String: String]
+    /// Fields of master.cf, by `service/type/field`: `smtp/inet/chroot`, `smtp/inet/command`.
+    package var fields: [String: String]
 
     package init(
-        directory: String, values: [String: String], expanded: [String: String]? = nil, master: [String: String] = [:]
+        directory: String, values: [String: String], expanded: [String: String]? = nil, master: [String: String] = [:],
+        fields: [String: String] = [:]
     ) {
         self.directory = directory
         self.values = values
         self.expanded = expanded ?? values
         self.master = master
+        self.fields = fields
     }
 
     /// Reads a configuration directory with `postconf`.
@@ -33,7 +37,9 @@ package struct PostfixConfiguration: Sendable, Hashable {
         let values = try settings(PostfixTool.run("postconf", ["-c", directory] + names))
         let expanded = try settings(PostfixTool.run("postconf", ["-c", directory, "-x"] + names))
         let master = try settings(PostfixTool.run("postconf", ["-c", directory, "-P"]))
-        return PostfixConfiguration(directory: directory, values: values, expanded: expanded, master: master)
+        let fields = try settings(PostfixTool.run("postconf", ["-c", directory, "-F"]))
+        return PostfixConfiguration(
+            directory: directory, values: values, expanded: expanded, master: master, fields: fields)
     }
 
     /// The parameters that the plan looks at.
@@ -43,7 +49,7 @@ package struct PostfixConfiguration: Sendable, Hashable {
             "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains", "myhostname", "mail_name",
             "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
             "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",
-            "mailbox_size_limit", "virtual_mailbox_limit", "smtpd_tls_auth_only",
+            "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory"
         ]
     }
 

@@ -6,8 +6,11 @@ import Foundation
 package enum PostfixSetup {
     /// main.cf as it should read, each setting under its reason.
     package static func mainFragment(_ inputs: PostfixInputs) -> String {
-        let settings = RelaySettings.main(inputs).map { "# \($0.reason)\n\($0.name) = \($0.value)".trimmingCharacters(in: .whitespaces) }
-        return "# What Postern needs in main.cf. `postern setup postfix --apply` sets it.\n\n" + settings.joined(separator: "\n\n") + "\n"
+        let settings = RelaySettings.main(inputs).map {
+            "# \($0.reason)\n\($0.name) = \($0.value)".trimmingCharacters(in: .whitespaces)
+        }
+        return "# What Postern needs in main.cf. `postern setup postfix --apply` sets it.\n\n"
+            + settings.joined(separator: "\n\n") + "\n"
     }
 
     /// master.cf as it should read: services with the settings they need.
@@ -16,11 +19,12 @@ package enum PostfixSetup {
             """
             # \(setting.reason)
             #   postconf -P \(setting.service)/\(setting.name)=\(setting.value)
-            cleanup   unix  n       -       y       -       0       cleanup
+            cleanup   unix  n       -       n       -       0       cleanup
               -o \(setting.name)=\(setting.value)
             """
         }
-        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n" + settings.joined(separator: "\n\n") + "\n"
+        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n"
+            + settings.joined(separator: "\n\n") + "\n"
     }
 
     /// Everything to put into place by hand: both fragments and the header check.
@@ -39,7 +43,11 @@ package enum PostfixSetup {
             mailName: configuration.expanded["mail_name"] ?? "Postfix",
             headerChecksFile: "\(directory)/postern_header_checks")
         let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map { String(decoding: $0, as: UTF8.self) }
-        return SetupPlan.make(inputs, for: configuration, headerChecks: present)
+        // `unix:/x` is /x below the queue directory for a chrooted service.
+        let inChroot = (configuration.expanded["queue_directory"] ?? "") + socket.drop { $0 != "/" }
+        return SetupPlan.make(
+            inputs, for: configuration, headerChecks: present,
+            socketInChroot: FileManager.default.fileExists(atPath: inChroot))
     }
 
     /// Carries a plan out with postconf. Throws, and changes nothing, where there are conflicts. Running it twice changes

@@ -18,7 +18,7 @@ package enum RelaySettings {
             PostfixSetting(
                 "virtual_transport", .exactly(parkingTransport),
                 "were a recipient ever not rewritten, its mail would wait in the queue, not leak and not be lost"),
-            PostfixSetting("smtpd_milters", .containing([inputs.socket]), "mail from SMTP clients passes Postern"),
+            PostfixSetting("smtpd_milters", .containing([inputs.socket]), "mail from SMTP clients passes Postern")
         ] + internalMail(inputs) + filter + onward(inputs) + inward
     }
 
@@ -34,7 +34,7 @@ package enum RelaySettings {
             PostfixSetting(
                 "non_smtpd_milters", .containing([inputs.socket]),
                 "Postfix's own bounces name the real inbox: Postern must rebuild them"),
-            PostfixSetting("internal_mail_filter_classes", .containing(["bounce"]), "without it bounces pass no filter"),
+            PostfixSetting("internal_mail_filter_classes", .containing(["bounce"]), "without it bounces pass no filter")
         ]
     }
 
@@ -46,7 +46,7 @@ package enum RelaySettings {
         PostfixSetting("milter_connect_timeout", .atLeastSeconds(30), "time for a restart of Postern"),
         PostfixSetting("milter_command_timeout", .atLeastSeconds(30), "time for a busy store"),
         PostfixSetting("milter_content_timeout", .atLeastSeconds(300), "time for DNS queries and large messages"),
-        PostfixSetting("soft_bounce", .exactly("no"), "else refusals are repeated for days instead of being reported"),
+        PostfixSetting("soft_bounce", .exactly("no"), "else refusals are repeated for days instead of being reported")
     ]
 
     private static func onward(_ inputs: PostfixInputs) -> [PostfixSetting] {
@@ -64,7 +64,7 @@ package enum RelaySettings {
                 "Postfix's own Received names the user's host, HELO, IP and the address written to; no filter sees it"),
             PostfixSetting(
                 "smtp_tls_security_level", .unless(weak: ["", "none"], then: "may"),
-                "outbound TLS is off by default; dane is better where the resolver checks DNSSEC"),
+                "outbound TLS is off by default; dane is better where the resolver checks DNSSEC")
         ]
     }
 
@@ -88,7 +88,7 @@ package enum RelaySettings {
             "smtpd_forbid_bare_newline", .unless(weak: ["", "no"], then: "yes"),
             "a smuggled message would leave with our name and signature"),
         PostfixSetting(
-            "smtpd_forbid_unauth_pipelining", .exactly("yes"), "likewise, by commands sent ahead of their time"),
+            "smtpd_forbid_unauth_pipelining", .exactly("yes"), "likewise, by commands sent ahead of their time")
     ]
 
     /// The header check that reduces Postfix's own Received to what tells nothing of the user.

@@ -61,9 +61,11 @@ package struct SetupPlan: Sendable, Hashable {
     }
 
     /// Compares a configuration with what the relay needs. Pure.
-    /// - Parameter headerChecks: what stands in `inputs.headerChecksFile` now; nil where it does not exist.
+    /// - Parameters:
+    ///   - headerChecks: what stands in `inputs.headerChecksFile` now; nil where it does not exist.
+    ///   - socketInChroot: whether the socket's path exists below Postfix's queue directory, where chrooted services look for it.
     package static func make(
-        _ inputs: PostfixInputs, for configuration: PostfixConfiguration, headerChecks: String?
+        _ inputs: PostfixInputs, for configuration: PostfixConfiguration, headerChecks: String?, socketInChroot: Bool = false
     ) -> SetupPlan {
         var planner = Planner(inputs: inputs, configuration: configuration)
         planner.domains()
@@ -74,6 +76,7 @@ package struct SetupPlan: Sendable, Hashable {
         let wanted = RelaySettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
         if headerChecks != wanted { planner.plan.headerChecks = (inputs.headerChecksFile, wanted) }
         planner.examine()
+        if !socketInChroot { planner.examineChroot() }
         return planner.plan
     }
 }

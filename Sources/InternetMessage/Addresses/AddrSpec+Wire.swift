@@ -20,10 +20,12 @@ extension AddrSpec {
     /// Longest envelope address read, in octets: an SMTP command line with room to spare. Longer ones are nil.
     package static let maximumEnvelopeLength = 2048
 
-    /// Reads a Mailbox as it stands in an SMTP envelope, without brackets: `local@domain`, `"quoted local"@domain`, `local@[1.2.3.4]`.
+    /// Reads a Mailbox as it stands in an SMTP envelope, without brackets: `local@domain`, `"quoted local"@domain`,
+    /// `local@[1.2.3.4]`.
     ///
     /// UTF-8 is taken in both parts (RFC 6531). Two departures from RFC 5321: underscores in domains are in use and taken, and
-    /// local parts of over 64 octets too (VERP makes them, Postfix carries them; see `fitsSMTPLimits`). White space, comments, control
+    /// local parts of over 64 octets too (VERP makes them, Postfix carries them; see `fitsSMTPLimits`). White space, comments,
+    /// control
     /// characters and everything else outside the grammar give nil.
     package init?(envelope text: some Collection<UInt8>) {
         guard let parsed = EnvelopeReader.mailbox(Array(text.prefix(Self.maximumEnvelopeLength + 1))[...]) else { return nil }
@@ -33,7 +35,8 @@ extension AddrSpec {
     /// Reads a Mailbox as it stands in an SMTP envelope; see `init(envelope:)` for octets.
     package init?(envelope text: String) { self.init(envelope: text.utf8) }
 
-    /// Reads `<a@b>`, `<>`, `a@b` or an empty text as a reverse-path; a source route `<@a,@b:c@d>` is dropped (RFC 5321 appendix C).
+    /// Reads `<a@b>`, `<>`, `a@b` or an empty text as a reverse-path; a source route `<@a,@b:c@d>` is dropped (RFC 5321
+    /// appendix C).
     /// Nil where malformed.
     package static func parseReversePath(_ text: some Collection<UInt8>) -> ReversePath? {
         let path = Array(text.prefix(maximumEnvelopeLength + 1))[...]
@@ -68,7 +71,8 @@ extension AddrSpec {
             && local + name + 3 <= Self.maximumPathLength
     }
 
-    /// `local-part@domain` as it is written in header and envelope, without brackets; the local part is quoted only where it must be.
+    /// `local-part@domain` as it is written in header and envelope, without brackets; the local part is quoted only where it
+    /// must be.
     ///
     /// NUL, CR and LF cannot be written and are left out, so that no address can break out of a line.
     package var wireForm: String {
@@ -86,7 +90,8 @@ extension AddrSpec {
         return String(decoding: quoted, as: UTF8.self)
     }
 
-    /// The same address with its domain in lower-case A-labels (`DomainName.toASCII`); domain literals in lower case. Nil where the domain is none.
+    /// The same address with its domain in lower-case A-labels (`DomainName.toASCII`); domain literals in lower case. Nil where
+    /// the domain is none.
     package var normalized: AddrSpec? {
         if isDomainLiteral { return AddrSpec(localPart: localPart, domain: domain.asciiLowercased) }
         return DomainName.toASCII(domain).map { AddrSpec(localPart: localPart, domain: $0) }

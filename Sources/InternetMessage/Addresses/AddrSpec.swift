@@ -22,8 +22,9 @@ extension AddrSpec: Hashable {
     }
 
     package func hash(into hasher: inout Hasher) {
-        for octet in localPart.utf8 { hasher.combine(octet) }
-        hasher.combine(UInt8(ascii: "@"))
-        for octet in domain.utf8 { hasher.combine(octet.asciiLowercased) }
+        var local = localPart
+        local.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        var name = domain.asciiLowercased
+        name.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 }

@@ -2,8 +2,9 @@
 
 /// The widest reading of an address field, for removing or rewriting all that could be an address.
 package enum AddressCandidates {
-    /// Octets looked at to each side of an `@` for one candidate, several times what SMTP allows. An address part longer than this is found cut off.
-    package static let maximumPartLength = 1024
+    /// Octets looked at to each side of an `@` for one candidate, several times what SMTP allows. An address part longer than
+    /// this is found cut off.
+    package static let maximumPartLength = 512
 
     /// Something that could be taken for an address.
     package struct Candidate: Sendable, Hashable {
@@ -14,8 +15,10 @@ package enum AddressCandidates {
 
     /// All candidates, without repetition, in order of their place.
     ///
-    /// Read are: the raw octets around each `@` (in quotes, comments and names too; with and without quoted pairs), the value without
-    /// comments and white space, what `AddressList` reads, and the text after decoding encoded words. Full-width and small `@` (U+FF20, U+FE6B) count.
+    /// Read are: the raw octets around each `@` (in quotes, comments and names too; with and without quoted pairs), the value
+    /// without
+    /// comments and white space, what `AddressList` reads, and the text after decoding encoded words. Full-width and small `@`
+    /// (U+FF20, U+FE6B) count.
     package static func find(in value: ArraySlice<UInt8>) -> [Candidate] {
         var found = [Candidate]()
         var seen = Set<Candidate>()
@@ -51,7 +54,9 @@ package enum AddressCandidates {
 
         /// The octets themselves, folds undone.
         init(_ value: ArraySlice<UInt8>) {
-            for index in value.indices where value[index] != 0x0D && value[index] != 0x0A { append(value[index], index..<(index + 1)) }
+            for index in value.indices where value[index] != 0x0D && value[index] != 0x0A {
+                append(value[index], index..<(index + 1))
+            }
         }
 
         /// Without backslashes.
@@ -69,7 +74,9 @@ package enum AddressCandidates {
                 if number > 0, !token.isDot, !token.isAt, !tokens[number - 1].isDot, !tokens[number - 1].isAt {
                     append(0x20, token.range.lowerBound..<token.range.lowerBound)
                 }
-                for index in token.range where value[index] != 0x0D && value[index] != 0x0A { append(value[index], index..<(index + 1)) }
+                for index in token.range where value[index] != 0x0D && value[index] != 0x0A {
+                    append(value[index], index..<(index + 1))
+                }
             }
         }
 
@@ -132,19 +139,31 @@ package enum AddressCandidates {
         return isWide || isSmall ? 3 : 0
     }
 
+    private static func endsWideAt(_ octets: [UInt8], _ end: Int) -> Bool { end >= 3 && atWidth(octets, end - 3) == 3 }
+
     /// Where the local part could begin: after the last octet that is no atext, without leading dots; after the last one that
     /// a program which turns text into links would not take; or at an opening quote.
     private static func localStarts(_ octets: [UInt8], _ at: Int) -> [Int] {
         let limit = max(0, at - maximumPartLength)
         var start = at
-        while start > limit, octets[start - 1].isAtomText || octets[start - 1] == UInt8(ascii: ".") { start -= 1 }
+        while start > limit, octets[start - 1].isAtomText || octets[start - 1] == UInt8(ascii: "."),
+            !endsWideAt(octets, start)
+        {
+            start -= 1
+        }
         while start < at, octets[start] == UInt8(ascii: ".") { start += 1 }
         var plain = at
         while plain > start, isPlain(octets[plain - 1]) { plain -= 1 }
         while plain < at, octets[plain] == UInt8(ascii: ".") { plain += 1 }
-        guard at > limit, octets[at - 1] == UInt8(ascii: "\"") else { return plain == start || plain == at ? [start] : [start, plain] }
+        guard at > limit, octets[at - 1] == UInt8(ascii: "\"") else {
+            return plain == start || plain == at ? [start] : [start, plain]
+        }
         var quote = at - 2
-        while quote >= limit, octets[quote] != UInt8(ascii: "\"") || (quote > limit && octets[quote - 1] == UInt8(ascii: "\\")) { quote -= 1 }
+        while quote >= limit,
+            octets[quote] != UInt8(ascii: "\"") || (quote > limit && octets[quote - 1] == UInt8(ascii: "\\"))
+        {
+            quote -= 1
+        }
         return quote >= limit && quote < at - 1 ? [quote] : []
     }
 
@@ -159,7 +178,7 @@ package enum AddressCandidates {
             return octets[start..<limit].firstIndex(of: UInt8(ascii: "]")).map { $0 + 1 } ?? start
         }
         var end = start
-        while end < limit, octets[end].isAtomText || octets[end] == UInt8(ascii: ".") { end += 1 }
+        while end < limit, octets[end].isAtomText || octets[end] == UInt8(ascii: "."), atWidth(octets, end) == 0 { end += 1 }
         while end > start, octets[end - 1] == UInt8(ascii: ".") { end -= 1 }
         return octets[start..<end].first == UInt8(ascii: ".") ? start : end
     }

@@ -183,10 +183,12 @@ struct AddressListParser {
             }
         }
         for (number, spec) in found.enumerated() {
+            // Of several addresses in one element only the first keeps what stands before it.
+            let first = number == 0 ? min(start, spec.range.lowerBound) : spec.range.lowerBound
+            let range = first..<(found.count == 1 ? element.end : spec.range.upperBound)
             let mailbox = Mailbox(
                 displayName: name, comment: comment, addrSpec: spec.address,
-                range: found.count == 1 ? start..<element.end : number == 0 ? min(start, spec.range.lowerBound)..<spec.range.upperBound : spec.range,
-                addrSpecRange: spec.range)
+                range: range, addrSpecRange: spec.range)
             if group != nil { group?.members.append(mailbox) } else { addresses.append(.mailbox(mailbox)) }
         }
         return true

@@ -4,9 +4,12 @@
 package enum AuthorAddress {
     /// The author's address.
     ///
-    /// Exactly one From field with exactly one mailbox in the current syntax of RFC 5322 and RFC 6532. Beyond that syntax only the unquoted dot
-    /// in a display name is taken (`John Q. Public <…>`), as it is everywhere and changes no address. Within it these are refused:
-    /// comments with specials, white space within the address (next to `<` and `>` it is taken), domain literals, quoted local parts with specials,
+    /// Exactly one From field with exactly one mailbox in the current syntax of RFC 5322 and RFC 6532. Beyond that syntax only
+    /// the unquoted dot
+    /// in a display name is taken (`John Q. Public <…>`), as it is everywhere and changes no address. Within it these are
+    /// refused:
+    /// comments with specials, white space within the address (next to `<` and `>` it is taken), domain literals, quoted local
+    /// parts with specials,
     /// and encoded words that decode to addresses with punctuation.
     package static func parse(header: HeaderSection) -> Result<AddrSpec, AuthorDefect> {
         var author: HeaderField?
@@ -36,7 +39,7 @@ package enum AuthorAddress {
 
     /// Whether the name is `From` to a program that overlooks characters which do not belong into names.
     private static func isDisguised(_ field: HeaderField) -> Bool {
-        let before = field.valueStart > 0 && field.valueStart <= field.bytes.count ? field.bytes[..<field.valueStart] : field.bytes[...]
+        let before = field.bytes[..<field.valueStart]
         // Anything longer is no name with a stray character in it.
         guard before.count <= 64 else { return false }
         let visible = before.filter { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
@@ -83,7 +86,9 @@ private struct StrictMailbox {
             return try readBare()
         }
         try readPhrase(tokens[..<open])
-        guard let close = tokens[open...].firstIndex(where: { $0.kind == .special(UInt8(ascii: ">")) }) else { throw .unterminated }
+        guard let close = tokens[open...].firstIndex(where: { $0.kind == .special(UInt8(ascii: ">")) }) else {
+            throw .unterminated
+        }
         try checkTail(tokens[(close + 1)...])
         let inside = tokens[(open + 1)..<close]
         if inside.first?.isAt == true, inside.contains(where: { $0.kind == .special(UInt8(ascii: ":")) }) { throw .sourceRoute }
@@ -124,7 +129,8 @@ private struct StrictMailbox {
         let inner = value[token.range].dropFirst().dropLast()
         for octet in inner where "()<>@,;:\\\"[]".utf8.contains(octet) { throw .ambiguousComment }
         if EncodedWord.occurs(in: inner) { throw .ambiguousComment }
-        for scalar in String(decoding: inner, as: UTF8.self).unicodeScalars where Self.isLookAlike(scalar) { throw .ambiguousComment }
+        let text = String(decoding: inner, as: UTF8.self)
+        for scalar in text.unicodeScalars where Self.isLookAlike(scalar) { throw .ambiguousComment }
     }
 
     /// Quoted pairs are taken for `"` and `\` only: others are legal, but programs differ on what they leave behind.
@@ -264,7 +270,8 @@ private struct StrictMailbox {
         if tokens.count == 1, first.kind == .quotedString {
             var text = [UInt8]()
             AddrSpecReader.appendUnquoted(value[first.range], to: &text)
-            // Specials, spaces and line breaks in quotes: a program that cuts at the first "@" or at white space finds another address.
+            // Specials, spaces and line breaks in quotes: a program that cuts at the first "@" or at white space finds another
+            // address.
             guard !text.isEmpty, text.allSatisfy({ $0.isAtomText || $0 == UInt8(ascii: ".") }),
                 text.count == first.range.count - 2
             else { throw .ambiguousLocalPart }
@@ -281,7 +288,9 @@ private struct StrictMailbox {
 
     private func checkedLocalPart(_ text: ArraySlice<UInt8>) throws(AuthorDefect) -> String {
         let string = String(decoding: text, as: UTF8.self)
-        for scalar in string.unicodeScalars where Self.isLookAlike(scalar) || Self.isInvisible(scalar) { throw .ambiguousLocalPart }
+        for scalar in string.unicodeScalars where Self.isLookAlike(scalar) || Self.isInvisible(scalar) {
+            throw .ambiguousLocalPart
+        }
         return string
     }
 

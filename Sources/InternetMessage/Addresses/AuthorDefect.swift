@@ -1,12 +1,14 @@
 // Why a message has no single author address that every program agrees on.
 
-/// The reason for which a From is refused. The raw value is a stable code for logs and counters. No text holds anything of the message.
+/// The reason for which a From is refused. The raw value is a stable code for logs and counters. No text holds anything of the
+/// message.
 package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     /// No From field.
     case missingFrom
     /// More than one From field.
     case multipleFrom
-    /// A field or line that some programs take for a From: `From` with control or 8-bit characters or inner white space in its name, or
+    /// A field or line that some programs take for a From: `From` with control or 8-bit characters or inner white space in its
+    /// name, or
     /// `From:` after a bare CR or LF in another field.
     case disguisedFrom
     /// White space between `From` and its colon (obsolete).
@@ -31,7 +33,8 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case multipleAt
     /// A comment, white space or fold inside the address.
     case whiteSpaceInAddress
-    /// A comment that holds specials, encoded words or other comments: a program that does not know comments finds an address there.
+    /// A comment that holds specials, encoded words or other comments: a program that does not know comments finds an address
+    /// there.
     case ambiguousComment
     /// A quoted string, comment, `<` or `[` that does not end.
     case unterminated
@@ -41,7 +44,8 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case strayCharacter
     /// An encoded word as the address or within it.
     case encodedWordInAddress
-    /// An encoded word (in the display name or in quotes) that decodes to an address with its punctuation, to control characters, or does not decode.
+    /// An encoded word (in the display name or in quotes) that decodes to an address with its punctuation, to control
+    /// characters, or does not decode.
     case ambiguousEncodedWord
     /// NUL, or another control character; also NEL, and the Unicode line and paragraph separators.
     case controlCharacter
@@ -53,7 +57,8 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case quotedPair
     /// A domain literal: no one can prove to send from it.
     case domainLiteral
-    /// The local part is quoted and holds specials, or has characters that look like `@` or ASCII letters, or is invisible in part.
+    /// The local part is quoted and holds specials, or has characters that look like `@` or ASCII letters, or is invisible in
+    /// part.
     case ambiguousLocalPart
     /// Local part of several words, or dots in wrong places.
     case malformedLocalPart

@@ -4,7 +4,8 @@
 /// Normalisation of domain names.
 ///
 /// Mapping: ASCII and simple Unicode lower-casing, NFC, and U+3002, U+FF0E and U+FF61 as dots. There are no IDNA tables here, so
-/// characters with compatibility mappings (full-width letters, ligatures) are refused instead of mapped, `ß`, `ς` and the joiners are kept
+/// characters with compatibility mappings (full-width letters, ligatures) are refused instead of mapped, `ß`, `ς` and the
+/// joiners are kept
 /// (non-transitional), contextual rules are checked for the joiners only, and the Bidi rule (RFC 5893) is not checked.
 package enum DomainName {
     /// Octets in a label (RFC 1035 section 2.3.4).
@@ -12,7 +13,8 @@ package enum DomainName {
     /// Octets in a domain name without its final dot, as RFC 5321 section 4.5.3.1.2 and RFC 1035 have it.
     package static let maximumLength = 255
 
-    /// The name in lower-case A-labels, without a final dot; nil where it is no domain name of letters, digits, hyphens and underscores.
+    /// The name in lower-case A-labels, without a final dot; nil where it is no domain name of letters, digits, hyphens and
+    /// underscores.
     ///
     /// Domain literals are refused. A-labels are decoded and must be the encoding of what they decode to.
     package static func toASCII(_ domain: String) -> String? {
@@ -27,7 +29,8 @@ package enum DomainName {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// The name in lower case with A-labels decoded to U-labels; labels that do not decode stay as they are. Nil where `toASCII` gives nil.
+    /// The name in lower case with A-labels decoded to U-labels; labels that do not decode stay as they are. Nil where
+    /// `toASCII` gives nil.
     package static func toUnicode(_ domain: String) -> String? {
         guard let ascii = toASCII(domain) else { return nil }
         return ascii.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map { label in

@@ -1,13 +1,15 @@
 // Writes mailboxes and address lists (RFC 5322 section 3.4, RFC 2047 section 5).
 
 extension Mailbox {
-    /// The mailbox as ASCII text (but for an internationalised address): `local@domain`, or `phrase <local@domain>`. Without folds.
+    /// The mailbox as ASCII text (but for an internationalised address): `local@domain`, or `phrase <local@domain>`. Without
+    /// folds.
     package var serialized: String {
         guard let phrase = displayName.map(Self.phrase), !phrase.isEmpty else { return addrSpec.wireForm }
         return "\(phrase) <\(addrSpec.wireForm)>"
     }
 
-    /// A display name as RFC 5322 phrase: atoms where all words are, else a quoted string, else (not ASCII, or looking like an encoded word) encoded words.
+    /// A display name as RFC 5322 phrase: atoms where all words are, else a quoted string, else (not ASCII, or looking like an
+    /// encoded word) encoded words.
     ///
     /// Control characters become spaces; white space at the ends is dropped. Empty for a name of nothing else.
     package static func phrase(_ name: String) -> String {
@@ -48,7 +50,8 @@ extension AddressList {
 }
 
 extension AddrSpec {
-    /// The wire form with the domain in A-labels, for mail without SMTPUTF8; nil where the local part is not ASCII or the domain has no such form.
+    /// The wire form with the domain in A-labels, for mail without SMTPUTF8; nil where the local part is not ASCII or the
+    /// domain has no such form.
     package var asciiWireForm: String? {
         if isASCII { return wireForm }
         return localPart.utf8.allSatisfy { $0 < 0x80 } ? normalized?.wireForm : nil

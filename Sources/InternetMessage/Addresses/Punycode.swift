@@ -9,7 +9,8 @@ package enum Punycode {
     private static let initialBias = 72
     private static let initialN = 128
 
-    /// Longest input taken, in scalars or octets: the encoding is quadratic, and a DNS label holds 63 octets. Longer input gives nil.
+    /// Longest input taken, in scalars or octets: the encoding is quadratic, and a DNS label holds 63 octets. Longer input
+    /// gives nil.
     package static let maximumInput = 1024
 
     /// The encoding without `xn--`; nil beyond `maximumInput`.

@@ -16,7 +16,8 @@ extension DecodedText {
 
     /// The raw octets with replacements made. Ranges must be ascending and must not overlap; one that is not is skipped.
     ///
-    /// Identity encodings and quoted-printable change only where the replacements are, and around them soft line breaks keep lines to 76.
+    /// Identity encodings and quoted-printable change only where the replacements are, and around them soft line breaks keep
+    /// lines to 76.
     /// base64 is written anew from the line of the first replacement on. Without replacements the raw octets come back unchanged.
     package func replacing(_ replacements: [Replacement]) -> [UInt8] {
         var sound = [Replacement]()
@@ -70,7 +71,8 @@ extension DecodedText {
         return output
     }
 
-    /// The decoded offset of the unit that begins at raw index `index`, or after which nothing but skipped octets precede it; nil within a unit.
+    /// The decoded offset of the unit that begins at raw index `index`, or after which nothing but skipped octets precede it;
+    /// nil within a unit.
     private func decodedOffset(atRaw index: Int) -> Int? {
         var low = 0
         var high = segments.count

@@ -41,7 +41,8 @@ package struct DecodedText: Sendable {
 
     /// A body in 7bit, 8bit or binary.
     package init(identity body: ArraySlice<UInt8>) {
-        let segments = body.isEmpty ? [] : [Segment(decodedStart: 0, rawStart: body.startIndex, rawEnd: body.endIndex, kind: .literal)]
+        let whole = Segment(decodedStart: 0, rawStart: body.startIndex, rawEnd: body.endIndex, kind: .literal)
+        let segments = body.isEmpty ? [] : [whole]
         self.init(bytes: Array(body), defects: [], raw: body, encoding: .binary, segments: segments)
     }
 

@@ -10,7 +10,8 @@ extension EncodedWord {
 
     /// Encodes all of `text` as encoded words with one space between them; empty for an empty text.
     ///
-    /// Safe in phrases, comments and unstructured text. No word splits a character (a very long grapheme is split between scalars);
+    /// Safe in phrases, comments and unstructured text. No word splits a character (a very long grapheme is split between
+    /// scalars);
     /// B or Q is chosen by length. Control characters become spaces.
     package static func encode(_ text: String) -> String {
         let clean = withoutControls(text)
@@ -23,7 +24,8 @@ extension EncodedWord {
         var length = 0
         func flush() {
             guard !current.isEmpty else { return }
-            words.append(usesQ ? "=?utf-8?q?" + q(current) + "?=" : "=?utf-8?b?" + String(decoding: Base64.encodeUnbroken(current), as: UTF8.self) + "?=")
+            let text = usesQ ? q(current) : String(decoding: Base64.encodeUnbroken(current), as: UTF8.self)
+            words.append((usesQ ? "=?utf-8?q?" : "=?utf-8?b?") + text + "?=")
             current.removeAll(keepingCapacity: true)
             length = 0
         }
@@ -46,7 +48,8 @@ extension EncodedWord {
         return words.joined(separator: " ")
     }
 
-    /// Encodes unstructured text as far as it must be: from the first word that is not plain ASCII to the last one; the rest stays.
+    /// Encodes unstructured text as far as it must be: from the first word that is not plain ASCII to the last one; the rest
+    /// stays.
     package static func encodeWhereNeeded(_ text: String) -> String {
         let clean = withoutControls(text)
         let words = clean.utf8.split(separator: 0x20, omittingEmptySubsequences: false)

@@ -5,7 +5,8 @@ package enum EncodedWord {
     /// Decodes every encoded word of an unstructured, unfolded value; the rest is read as UTF-8.
     ///
     /// White space between adjacent words is dropped, and characters split across words of one charset are put together.
-    /// Words need not stand between white space, as many programs do not insist on it. Malformed words and unknown charsets stay as they are.
+    /// Words need not stand between white space, as many programs do not insist on it. Malformed words and unknown charsets
+    /// stay as they are.
     package static func decode(_ text: ArraySlice<UInt8>) -> String {
         guard text.contains(UInt8(ascii: "?")) else { return String(decoding: text, as: UTF8.self) }
         var output = ""

@@ -21,7 +21,8 @@ extension HeaderField {
 
     /// A field `name: value` with folds before white space, so that lines keep to 78 octets where white space allows it.
     ///
-    /// White space in quoted strings is used only where a line would pass 998 octets. Words are never broken: a single word of over 998
+    /// White space in quoted strings is used only where a line would pass 998 octets. Words are never broken: a single word of
+    /// over 998
     /// octets stays as it is. NUL, CR and LF in `value` become spaces: a value cannot begin a field of its own.
     package static func folding(_ name: String, _ value: String) -> HeaderField {
         var text: [UInt8] = [0x20]
@@ -47,7 +48,8 @@ extension HeaderField {
         return HeaderField(name: name, rawValue: output)
     }
 
-    /// White space and what follows it up to the next white space outside quotes; a stretch of quotes over `limit` is cut at white space too.
+    /// White space and what follows it up to the next white space outside quotes; a stretch of quotes over `limit` is cut at
+    /// white space too.
     private static func nextSegment(_ text: [UInt8], _ start: Int, limit: Int) -> Range<Int> {
         var index = start
         while index < text.count, text[index].isWhiteSpace { index += 1 }

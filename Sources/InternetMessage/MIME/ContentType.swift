@@ -18,7 +18,8 @@ package struct ContentType: Sendable, Hashable {
     }
 
     /// `text/plain; charset=us-ascii`: what a part without Content-Type is (RFC 2045 section 5.2).
-    package static let plainText = ContentType("text", "plain", MIMEParameters([MIMEParameter(name: "charset", bytes: Array("us-ascii".utf8))]))
+    package static let plainText = ContentType(
+        "text", "plain", MIMEParameters([MIMEParameter(name: "charset", bytes: Array("us-ascii".utf8))]))
 
     /// `message/rfc822`: what a part of multipart/digest without Content-Type is (RFC 2046 section 5.1.5).
     package static let message = ContentType("message", "rfc822")
@@ -77,7 +78,8 @@ package struct ContentDisposition: Sendable, Hashable {
         defects = []
     }
 
-    /// Reads the raw value of the field. Never fails: what has no disposition is `attachment` (RFC 2183 section 2.8) with `.invalidValue`.
+    /// Reads the raw value of the field. Never fails: what has no disposition is `attachment` (RFC 2183 section 2.8) with
+    /// `.invalidValue`.
     package static func parse(_ value: ArraySlice<UInt8>) -> ContentDisposition {
         let unfolded = HeaderField.unfold(value)
         var parser = ParameterParser(unfolded[...])

@@ -11,7 +11,9 @@ extension MIMEParameters {
         let name = String(decoding: parameter.name.utf8.filter { $0.isTokenText && $0 != UInt8(ascii: "*") }, as: UTF8.self)
         guard !name.isEmpty else { return "" }
         let isPrintable = parameter.bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
-        if isPrintable, parameter.language == nil, !EncodedWord.occurs(in: parameter.bytes[...]), parameter.bytes.count <= sectionLength * 4 {
+        if isPrintable, parameter.language == nil, parameter.bytes.count <= sectionLength * 4,
+            !EncodedWord.occurs(in: parameter.bytes[...])
+        {
             if !parameter.bytes.isEmpty, parameter.bytes.allSatisfy(\.isTokenText) {
                 return "; \(name)=\(String(decoding: parameter.bytes, as: UTF8.self))"
             }

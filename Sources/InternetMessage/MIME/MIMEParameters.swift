@@ -71,7 +71,8 @@ package struct MIMEParameter: Sendable, Hashable {
 
 /// An ordered list of parameters with distinct names.
 package struct MIMEParameters: Sendable, Hashable {
-    /// Parameters (and sections of parameters) read from one field. Real fields have a handful; beyond this the rest is not read, and told.
+    /// Parameters (and sections of parameters) read from one field. Real fields have a handful; beyond this the rest is not
+    /// read, and told.
     package static let maximumCount = 1000
 
     package var list: [MIMEParameter]
@@ -88,7 +89,8 @@ package struct MIMEParameters: Sendable, Hashable {
                 if let index { list.remove(at: index) }
                 return
             }
-            let parameter = MIMEParameter(name: name, bytes: Array(newValue.utf8), charset: newValue.utf8.allSatisfy { $0 < 0x80 } ? nil : "utf-8")
+            let isASCII = newValue.utf8.allSatisfy { $0 < 0x80 }
+            let parameter = MIMEParameter(name: name, bytes: Array(newValue.utf8), charset: isASCII ? nil : "utf-8")
             if let index { list[index] = parameter } else { list.append(parameter) }
         }
     }

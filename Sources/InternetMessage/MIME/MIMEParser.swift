@@ -143,8 +143,9 @@ struct MIMEParser {
         var part = MIMEPart(
             header: parsed.header, headerRange: (base + start)..<(base + headerEnd), bodyStart: base + bodyStart,
             depth: frame.part.depth, default: frame.childDefault)
-        part.headerDefects = parsed.defects
-        if !parsed.defects.isEmpty { part.defects.insert(.malformedHeader) }
+        // Where a delimiter ends the header its last line break is the delimiter's; `.unterminatedHeader` tells that.
+        part.headerDefects = parsed.defects.subtracting([.unterminatedLine])
+        if !part.headerDefects.isEmpty { part.defects.insert(.malformedHeader) }
         stack.append(Frame(part: part, phase: .leaf))
         open(at: bodyStart)
     }
@@ -211,7 +212,8 @@ struct MIMEParser {
     private func finish(_ frame: inout Frame, at lineStart: Int, isDelimited: Bool) {
         let start = frame.part.bodyRange.lowerBound
         let end = isDelimited ? base + endBefore(lineStart, from: start - base) : base + lineStart
-        frame.part.bodyRange = start..<max(start, end)
+        // The empty line after a last child's header may be the line break before this delimiter too.
+        frame.part.bodyRange = start..<max(start, end, frame.part.children.last?.bodyRange.upperBound ?? start)
         switch frame.phase {
         case .preamble:
             frame.part.defects.insert(.noParts)

@@ -14,13 +14,15 @@ package enum MIMEDefect: Sendable, Hashable, CaseIterable {
     case ambiguousBoundaryParameter
     /// multipart without a boundary parameter, or with an empty one: kept as one opaque body.
     case missingBoundary
-    /// The boundary has over 70 characters, ends in a space, or holds others than RFC 2046 section 5.1.1 allows; used all the same.
+    /// The boundary has over 70 characters, ends in a space, or holds others than RFC 2046 section 5.1.1 allows; used all the
+    /// same.
     case invalidBoundary
     /// The multipart's boundary never occurs: its body is one preamble.
     case noParts
     /// The closing boundary is missing: the last part ends where the enclosing one does.
     case missingClosingBoundary
-    /// A delimiter line fits more than one open multipart (the same boundary, or one with `--` at its end); the innermost took it.
+    /// A delimiter line fits more than one open multipart (the same boundary, or one with `--` at its end); the innermost took
+    /// it.
     case ambiguousDelimiter
     /// A line begins with a delimiter but goes on: RFC 2046 lets readers take it for one; here, as in most programs, it is text.
     case delimiterPrefix
@@ -41,11 +43,14 @@ package enum MIMEDefect: Sendable, Hashable, CaseIterable {
     case unknownTransferEncoding
 }
 
-/// A MIME entity: the message itself, or a part at any depth. Bodies are not copied; all ranges are indices of the slice that was parsed.
+/// A MIME entity: the message itself, or a part at any depth. Bodies are not copied; all ranges are indices of the slice that
+/// was parsed.
 package struct MIMEPart: Sendable {
-    /// Levels of multipart and message nesting that are taken apart; real mail has fewer than ten. What lies deeper is opaque (`.tooDeep`).
+    /// Levels of multipart and message nesting that are taken apart; real mail has fewer than ten. What lies deeper is opaque
+    /// (`.tooDeep`).
     package static let maximumDepth = 32
-    /// Parts in the whole tree, a bound on memory; real mail has dozens. Beyond it the last part keeps the rest (`.tooManyParts`).
+    /// Parts in the whole tree, a bound on memory; real mail has dozens. Beyond it the last part keeps the rest
+    /// (`.tooManyParts`).
     package static let maximumPartCount = 10_000
 
     /// The entity's header section. For a message/rfc822 part's only child: that message's header.
@@ -85,7 +90,8 @@ package struct MIMEPart: Sendable {
         return output
     }
 
-    /// Takes a body apart. Ranges are indices of `body`. Never fails; linear time (times the depth, at most 32, for lines beginning with `--`).
+    /// Takes a body apart. Ranges are indices of `body`. Never fails; linear time (times the depth, at most 32, for lines
+    /// beginning with `--`).
     package static func parse(header: HeaderSection, body: ArraySlice<UInt8>) -> MIMEPart {
         body.withUnsafeBufferPointer { buffer in
             var parser = MIMEParser(buffer, base: body.startIndex)

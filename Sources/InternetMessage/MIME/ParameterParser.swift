@@ -126,7 +126,9 @@ struct ParameterParser {
         var list = [Raw]()
         skipCFWS()
         // `text/plain charset=x`: the semicolon is forgotten.
-        if !isAtEnd, input[index] != UInt8(ascii: ";") { defects.insert(hasEqualsBeforeSemicolon() ? .missingSemicolon : .trailingText) }
+        if !isAtEnd, input[index] != UInt8(ascii: ";") {
+            defects.insert(hasEqualsBeforeSemicolon() ? .missingSemicolon : .trailingText)
+        }
         while true {
             skipCFWS()
             guard !isAtEnd else { return list }
@@ -157,7 +159,8 @@ struct ParameterParser {
         }
     }
 
-    /// After a value something other than `;` follows: another parameter without its semicolon, or more words of an unquoted value.
+    /// After a value something other than `;` follows: another parameter without its semicolon, or more words of an unquoted
+    /// value.
     private mutating func continueWords(_ list: inout [Raw]) {
         while true {
             skipCFWS()

@@ -12,8 +12,9 @@ extension AuthenticationResults {
     /// remove the foreign ones that carry its id (RFC 8601 section 5), and filters for SPF, DKIM and DMARC each add a field of
     /// their own, so position says nothing. A field that does not parse, or has an unknown version, counts for nothing.
     ///
-    /// A signature that passes counts as covering the whole body unless a DKIM-Signature field of the same `d=` has `l=`:
-    /// the filter does not say, and the length is the sender's choice.
+    /// A signature that passes counts as covering the whole body unless a DKIM-Signature field of the same `d=` (and `s=`, where
+    /// the filter names it) has `l=`: the filter does not say, and the length is the sender's choice. A pass by an algorithm that
+    /// proves nothing is taken for `policy`.
     package static func evidence(from header: HeaderSection, trusting ids: [String]) -> AuthenticationEvidence {
         var evidence = AuthenticationEvidence()
         guard !ids.isEmpty else { return evidence }
@@ -60,11 +61,20 @@ extension AuthenticationResults {
         // i= lies in d= (RFC 6376 section 3.5); where it does not, the result is of no signature that could have passed.
         if let signer, let agent, agent != signer, !agent.hasSuffix("." + signer) { name = "" }
         guard outcome != .pass || !name.isEmpty else { return nil }
+        let selector = result.value("header", "s") ?? ""
+        // The filter may leave out what the signature itself says; all signatures that the result can be about are looked at.
+        let signatures = header.all("DKIM-Signature").map { SignatureTags($0.rawValue) }
+            .filter { $0.domain == name && (selector.isEmpty || $0.selector == selector) }
+        let algorithms = Set(signatures.map(\.algorithm))
+        let algorithm = result.value("header", "a") ?? (algorithms.count == 1 ? algorithms.first : nil) ?? ""
+        let isAccepted = algorithm.isEmpty || acceptedAlgorithms.contains(lowercasedASCII(algorithm))
         return DKIMFinding(
-            result: outcome, domain: name, selector: result.value("header", "s") ?? "",
-            algorithm: result.value("header", "a") ?? "", coversWholeBody: !hasLengthTag(header, domain: name),
-            reason: upstreamReason)
+            result: outcome == .pass && !isAccepted ? .policy : outcome, domain: name, selector: selector, algorithm: algorithm,
+            coversWholeBody: !signatures.contains(where: \.hasLength), reason: upstreamReason)
     }
+
+    /// Algorithms that prove anything (RFC 8301 section 3.1, RFC 8463); a pass by another one becomes `policy`.
+    private static let acceptedAlgorithms = ["rsa-sha256", "ed25519-sha256"]
 
     private static func dmarcFinding(_ result: Result) -> DMARCFinding? {
         guard let outcome = DMARCResult(rawValue: result.result) else { return nil }
@@ -90,17 +100,25 @@ extension AuthenticationResults {
         String(decoding: text.utf8.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// Whether a DKIM-Signature field of this signing domain has an `l=` tag.
-    private static func hasLengthTag(_ header: HeaderSection, domain: String) -> Bool {
-        header.all("DKIM-Signature").contains { field in
-            var hasLength = false
-            var signer: [UInt8] = []
-            for tag in field.rawValue.split(separator: UInt8(ascii: ";")) {
+    /// The few tags of a DKIM-Signature field that decide what an upstream `pass` is worth.
+    private struct SignatureTags {
+        var domain = ""
+        var selector = ""
+        var algorithm = ""
+        var hasLength = false
+
+        init(_ value: ArraySlice<UInt8>) {
+            for tag in value.split(separator: UInt8(ascii: ";")) {
                 let compact = tag.filter { ![0x20, 0x09, 0x0D, 0x0A].contains($0) }
-                if compact.starts(with: "l=".utf8) { hasLength = true }
-                if compact.starts(with: "d=".utf8) { signer = compact.dropFirst(2).map(\.asciiLowercased) }
+                let text = String(decoding: compact.dropFirst(2), as: UTF8.self)
+                switch compact.prefix(2) {
+                case [UInt8(ascii: "d"), UInt8(ascii: "=")]: domain = lowercasedASCII(text)
+                case [UInt8(ascii: "s"), UInt8(ascii: "=")]: selector = text
+                case [UInt8(ascii: "a"), UInt8(ascii: "=")]: algorithm = lowercasedASCII(text)
+                case [UInt8(ascii: "l"), UInt8(ascii: "=")]: hasLength = true
+                default: continue
+                }
             }
-            return hasLength && signer.elementsEqual(domain.utf8)
         }
     }
 }

@@ -64,9 +64,11 @@ extension AuthenticationResults {
     /// neither a line break nor another result can be smuggled in.
     private static func quoted(_ value: String) -> String {
         let octets = value.utf8.prefix(maximumValue)
-        let isToken = !octets.isEmpty && octets.allSatisfy { octet in
-            octet > 0x20 && octet < 0x7F && !"()<>@,;:\\\"/[]?=".utf8.contains(octet)
-        }
+        let isToken =
+            !octets.isEmpty
+            && octets.allSatisfy { octet in
+                octet > 0x20 && octet < 0x7F && !"()<>@,;:\\\"/[]?=".utf8.contains(octet)
+            }
         if isToken { return String(decoding: octets, as: UTF8.self) }
         var text: [UInt8] = [UInt8(ascii: "\"")]
         for octet in octets {

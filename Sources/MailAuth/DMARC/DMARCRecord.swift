@@ -13,7 +13,11 @@ package struct DMARCRecord: Sendable, Hashable {
     }
 
     /// Whether a domain says that it is a public suffix (`psd`).
-    package enum PublicSuffix: String, Sendable, Hashable { case yes = "y", no = "n", unknown = "u" }
+    package enum PublicSuffix: String, Sendable, Hashable {
+        case yes = "y"
+        case no = "n"
+        case unknown = "u"
+    }
 
     /// `p`; `none` also where it or another policy is missing or in error, see `hasUsablePolicy`.
     package let policy: Policy

@@ -41,7 +41,8 @@ package enum DomainName {
 
     /// Whether a name is another or lies below it. Both in lower case, without trailing dot.
     package static func isEqualOrBelow(_ name: some StringProtocol, _ parent: some StringProtocol) -> Bool {
-        let name = name.utf8, parent = parent.utf8
+        let name = name.utf8
+        let parent = parent.utf8
         guard name.count != parent.count else { return name.elementsEqual(parent) }
         guard name.count > parent.count, !parent.isEmpty else { return false }
         let tail = name.suffix(parent.count + 1)

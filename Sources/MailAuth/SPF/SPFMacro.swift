@@ -89,7 +89,7 @@ struct SPFMacroString: Sendable, Hashable {
             delimiters: rest.isEmpty ? [UInt8(ascii: ".")] : Array(rest))
     }
 
-    /// Parses a domain-spec: a macro-string that ends in a macro-expand or in a dot and a toplabel, which may have a dot after it.
+    /// Parses a domain-spec: a macro-string that ends in a macro-expand, or in a dot and a toplabel and perhaps a dot.
     static func domainSpec(_ text: ArraySlice<UInt8>) -> SPFMacroString? {
         guard let string = SPFMacroString(text, in: .term), !text.isEmpty else { return nil }
         if string.endsInMacro { return string }

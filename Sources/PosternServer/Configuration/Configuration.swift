@@ -121,7 +121,8 @@ package struct Configuration: Sendable {
         for address in [operatorAddress].compactMap({ $0 }) + localRecipients.values {
             guard !relayDomains.contains(where: { address.domain == $0 || address.domain.hasSuffix("." + $0) }) else {
                 throw ConfigurationError(
-                    .invalidValue, at: resolved.path, "\(address.wireForm) lies at a relay domain: mail to it would come back here")
+                    .invalidValue, at: resolved.path,
+                    "\(address.wireForm) lies at a relay domain: mail to it would come back here")
             }
         }
     }

@@ -61,7 +61,7 @@ package struct ConfigurationKey: Sendable {
             "Our name in Authentication-Results (RFC 8601 section 2.5): one for all hosts of the relay."),
         ConfigurationKey(
             "trusted_authserv_ids", .words, .value(.list([])),
-            "Filters before this one whose Authentication-Results are believed. None: whoever is named here can vouch for any sender."),
+            "Filters before this one whose Authentication-Results are believed. None: one named here can vouch for any sender."),
         ConfigurationKey(
             "operator_address", .address, .absent,
             "Where mail to postmaster and abuse at the relay domains goes (RFC 2142). Set it before going live."),
@@ -70,19 +70,19 @@ package struct ConfigurationKey: Sendable {
             "Further local parts at the relay domains and where their mail goes: DMARC reports, TLS-RPT, feedback loops."),
         ConfigurationKey(
             "address_length", .integer(10...16), .value(.integer(10)),
-            "Random characters of a new relay address. Ten are 50 bits: they cannot be guessed, and can be read over the telephone."),
+            "Random characters of a new relay address. Ten are 50 bits: not to be guessed, and fit for the telephone."),
         ConfigurationKey(
             "return_path_days", .integer(1...60), .value(.integer(14)),
             "How long a bounce finds its way back: longer than the five days that servers commonly keep trying, twice over."),
         ConfigurationKey(
             "reply_unrewritable", .choice(["refuse", "deliver"]), .value(.text("refuse")),
-            "What to do with a reply that holds the inbox address where it cannot be rewritten. Refusing tells the user; delivering leaks."),
+            "What to do with a reply that holds the inbox where it cannot be rewritten. Refusing tells the user; delivering leaks."),
         ConfigurationKey(
             "milter.socket", .socket, .value(.text("inet:8891@127.0.0.1")),
             "Where Postfix meets us. A TCP port works whether Postfix runs in a chroot or not."),
         ConfigurationKey(
             "milter.socket_mode", .mode, .value(.text("0660")),
-            "Permissions of a unix socket: its owner and group, never everyone, since whoever connects can ask what is accepted."),
+            "Permissions of a unix socket: owner and group, never everyone, since whoever connects can ask what is accepted."),
         ConfigurationKey(
             "limits.messages_per_day", .integer(1...1_000_000), .value(.integer(100)),
             beyond: .tryLater(code: 452, enhanced: "4.7.1"),
@@ -90,7 +90,7 @@ package struct ConfigurationKey: Sendable {
         ConfigurationKey(
             "limits.message_size", .size(100_000...1_000_000_000), .value(.integer(40_000_000)),
             beyond: .refuse(code: 552, enhanced: "5.3.4"),
-            "Octets of a message; the same as Postfix's message_size_limit in our setup. 25 MB of attachments are 34 MB in base64."),
+            "Octets of a message, as Postfix's message_size_limit in our setup. 25 MB of attachments are 34 MB in base64."),
         ConfigurationKey(
             "limits.header_field", .size(1_000...60_000), .value(.integer(60_000)),
             beyond: .refuse(code: 550, enhanced: "5.6.0"),
@@ -124,10 +124,10 @@ package struct ConfigurationKey: Sendable {
             "dns.tries", .integer(1...10), .value(.integer(3)), "Attempts for one question."),
         ConfigurationKey(
             "dns.budget_ms", .integer(1_000...120_000), .value(.integer(20_000)),
-            "For all questions about one message (RFC 7208 section 4.6.4 names 20 s for SPF); beyond it they count as temporary errors."),
+            "For all questions about one message (RFC 7208 section 4.6.4: 20 s for SPF); then they count as temporary errors."),
         ConfigurationKey(
             "providers", .providers, .value(.providers(.standard)),
-            "Spellings that reach one mailbox, by domain. Entries add to the standard ones or replace those of their domain."),
+            "Spellings that reach one mailbox, by domain; elsewhere only +tags do not count. Entries add to these or replace them."),
         ConfigurationKey(
             "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")),
             "One line for each message and reply; no level writes an inbox address."),

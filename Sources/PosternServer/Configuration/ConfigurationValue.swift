@@ -31,7 +31,9 @@ package enum ConfigurationValue: Sendable, Hashable {
         case .table(let items):
             "{" + items.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
         case .providers(let providers):
-            "{" + providers.rules.sorted { $0.key < $1.key }.map { "\($0.key): \(Self.text($0.value))" }.joined(separator: ", ") + "}"
+            "{"
+                + providers.rules.sorted { $0.key < $1.key }.map { "\($0.key): \(Self.text($0.value))" }.joined(separator: ", ")
+                + "}"
         }
     }
 
@@ -102,7 +104,8 @@ enum ValueKind: Sendable {
             return .integer(number)
         case .size(let range):
             guard let number = Self.size(try scalar(raw)), range.contains(number) else {
-                throw Complaint(message: "a size from \(range.lowerBound) to \(range.upperBound) octets is needed, as in 40000000 or 256MB")
+                throw Complaint(
+                    message: "a size from \(range.lowerBound) to \(range.upperBound) octets is needed, as in 40000000 or 256MB")
             }
             return .integer(number)
         case .choice(let choices):
@@ -196,7 +199,9 @@ enum ValueKind: Sendable {
     }
 
     private static func size(_ text: String) -> Int? {
-        let units = [("KiB", 1024), ("MiB", 1024 * 1024), ("GiB", 1024 * 1024 * 1024), ("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000)]
+        let units = [
+            ("KiB", 1024), ("MiB", 1_048_576), ("GiB", 1_073_741_824), ("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000),
+        ]
         for (unit, factor) in units where text.hasSuffix(unit) {
             let digits = text.dropLast(unit.count)
             guard let number = Int(digits.last == " " ? digits.dropLast() : digits), number >= 0 else { return nil }

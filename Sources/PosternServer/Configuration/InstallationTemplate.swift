@@ -12,16 +12,16 @@ extension Installation {
     private static let databaseName = "postern.db"
 
     /// Makes a data folder (mode 0700) with configuration, keys (0600) and an empty database. Nothing is overwritten, and
-    /// what was made is removed again where a later step fails.
+    /// what was made is removed again where a later step fails. Each relay domain gets an RSA key that signs at once.
     /// - Returns: the path of the configuration.
     package static func create(
-        directory: String, relayDomains: [String], operatorAddress: String? = nil, now: Int64
+        directory: String, relayDomains: [String], operatorAddress: String? = nil, change: Change
     ) throws -> String {
         let folder = directory.hasPrefix("/") ? directory : FileManager.default.currentDirectoryPath + "/" + directory
         func path(_ name: String) -> String { (folder as NSString).appendingPathComponent(name) }
         let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress)
         // Checks what was given before anything is made.
-        _ = try Configuration(
+        let configuration = try Configuration(
             ResolvedConfiguration(
                 file: ConfigurationFile(text: text, name: configurationName), path: path(configurationName), environment: [:],
                 flags: [], machineName: ""))
@@ -44,14 +44,19 @@ extension Installation {
             made.append(path(keyName))
             made += ["", "-wal", "-shm"].map { path(databaseName) + $0 }
             let database = try SQLiteDatabase(path: path(databaseName), creating: true)
-            _ = try Migrator().migrate(database, now: now)
+            _ = try Migrator().migrate(database, now: change.now)
             try Store.checkKeys(keys, of: database)
+            let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
+            for domain in configuration.relayDomains {
+                // Active before it is published: an unknown key harms no more than no signature (RFC 6376 section 6.1).
+                _ = try SigningKey.generate(store, domain: domain, algorithm: .rsa, isActive: true, change)
+            }
             try database.close()
             try KeyFile.create(path: path(configurationName), text: text)
             return path(configurationName)
         } catch {
             for item in made.reversed() { try? FileManager.default.removeItem(atPath: item) }
-            if error is ConfigurationError || error is TemporaryStoreError || error is PermanentStoreError { throw error }
+            if error is ConfigurationError || error is StoreRefusal || error is TemporaryStoreError || error is PermanentStoreError { throw error }
             throw ConfigurationError(.inputOutput, at: folder, "the folder cannot be made: check its parent's permissions")
         }
     }

@@ -25,7 +25,9 @@ package enum KeyFile {
         var octets = [UInt8](repeating: 0, count: Int(status.st_size))
         var length = 0
         while length < octets.count {
-            let count = octets.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress?.advanced(by: length), $0.count - length) }
+            let count = octets.withUnsafeMutableBytes {
+                Glibc.read(file, $0.baseAddress?.advanced(by: length), $0.count - length)
+            }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { break }
             length += count
@@ -44,7 +46,8 @@ package enum KeyFile {
             let code = errno
             throw ConfigurationError(
                 code == EEXIST ? .exists : .inputOutput, at: path,
-                code == EEXIST ? "it exists already and is not overwritten" : "it cannot be made: \(String(cString: strerror(code)))")
+                code == EEXIST
+                    ? "it exists already and is not overwritten" : "it cannot be made: \(String(cString: strerror(code)))")
         }
         defer { close(file) }
         var rest = Array(text.utf8)[...]

@@ -45,9 +45,6 @@ package struct ResolvedConfiguration: Sendable {
     /// The file that was read.
     package let path: String
 
-    /// Variables that begin with `POSTERN_` and set no key: the file's name, and what tests and tools read.
-    private static let otherVariables: Set<String> = ["POSTERN_CONFIG", "POSTERN_CONFORMANCE"]
-    private static let otherPrefixes = ["POSTERN_TEST_", "POSTERN_DEMO_", "POSTERN_BENCH_"]
     /// Where the configuration is when nobody says.
     package static let usualPath = "/etc/postern/postern.yaml"
 
@@ -70,7 +67,9 @@ package struct ResolvedConfiguration: Sendable {
     }
 
     /// The same over a file that was read before; `path` stands in errors, and relative paths start from its folder.
-    package init(file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String) throws {
+    package init(
+        file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String
+    ) throws {
         let name = (path as NSString).lastPathComponent
         let flags = try Self.flagValues(flags)
         try Self.checkVariables(environment)
@@ -98,7 +97,8 @@ package struct ResolvedConfiguration: Sendable {
             switch key.kind.check(found.raw) {
             case .success(let value): values[key.path] = (value, found.origin)
             case .failure(let complaint):
-                let place = if case .file = found.origin { path + ":" + "\(file.entries[key.path]?.line ?? 0)" } else { found.origin.text }
+                let place =
+                    if case .file = found.origin { path + ":\(file.entries[key.path]?.line ?? 0)" } else { found.origin.text }
                 throw ConfigurationError(.invalidValue, at: place, "\(key.path): \(complaint.message)")
             }
         }
@@ -144,14 +144,21 @@ package struct ResolvedConfiguration: Sendable {
         return result
     }
 
+    /// Refuses variables that are meant for a key and miss it: those of a section (`POSTERN_LIMITS_…`) that is not in it, and
+    /// those within two letters of a known one. Other variables that happen to begin with `POSTERN_` are somebody else's.
     private static func checkVariables(_ environment: [String: String]) throws {
-        let known = Set(ConfigurationKey.all.map(\.variable)).union(otherVariables)
+        let known = Set(ConfigurationKey.all.map(\.variable)).union(["POSTERN_CONFIG"])
+        let sections = Set(ConfigurationKey.all.compactMap { key in
+            key.path.firstIndex(of: ".").map { "POSTERN_" + key.path[..<$0].uppercased() + "_" }
+        })
         for name in environment.keys.sorted() where name.hasPrefix("POSTERN_") && !known.contains(name) {
-            guard !otherPrefixes.contains(where: name.hasPrefix) else { continue }
+            let isNear = known.contains { NearestName.distance(name, $0) <= 2 }
+            guard isNear || sections.contains(where: name.hasPrefix) else { continue }
             let nearest = NearestName.find(name, among: known.sorted())
             throw ConfigurationError(
                 .unknownKey, at: name,
-                "this variable sets nothing" + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys"))
+                "this variable sets nothing"
+                    + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys"))
         }
     }
 }

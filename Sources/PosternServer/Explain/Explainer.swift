@@ -56,7 +56,7 @@ package enum Explainer {
             do { try transaction.addRecipient("<\(bare(recipient))>") } catch { refused[index] = error }
         }
         let accepted = message.recipients.indices.filter { refused[$0] == nil }
-        let parsed = Message.parse(withCRLF(message.message))
+        let parsed = Message.parse(LineEnds.crlf(message.message))
         let decision = accepted.isEmpty ? nil : decide(transaction, parsed)
 
         var end = SMTPReply.accepted
@@ -98,19 +98,6 @@ package enum Explainer {
 
     private static func bare(_ path: String) -> String {
         path.hasPrefix("<") && path.hasSuffix(">") ? String(path.dropFirst().dropLast()) : path
-    }
-
-    /// Postfix takes a bare LF for a line end and hands every line on with CRLF.
-    private static func withCRLF(_ message: [UInt8]) -> [UInt8] {
-        var out: [UInt8] = []
-        out.reserveCapacity(message.count + message.count / 32)
-        var previous: UInt8 = 0
-        for octet in message {
-            if octet == 0x0A, previous != 0x0D { out.append(0x0D) }
-            out.append(octet)
-            previous = octet
-        }
-        return out
     }
 }
 

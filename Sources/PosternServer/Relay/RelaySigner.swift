@@ -2,25 +2,52 @@
 
 import InternetMessage
 import MailAuth
+import MailCrypto
+import PosternStore
 import RelayCore
+import Synchronization
 
-/// Signs with every active key of the domain; keys are parsed once.
-package struct RelaySigner: MessageSigner {
-    private let signers: [String: [DKIMSigner]]
+/// Signs with every active key of the domain, RSA first. Keys are parsed once, and exchanged while the relay runs; a message
+/// keeps the keys with which it began.
+package final class RelaySigner: MessageSigner {
+    private typealias Signers = [String: [DKIMSigner]]
 
-    /// Nil where there is no signer at all.
-    package init?(_ signers: [DKIMSigner]) {
-        guard !signers.isEmpty else { return nil }
-        self.signers = Dictionary(grouping: signers, by: \.domain)
+    private let keys: DKIMKeyRepository
+    private let state: Mutex<(revision: Int64, signers: Signers)>
+
+    /// Reads the keys. Throws as the store does, and `PermanentStoreError` for a key that cannot be parsed.
+    package init(keys: DKIMKeyRepository) throws {
+        self.keys = keys
+        state = Mutex(try Self.read(keys))
     }
 
-    package func begin() -> any SigningSession { Session(signers) }
+    /// Reads the keys again where they changed; true where it did. What cannot be read leaves the old ones in force.
+    @discardableResult
+    package func refresh() throws -> Bool {
+        guard try keys.revision() != state.withLock({ $0.revision }) else { return false }
+        let new = try Self.read(keys)
+        state.withLock { $0 = new }
+        return true
+    }
+
+    /// How many keys sign for each domain.
+    package var counts: [String: Int] { state.withLock { $0.signers.mapValues(\.count) } }
+
+    package func begin() -> any SigningSession { Session(state.withLock { $0.signers }) }
+
+    private static func read(_ keys: DKIMKeyRepository) throws -> (revision: Int64, signers: Signers) {
+        let (revision, signing) = try keys.signingKeys()
+        let signers = try signing.map { key, privateKey in
+            try DKIMSigner(domain: key.domain, selector: key.selector, key: SigningKey.parse(privateKey, of: key))
+        }
+        return (revision, Dictionary(grouping: signers, by: \.domain))
+    }
 
     private final class Session: SigningSession {
-        private let signers: [String: [DKIMSigner]]
+        private let signers: Signers
         private let hasher = DKIMBodyHasher()
 
-        init(_ signers: [String: [DKIMSigner]]) { self.signers = signers }
+        init(_ signers: Signers) { self.signers = signers }
 
         func update(body: UnsafeRawBufferPointer) { hasher.update(body: body) }
 

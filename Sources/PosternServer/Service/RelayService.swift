@@ -28,14 +28,16 @@ package enum RelayService {
         guard let socket = MilterSocket(configuration.milter.socket)?.with(mode: configuration.milter.socketMode) else {
             throw ConfigurationError(.invalidValue, at: installation.resolved.path, "milter.socket: cannot be read")
         }
-        let counters = CounterWriter(counters: installation.store.counters)
+        let counters = CounterBuffer(installation.store.counters)
         let memory = ReplyMemory(limit: configuration.limits.replyMemory.max)
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+        // One for the life of the process, whatever is reloaded: it watches the store itself.
+        let signer = try RelaySigner(keys: installation.store.dkimKeys)
         let build: @Sendable (Installation) throws -> RelayEngine = { installation in
             let resolver = try Resolvers.perMessage(installation.configuration, path: installation.resolved.path)
             return try EngineFactory.engine(
                 installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
-                signer: nil, counters: counters, replyMemory: memory, now: now)
+                signer: signer, counters: counters, replyMemory: memory, now: now)
         }
         let engine = EngineHolder(try build(installation))
         let handler = RelayMilterHandler(engine: { engine.current }, now: now, logger: logger)
@@ -48,6 +50,7 @@ package enum RelayService {
         var group = ServiceGroupConfiguration(
             services: [
                 .init(service: HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger)),
+                .init(service: SigningKeyService(signer: signer, logger: logger)),
                 .init(service: ReloadService(logger: logger) { engine.exchange(try build(try reread())) }),
                 .init(service: MilterService(server: server, deadline: shutdownDeadline)),
             ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)

@@ -44,8 +44,8 @@ extension KeyRing {
     package init(fileText: String) throws {
         var versions: [KeyPurpose: [KeyVersion]] = [:]
         var active: [KeyPurpose: KeyVersion] = [:]
-        for (offset, line) in fileText.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-            let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" })
+        for (offset, line) in fileText.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
             guard let first = words.first, !first.hasPrefix("#") else { continue }
             let number = offset + 1
             guard words.count == 4 else {
@@ -96,12 +96,17 @@ private func hexadecimal(_ octets: [UInt8]) -> String {
 
 /// The octets of hexadecimal digits, or nil.
 private func octets(hexadecimal text: Substring) -> [UInt8]? {
-    let digits = Array(text.utf8)
-    guard digits.count.isMultiple(of: 2) else { return nil }
     var result: [UInt8] = []
-    for index in stride(from: 0, to: digits.count, by: 2) {
-        guard let octet = UInt8(String(decoding: digits[index...(index + 1)], as: UTF8.self), radix: 16) else { return nil }
-        result.append(octet)
+    var high: UInt8?
+    for character in text {
+        // A sign, which Swift's own parser would take, is no digit.
+        guard character.isASCII, let digit = character.hexDigitValue else { return nil }
+        if let first = high {
+            result.append(first << 4 | UInt8(digit))
+            high = nil
+        } else {
+            high = UInt8(digit)
+        }
     }
-    return result
+    return high == nil ? result : nil
 }

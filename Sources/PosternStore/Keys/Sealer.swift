@@ -16,12 +16,14 @@ enum SealContext {
     case userName(user: Int64)
     case inbox(user: Int64)
     case storedToken(String)
+    case dkimKey(domain: String, selector: String)
 
     var octets: [UInt8] {
         switch self {
         case .userName(let user): Array("postern user name 1 \(user)".utf8)
         case .inbox(let user): Array("postern inbox 1 \(user)".utf8)
         case .storedToken(let token): Array("postern stored token 1 \(token)".utf8)
+        case .dkimKey(let domain, let selector): Array("postern dkim key 1 \(selector)._domainkey.\(domain)".utf8)
         }
     }
 }
@@ -62,7 +64,8 @@ struct Sealer: Sendable {
                 associatedData: context.octets),
             padded.count >= 2
         else {
-            throw PermanentStoreError(.unsealing, "a sealed value does not open: not the key file of this database, or changed data")
+            throw PermanentStoreError(
+                .unsealing, "a sealed value does not open: not the key file of this database, or changed data")
         }
         let length = Int(padded[0]) << 8 | Int(padded[1])
         guard length <= padded.count - 2 else {

@@ -24,5 +24,5 @@ package struct Migration: Sendable {
     }
 
     /// Every migration of this program in order.
-    package static let all: [Migration] = [.first]
+    package static let all: [Migration] = [.first, .dkimKeys]
 }

@@ -222,7 +222,12 @@ package struct AddressRepository: Sendable {
         let row = try connection.row(
             Self.select + " WHERE r.local_part = ?1 AND r.domain = ?2", [.text(address.localPart), .text(address.domain)])
         guard let row else {
-            throw StoreRefusal(.notFound, "there is no relay address \(address.wireForm): see postern address list")
+            // What is at another domain may be an inbox that was typed by mistake: it is not repeated.
+            let isOurs = relayDomains.contains { $0.text == address.domain }
+            throw StoreRefusal(
+                .notFound, isOurs
+                    ? "there is no relay address \(address.wireForm): see postern address list"
+                    : "this address is not at a relay domain: see postern address list")
         }
         return try Self.address(row: row)
     }

@@ -21,7 +21,8 @@ package struct AppRepository: Sendable {
             let group: AppGroup
             if let primary {
                 let row = try connection.row(
-                    "SELECT id FROM app_groups WHERE team_id = ?1 AND primary_client_id = ?2", [.integer(team.number), .text(primary)])
+                    "SELECT id FROM app_groups WHERE team_id = ?1 AND primary_client_id = ?2",
+                    [.integer(team.number), .text(primary)])
                 guard let row else {
                     throw StoreRefusal(.notFound, "team \(id) has no primary app \(primary): see postern app list \(id)")
                 }

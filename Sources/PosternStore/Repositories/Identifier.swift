@@ -23,9 +23,16 @@ enum Identifier {
         return text
     }
 
-    /// A name for people: 1–200 characters without control characters.
+    /// A name for people: 1–200 characters without control characters and line separators, so that it cannot break out of a
+    /// header field or a line of a terminal.
     static func checkedName(_ text: String) throws -> String {
-        guard (1...200).contains(text.count), !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+        let isPlain = text.unicodeScalars.allSatisfy { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator: false
+            default: true
+            }
+        }
+        guard isPlain, (1...200).contains(text.count), text.utf8.count <= 800
         else { throw StoreRefusal(.invalid, "a name is 1 to 200 characters without control characters") }
         return text
     }

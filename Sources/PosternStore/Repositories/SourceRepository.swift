@@ -20,7 +20,7 @@ package struct SourceRepository: Sendable {
             let address = try AddrSpec.typed(text).folded
             try refuseRelayDomain(HostName(address.domain))
             return OutboundSource(
-                kind: .address, value: "\(address.localPart)@\(address.domain)", envelopeDomain: envelope?.text, createdAt: now)
+                kind: .address, value: address.wireForm, envelopeDomain: envelope?.text, createdAt: now)
         }
         let domain = try checkedDomain(text, "the source")
         return OutboundSource(kind: .domain, value: domain.text, envelopeDomain: envelope?.text, createdAt: now)
@@ -64,7 +64,8 @@ package struct SourceRepository: Sendable {
             guard added != nil else { throw StoreRefusal(.exists, "\(source.value) is registered for team \(id) already") }
             guard try count?.integer(0) ?? 0 < Self.maximumPerTeam else {
                 throw StoreRefusal(
-                    .limit, "team \(id) has \(Self.maximumPerTeam) sources, the most there may be: remove one, or register a parent domain")
+                    .limit,
+                    "team \(id) has \(Self.maximumPerTeam) sources, the most there may be: remove one, or register a parent domain")
             }
             try connection.audit(
                 change, "source.add", "team:\(id)", source.value + (source.envelopeDomain.map { " envelope \($0)" } ?? ""))
@@ -107,7 +108,7 @@ package struct SourceRepository: Sendable {
     package func teams(registering from: AddrSpec) throws -> [Int64] {
         let from = from.folded
         let labels = from.domain.split(separator: ".").suffix(Self.maximumLabels)
-        var values = ["\(from.localPart)@\(from.domain)"]
+        var values = [from.wireForm]
         for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
         // One statement for every number of labels: the free places repeat the address.
         while values.count <= Self.maximumLabels { values.append(values[0]) }
@@ -122,8 +123,7 @@ package struct SourceRepository: Sendable {
     }
 
     private static func addressText(_ text: String) throws -> String {
-        let address = try AddrSpec.typed(text).folded
-        return "\(address.localPart)@\(address.domain)"
+        try AddrSpec.typed(text).folded.wireForm
     }
 }
 
@@ -131,8 +131,10 @@ extension DatabaseConnection {
     /// A team's sources by value.
     func sources(teamNumber: Int64) throws -> [OutboundSource] {
         try rows(
-            "SELECT kind, value, envelope_domain, created_at FROM outbound_sources WHERE team_id = ?1 ORDER BY value, envelope_domain",
-            [.integer(teamNumber)]
+            """
+            SELECT kind, value, envelope_domain, created_at FROM outbound_sources
+            WHERE team_id = ?1 ORDER BY value, envelope_domain
+            """, [.integer(teamNumber)]
         ).map { row in
             let envelope = try row.text(2)
             return OutboundSource(

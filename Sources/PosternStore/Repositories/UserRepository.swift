@@ -91,7 +91,8 @@ package struct UserRepository: Sendable {
     }
 
     static func unknown(_ id: String) -> StoreRefusal {
-        StoreRefusal(.notFound, "there is no user \(id): see postern user list")
+        // An inbox that was typed by mistake is not repeated.
+        StoreRefusal(.notFound, "there is no \(id.contains("@") ? "such user" : "user \(id)"): see postern user list")
     }
 }
 

@@ -50,6 +50,12 @@ package struct AccountRecord: Sendable {
     package let usage: DailyUsage
 }
 
+extension AccountRecord: CustomStringConvertible, CustomReflectable {
+    /// Never the name.
+    package var description: String { "<account \(accountNumber)>" }
+    package var customMirror: Mirror { Mirror(self, children: ["accountNumber": accountNumber]) }
+}
+
 /// An address kept under a token, because it does not fit into one.
 package struct StoredToken: Sendable {
     package let accountNumber: Int64

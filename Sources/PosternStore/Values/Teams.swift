@@ -18,7 +18,7 @@ package struct Team: Sendable, Hashable {
 package struct OutboundSource: Sendable, Hashable {
     package enum Kind: String, Sendable, Hashable { case domain, address }
     package let kind: Kind
-    /// Lower case: a domain in A-labels (which stands for everything below it too), or an address.
+    /// Lower case: a domain in A-labels (which stands for everything below it too), or an address as an envelope has it.
     package let value: String
     /// An envelope domain paired with it: SPF for that domain proves mail of this source. Nil for none.
     package let envelopeDomain: String?

@@ -69,7 +69,8 @@ struct AddressCommand: ParsableCommand {
                 let issued = try store.addresses.issue(
                     team: team, user: user, app: app, sharesName: shareName, thisChange())
                 if !issued.hasVerifiedInbox {
-                    Failure.warn("user \(user) has no verified inbox: nothing is forwarded before one is confirmed; see postern inbox list \(user)")
+                    Failure.warn(
+                        "user \(user) has no verified inbox: nothing is forwarded before one is confirmed; see postern inbox list \(user)")
                 }
                 if output.json { return try printJSON(Row(issued.address)) }
                 print(issued.address.address.wireForm)
@@ -98,10 +99,10 @@ struct AddressCommand: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show a relay address, the consent behind it, and today's counts.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show a relay address, the consent behind it, and today's counts.")
 
-        @Argument(help: "The relay address.")
-        var address: String
+        @OptionGroup var address: AddressArgument
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -123,7 +124,7 @@ struct AddressCommand: ParsableCommand {
 
         func run() throws {
             try installation.withStore { store in
-                let found = try store.addresses.address(AddrSpec.typed(address))
+                let found = try store.addresses.address(address.resolve(store))
                 let account = found.account
                 let grants = try store.addresses.grants(account: account.number).map { grant in
                     Consent(
@@ -154,8 +155,7 @@ struct AddressCommand: ParsableCommand {
     struct On: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Switch forwarding on.")
 
-        @Argument(help: "The relay address.")
-        var address: String
+        @OptionGroup var address: AddressArgument
         @OptionGroup var installation: InstallationOptions
 
         func run() throws { try AddressCommand.setForwarding(address, on: true, installation) }
@@ -165,16 +165,15 @@ struct AddressCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Switch forwarding off: mail to the address is refused from the next message on.")
 
-        @Argument(help: "The relay address.")
-        var address: String
+        @OptionGroup var address: AddressArgument
         @OptionGroup var installation: InstallationOptions
 
         func run() throws { try AddressCommand.setForwarding(address, on: false, installation) }
     }
 
-    private static func setForwarding(_ text: String, on isOn: Bool, _ installation: InstallationOptions) throws {
+    private static func setForwarding(_ address: AddressArgument, on isOn: Bool, _ installation: InstallationOptions) throws {
         try installation.withStore { store in
-            let changed = try store.addresses.setForwarding(AddrSpec.typed(text), on: isOn, thisChange())
+            let changed = try store.addresses.setForwarding(address.resolve(store), on: isOn, thisChange())
             print("Forwarding is \(isOn ? "on" : "off")\(changed ? "" : " already").")
         }
     }
@@ -184,15 +183,38 @@ struct AddressCommand: ParsableCommand {
             abstract: "Retire an address for good.",
             discussion: "Mail to it is refused from then on. postern address issue then makes another one.")
 
-        @Argument(help: "The relay address.")
-        var address: String
+        @OptionGroup var address: AddressArgument
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
             try installation.withStore { store in
-                try store.addresses.retire(AddrSpec.typed(address), thisChange())
+                try store.addresses.retire(address.resolve(store), thisChange())
                 print("The address is retired.")
             }
         }
+    }
+}
+
+/// Names a relay address by itself, or by team and user.
+struct AddressArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "The relay address; or a team and a user, for the address the user has there.", valueName: "address"))
+    var words: [String]
+
+    func validate() throws {
+        guard (1...2).contains(words.count) else {
+            throw ValidationError("One relay address is needed, or a team and a user.")
+        }
+    }
+
+    func resolve(_ store: Store) throws -> AddrSpec {
+        guard words.count == 2 else { return try AddrSpec.typed(words[0]) }
+        let addresses = try store.addresses.addresses(team: words[0], user: words[1])
+        guard let address = addresses.first(where: \.isCurrent) ?? addresses.last else {
+            throw StoreRefusal(
+                .notFound, "user \(words[1]) has no relay address with team \(words[0]): see postern address issue --help")
+        }
+        return address.address
     }
 }

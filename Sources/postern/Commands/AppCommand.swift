@@ -14,12 +14,14 @@ struct AppCommand: ParsableCommand {
         subcommands: [Add.self, List.self, Remove.self])
 
     struct Row: Encodable {
+        let team: String
         let clientId: String
         let group: String?
         let primary: Bool
         let createdAt: String
 
-        init(_ app: App) {
+        init(_ app: App, team: String) {
+            self.team = team
             clientId = app.clientID
             group = app.group.primaryClientID
             primary = app.isPrimary
@@ -35,7 +37,8 @@ struct AppCommand: ParsableCommand {
         @Argument(help: "The app's client_id: a bundle or services identifier, as in com.example.juice.")
         var clientID: String
         @Option(
-            help: ArgumentHelp("The primary app to group it under; otherwise it is a primary app itself.", valueName: "client-id"))
+            help: ArgumentHelp(
+                "The primary app to group it under; otherwise it is a primary app itself.", valueName: "client-id"))
         var group: String?
         @OptionGroup var installation: InstallationOptions
 
@@ -48,19 +51,23 @@ struct AppCommand: ParsableCommand {
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List a team's apps.")
+        static let configuration = CommandConfiguration(abstract: "List a team's apps, or every team's.")
 
-        @Argument(help: "The team's identifier.")
-        var team: String
+        @Argument(help: "The team's identifier; all teams without it.")
+        var team: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let apps = try installation.withStore { try $0.apps.apps(team: team) }
-            if output.json { return try printJSON(apps.map(Row.init)) }
+            let rows = try installation.withStore { store in
+                try (team.map { [$0] } ?? store.teams.all().map(\.id)).flatMap { team in
+                    try store.apps.apps(team: team).map { Row($0, team: team) }
+                }
+            }
+            if output.json { return try printJSON(rows) }
             Table(
-                header: ["CLIENT_ID", "GROUP", "SINCE"],
-                rows: apps.map { [$0.clientID, $0.isPrimary ? "(primary)" : $0.group.primaryClientID ?? "-", timestamp($0.createdAt)] }
+                header: ["TEAM", "CLIENT_ID", "GROUP", "SINCE"],
+                rows: rows.map { [$0.team, $0.clientId, $0.primary ? "(primary)" : $0.group ?? "-", $0.createdAt] }
             ).print()
         }
     }

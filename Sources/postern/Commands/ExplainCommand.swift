@@ -76,7 +76,7 @@ struct ExplainQuestions {
         let resolver = try Resolvers.perMessage(installation.configuration, path: installation.resolved.path)
         base = try EngineFactory.engine(
             installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
-            signer: nil, counters: nil, replyMemory: ReplyMemory(limit: installation.configuration.limits.replyMemory.max),
+            signer: RelaySigner(keys: installation.store.dkimKeys), counters: nil, replyMemory: ReplyMemory(limit: installation.configuration.limits.replyMemory.max),
             now: PosternClock.now)
     }
 

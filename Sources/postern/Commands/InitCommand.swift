@@ -1,7 +1,9 @@
 // postern init: a new data folder.
 
 import ArgumentParser
+import MailAuth
 import PosternServer
+import PosternStore
 
 struct InitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,6 +13,9 @@ struct InitCommand: ParsableCommand {
             The folder (mode 0700) then holds postern.yaml with every key explained, postern.keys (mode 0600) and postern.db. \
             Nothing is overwritten. Keep a copy of postern.keys apart from copies of the database: without it no inbox \
             can be read again, and both together reveal all of them.
+
+            It also makes an RSA key for each relay domain, which signs from the first message on: until its record, which is \
+            printed, is in the DNS, verifiers treat the mail as unsigned; from then on it is signed, with no further step.
 
             Run it as the user that postern serve will run as.
             """)
@@ -28,8 +33,14 @@ struct InitCommand: ParsableCommand {
 
     func run() throws {
         let path = try Installation.create(
-            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, now: PosternClock.now())
+            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, change: thisChange())
         print("Made \(path)")
-        print("Next: export POSTERN_CONFIG=\(path)")
+        let installation = try Installation.open(flag: path, environment: [:], now: PosternClock.now())
+        defer { try? installation.close() }
+        print("Publish this in the DNS, so that what the relay sends is signed (postern dkim dns prints it again):\n")
+        for key in try installation.store.dkimKeys.keys() {
+            print(try SigningKey.publication(key, in: installation.store).zoneFileRecord)
+        }
+        print("\nNext: export POSTERN_CONFIG=\(path)")
     }
 }

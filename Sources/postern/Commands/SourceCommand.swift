@@ -1,21 +1,24 @@
 // postern source: where teams send from.
 
 import ArgumentParser
+import Foundation
 import PosternServer
 import PosternStore
 
 struct SourceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "source", abstract: "Add, list and remove the domains and addresses that a team sends from.",
-        subcommands: [Add.self, List.self, Remove.self])
+        commandName: "source", abstract: "Add, list, remove and check the domains and addresses that a team sends from.",
+        subcommands: [Add.self, List.self, Remove.self, CheckDomain.self])
 
     struct Row: Encodable {
+        let team: String
         let source: String
         let kind: String
         let envelope: String?
         let createdAt: String
 
-        init(_ source: OutboundSource) {
+        init(_ source: OutboundSource, team: String) {
+            self.team = team
             self.source = source.value
             kind = source.kind.rawValue
             envelope = source.envelopeDomain
@@ -28,8 +31,8 @@ struct SourceCommand: ParsableCommand {
             abstract: "Register a source.",
             discussion: """
                 Mail is relayed where its From is at a registered domain (or below it), or is a registered address, and DKIM \
-                or SPF proves it. A team has at most \(SourceRepository.maximumPerTeam) sources. Relay domains are refused, and so \
-                are mailbox providers as whole domains.
+                or SPF proves it. A team has at most \(SourceRepository.maximumPerTeam) sources. Relay domains are refused, and \
+                so are mailbox providers as whole domains.
 
                 --envelope pairs the source with another domain, for senders whose mail leaves with an envelope sender at \
                 their provider: an SPF pass for that domain then proves the source. Everyone who can send through that \
@@ -57,19 +60,23 @@ struct SourceCommand: ParsableCommand {
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List a team's sources.")
+        static let configuration = CommandConfiguration(abstract: "List a team's sources, or every team's.")
 
-        @Argument(help: "The team's identifier.")
-        var team: String
+        @Argument(help: "The team's identifier; all teams without it.")
+        var team: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let sources = try installation.withStore { try $0.sources.sources(team: team) }
-            if output.json { return try printJSON(sources.map(Row.init)) }
+            let rows = try installation.withStore { store in
+                try (team.map { [$0] } ?? store.teams.all().map(\.id)).flatMap { team in
+                    try store.sources.sources(team: team).map { Row($0, team: team) }
+                }
+            }
+            if output.json { return try printJSON(rows) }
             Table(
-                header: ["SOURCE", "KIND", "ENVELOPE", "SINCE"],
-                rows: sources.map { [$0.value, $0.kind.rawValue, $0.envelopeDomain ?? "-", timestamp($0.createdAt)] }
+                header: ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE"],
+                rows: rows.map { [$0.team, $0.source, $0.kind, $0.envelope ?? "-", $0.createdAt] }
             ).print()
         }
     }
@@ -91,6 +98,42 @@ struct SourceCommand: ParsableCommand {
                 try store.sources.remove(team: team, source, envelopeDomain: envelope, thisChange())
                 print("Removed source \(source) of team \(team).")
             }
+        }
+    }
+
+    struct CheckDomain: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "check", abstract: "Say what a domain still lacks to be forwarded.",
+            discussion: """
+                Looks at the domain's SPF, DKIM and DMARC records. The DNS cannot list DKIM selectors: without --selector a few \
+                dozen common ones are tried, and a key under another name is not found. Exit status 0 if mail from the domain \
+                can be forwarded, 1 if something is broken.
+                """)
+
+        @Argument(help: "The team's identifier.")
+        var team: String
+        @Argument(help: "The domain in From.")
+        var domain: String
+        @Option(help: ArgumentHelp("A DKIM selector that the team uses; may be repeated.", valueName: "name"))
+        var selector: [String] = []
+        @Option(help: ArgumentHelp("An address that the team sends from, to try SPF with.", valueName: "address"))
+        var ip: String?
+        @OptionGroup var dns: DNSOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            guard let name = HostName(domain) else {
+                throw CommandError(status: EX_DATAERR, message: "\(domain) is no domain name")
+            }
+            let checks = try installation.withInstallation { installation in
+                SourceChecks(
+                    domain: name.text, sources: try installation.store.sources.sources(team: team), selectors: selector.map { $0.lowercased() },
+                    address: ip, resolver: try dns.resolver(installation)
+                ).all()
+            }
+            try CheckOutput.print(checks, json: output.json)
+            if checks.worst == .broken { throw ExitCode(1) }
         }
     }
 }

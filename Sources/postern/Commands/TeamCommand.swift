@@ -78,7 +78,8 @@ struct TeamCommand: ParsableCommand {
                     return try printJSON(
                         Whole(
                             team: found.id, name: found.name, createdAt: timestamp(found.createdAt),
-                            sources: sources.map(SourceCommand.Row.init), apps: apps.map(AppCommand.Row.init), accounts: accounts))
+                            sources: sources.map { SourceCommand.Row($0, team: found.id) },
+                            apps: apps.map { AppCommand.Row($0, team: found.id) }, accounts: accounts))
                 }
                 var lines = [
                     ("team", found.id), ("name", found.name), ("since", timestamp(found.createdAt)), ("accounts", "\(accounts)"),

@@ -11,6 +11,11 @@ func emphasised(_ text: String) -> String {
     return "\u{1B}[1m\(text)\u{1B}[0m"
 }
 
+/// The text with spaces up to a width in characters.
+private func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+}
+
 /// Rows of text.
 struct Table {
     let header: [String]
@@ -26,7 +31,7 @@ struct Table {
         let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
         func line(_ row: [String]) -> String {
             row.enumerated().map { column, text in
-                column == row.count - 1 ? text : text.padding(toLength: widths[column], withPad: " ", startingAt: 0)
+                column == row.count - 1 ? text : padded(text, widths[column])
             }.joined(separator: "  ")
         }
         Swift.print(emphasised(line(header)))
@@ -41,7 +46,7 @@ struct Properties {
     func print() {
         let width = (lines.map(\.0.count).max() ?? 0) + 2
         for (name, value) in lines {
-            let label = isTerminal ? (name + ":").padding(toLength: width, withPad: " ", startingAt: 0) : name + "\t"
+            let label = isTerminal ? padded(name + ":", width) : name + "\t"
             Swift.print(label + value)
         }
     }

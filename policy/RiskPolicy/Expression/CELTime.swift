@@ -5,6 +5,7 @@
 package struct CELDuration: Sendable, Equatable {
     /// Seconds, rounded down; with `nanoseconds` (0..<1e9) added they are the duration.
     package let seconds: Int64
+    /// 0..<1e9, added to the seconds.
     package let nanoseconds: Int32
 
     /// Largest magnitude in seconds: about 10,000 years. Beyond it an operation is an error.

@@ -29,7 +29,8 @@ package indirect enum CELType: Sendable, Equatable {
         }
     }
 
-    /// Reads a type's name: `int`, `list(string)`, `map(string, dyn)`, also in CEL's long forms. Nil where unknown or over 8 deep.
+    /// Reads a type's name: `int`, `list(string)`, `map(string, dyn)`, also in CEL's long forms.
+    /// Nil where unknown, or over 8 deep.
     package init?(text: String) {
         self.init(text[...], depth: 0)
     }

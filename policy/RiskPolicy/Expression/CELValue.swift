@@ -52,10 +52,12 @@ package struct ExactString: Hashable, Sendable {
         self.text = text
     }
 
+    /// By code points, not by canonical equivalence.
     package static func == (left: ExactString, right: ExactString) -> Bool {
         sameCodePoints(left.text, right.text)
     }
 
+    /// Agrees with `==`.
     package func hash(into hasher: inout Hasher) {
         var copy = text
         copy.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
@@ -147,9 +149,13 @@ extension CELValue {
             let text = doubleText(double)
             return text.contains { ".eNI".contains($0) } ? text : text + ".0"
         case .string(let string):
-            let shown = string.unicodeScalars.prefix(80).map { $0.value < 0x20 || $0 == "\"" || $0 == "\\" ? $0.escaped(asASCII: false) : String($0) }
+            let shown = string.unicodeScalars.prefix(80).map {
+                $0.value < 0x20 || $0 == "\"" || $0 == "\\" ? $0.escaped(asASCII: false) : String($0)
+            }
             return "\"\(shown.joined())\(string.unicodeScalars.count > 80 ? "…" : "")\""
-        case .bytes(let bytes): return "b\"" + bytes.prefix(40).map { "\\x" + String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() + "\""
+        case .bytes(let bytes):
+            return "b\"" + bytes.prefix(40).map { "\\x" + String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+                + "\""
         case .list(let list):
             return "[" + list.prefix(20).map(\.shortText).joined(separator: ", ") + (list.count > 20 ? ", …]" : "]")
         case .map(let map):

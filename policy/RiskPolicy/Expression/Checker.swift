@@ -9,7 +9,7 @@ package struct Checker {
 
     /// Parses an expression and gives its names their meaning.
     ///
-    /// - Parameter isChecked: whether unknown names and wrong types are faults (true), or errors where they are evaluated (false).
+    /// - Parameter isChecked: whether unknown names and wrong types are faults (true), or errors when evaluated (false).
     package static func resolve(
         _ text: String, in scope: ExpressionScope, isChecked: Bool = true
     ) throws(ExpressionFault) -> ResolvedExpression {
@@ -75,7 +75,9 @@ package struct Checker {
             return made(.binary(operation, left, right), type ?? .dyn)
         case .conditional(let condition, let yes, let no):
             let condition = try resolve(condition)
-            if !condition.type.goesWith(.bool) { try noOverload("'?' wants a bool before it, not \(condition.type.text)", node.spot) }
+            if !condition.type.goesWith(.bool) {
+                try noOverload("'?' wants a bool before it, not \(condition.type.text)", node.spot)
+            }
             let yes = try resolve(yes)
             let no = try resolve(no)
             if !yes.type.goesWith(no.type) {

@@ -17,17 +17,27 @@ package struct ExpressionFault: Error, Sendable, Equatable {
 package struct EvaluationError: Error, Sendable, Equatable {
     /// What happened; extensible.
     package struct Code: Sendable, Equatable {
+        /// In snake case, as logged.
         package let name: String
+        /// An operator or function does not take values of these types.
         package static let noSuchOverload = Code(name: "no_such_overload")
+        /// A map has no such key.
         package static let noSuchKey = Code(name: "no_such_key")
+        /// A name or function that is not known, in an expression that is not checked.
         package static let unknownName = Code(name: "unknown_name")
+        /// A result beyond the range of its type.
         package static let overflow = Code(name: "overflow")
+        /// Division or remainder by zero, of integers.
         package static let divisionByZero = Code(name: "division_by_zero")
+        /// A value that a function or literal cannot take.
         package static let invalidArgument = Code(name: "invalid_argument")
+        /// The evaluation took too many steps.
         package static let budget = Code(name: "budget")
     }
 
+    /// What happened.
     package let code: Code
+    /// One line for an author; holds no value of a signal.
     package let message: String
 
     init(_ code: Code, _ message: String) {
@@ -35,6 +45,7 @@ package struct EvaluationError: Error, Sendable, Equatable {
         self.message = message
     }
 
+    /// By code.
     package static func == (left: EvaluationError, right: EvaluationError) -> Bool {
         left.code == right.code
     }

@@ -4,7 +4,9 @@
 /// alphabetical order, so that messages are the same every time.
 package func nearestName(to name: String, among candidates: [String]) -> String? {
     guard name.utf8.count <= 64 else { return nil }
-    let limit = max(1, min(4, name.utf8.count / 3))
+    // Of a name of one or two letters, one edit is most of it.
+    let limit = name.utf8.count < 3 ? 0 : max(1, min(4, name.utf8.count / 3))
+    guard limit > 0 else { return nil }
     var best: (distance: Int, name: String)?
     for candidate in candidates.sorted() where abs(candidate.utf8.count - name.utf8.count) <= limit {
         let distance = editDistance(Array(name.utf8), Array(candidate.utf8))

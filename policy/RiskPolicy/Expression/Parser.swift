@@ -174,7 +174,8 @@ struct Parser {
                         let arguments = try list(until: ")")
                         result = try call(field, target: result, arguments, begin..<end, name.span)
                     } else {
-                        result = try node(.select(result, field: field), begin..<name.span.upperBound, spot: name.span, over: result)
+                        result = try node(
+                            .select(result, field: field), begin..<name.span.upperBound, spot: name.span, over: result)
                     }
                 default:
                     throw unexpected("a field or function name")

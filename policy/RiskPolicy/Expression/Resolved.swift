@@ -2,6 +2,7 @@
 
 /// A checked expression. Immutable; shared freely.
 package final class ResolvedExpression: Sendable {
+    /// What a node is.
     package enum Kind: Sendable {
         case constant(CELValue)
         /// A constant list of many strings, tested with `in` (a policy's `lists:`).
@@ -27,7 +28,9 @@ package final class ResolvedExpression: Sendable {
         case comprehension(
             ComprehensionKind, range: ResolvedExpression, predicate: ResolvedExpression?, transform: ResolvedExpression?)
     }
+    /// What this node is.
     package let kind: Kind
+    /// Its static type; `dyn` in expressions that are not checked.
     package let type: CELType
     /// UTF-8 offsets into the expression's text.
     package let span: Range<Int>

@@ -95,10 +95,13 @@ extension CELValue {
 
 /// One expression with what it needs, in the form of the public conformance cases.
 package struct ExpressionCase {
+    /// Its text.
     package let expression: String
     /// Type names by variable.
     package let types: [String: String]
+    /// Values by variable.
     package let bindings: [String: CELValue]
+    /// Whether types are checked before evaluation.
     package let isChecked: Bool
 
     /// Reads `expr`, `bindings`, `type_env`, `disable_check`; nil where one is malformed.
@@ -166,6 +169,7 @@ package enum ExpressionCaseFailure: Error {
 
 /// Variables with values in an array.
 package struct BoundVariables: ExpressionVariables {
+    /// By slot; nil for a name without a value.
     package let values: [CELValue?]
 
     /// - Parameter values: by slot; nil for a name that has none.
@@ -173,6 +177,7 @@ package struct BoundVariables: ExpressionVariables {
         self.values = values
     }
 
+    /// The value in a slot; nil where there is none.
     package func value(slot: Int) -> CELValue? {
         values.indices.contains(slot) ? values[slot] : nil
     }

@@ -2,7 +2,9 @@
 
 /// Everything of a decision, in the words of the policy.
 package struct PolicyAnswer: Sendable, Equatable {
+    /// As settled by Postern.
     package let event: PolicyEvent
+    /// One of the two.
     package let decision: PolicyDecision
     /// Weakest first.
     package let challenges: [String]
@@ -16,6 +18,7 @@ package struct PolicyAnswer: Sendable, Equatable {
     package let errors: [String]
     /// Ids of shadow rules that would have counted.
     package let shadow: [String]
+    /// Whether history was unavailable.
     package let degraded: Bool
     /// The text of the guarantee that overrode the rules.
     package let overriddenBy: String?

@@ -77,6 +77,12 @@ struct Compiler {
         let hole = code.count
         code.append(Instruction(operation: skip, target: target))
         emitTruth(right, target + 1)
+        // One instruction is cheaper than a jump around it that cannot be predicted.
+        if code.count == hole + 2, code[hole + 1].operation != .interpret {
+            code.remove(at: hole)
+            code.append(Instruction(operation: operation, target: target, a: UInt16(target + 1)))
+            return
+        }
         code.append(Instruction(operation: operation, target: target, a: UInt16(target + 1)))
         code[hole].b = UInt32(clamping: code.count)
     }

@@ -2,9 +2,12 @@
 
 /// A place in a file; both count from 1, columns in Unicode scalars.
 package struct SourcePosition: Sendable, Equatable, Comparable {
+    /// From 1.
     package let line: Int
+    /// From 1, in Unicode scalars.
     package let column: Int
 
+    /// By line, then column.
     package static func < (left: SourcePosition, right: SourcePosition) -> Bool {
         (left.line, left.column) < (right.line, right.column)
     }
@@ -14,6 +17,7 @@ package struct SourcePosition: Sendable, Equatable, Comparable {
 package struct PolicyDiagnostic: Sendable, Equatable {
     /// As the file was named to the loader.
     package let file: String
+    /// Where the caret points.
     package let position: SourcePosition
     /// One line.
     package let message: String
@@ -29,8 +33,10 @@ package struct PolicyDiagnostic: Sendable, Equatable {
 
 /// A candidate is refused: at least one diagnostic, in the order of the files.
 package struct PolicyRefusal: Error, Sendable, CustomStringConvertible {
+    /// At least one.
     package let diagnostics: [PolicyDiagnostic]
 
+    /// Every diagnostic, one after the other.
     package var description: String { diagnostics.map(\.text).joined(separator: "\n") }
 }
 
@@ -59,7 +65,8 @@ struct SourceFile {
         guard lines.indices.contains(position.line - 1) else { return "" }
         let line = lines[position.line - 1]
         let column = min(max(position.column - 1, 0), line.count)
-        let start = line.count <= Self.excerptWidth ? 0 : max(0, min(column - Self.excerptWidth / 2, line.count - Self.excerptWidth))
+        let start =
+            line.count <= Self.excerptWidth ? 0 : max(0, min(column - Self.excerptWidth / 2, line.count - Self.excerptWidth))
         let shown = line[start..<min(line.count, start + Self.excerptWidth)]
         var text = String.UnicodeScalarView()
         // Control characters would move the caret, or the reader's terminal.

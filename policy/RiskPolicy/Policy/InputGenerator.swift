@@ -14,6 +14,7 @@ package struct InputGenerator {
     private let strings: [String]
     private let now: CELTimestamp
 
+    /// Gathers what the policy compares with. `now` is the time of every input.
     package init(policy: Policy, seed: UInt64, now: CELTimestamp) {
         var ints: Set<Int64> = [0, 1, -1, 2, 100, Int64.max, Int64.min]
         var doubles: Set<Double> = [0, 1, -1, 0.5, 1e300]
@@ -106,7 +107,8 @@ extension Policy {
             let guarantee = guarantees[overriding]
             let reads = guarantee.condition.resolved.variables.filter { signals.indices.contains($0) }
             let shown = reads.map { "\(signals[$0].name) = \(value(slot: $0, of: input).text)" }.joined(separator: ", ")
-            reader.report(nodes[overriding], "guarantee broken: the rules do not give '\(guarantee.decision.rawValue)' for \(shown)")
+            reader.report(
+                nodes[overriding], "guarantee broken: the rules do not give '\(guarantee.decision.rawValue)' for \(shown)")
         }
     }
 }

@@ -5,36 +5,42 @@ struct RuleOutcomes {
     var matched: UInt128 = 0
     var missing: UInt128 = 0
     var errors: UInt128 = 0
+
+    /// Without branches: what rules come to is what a processor cannot predict.
+    @inline(__always)
+    mutating func note(_ state: UInt8, rule: UInt16) {
+        let bit: UInt128 = 1 &<< UInt128(truncatingIfNeeded: rule)
+        let low = 0 &- UInt128(truncatingIfNeeded: state & 1)
+        let high = 0 &- UInt128(truncatingIfNeeded: state &>> 1)
+        matched |= bit & low & ~high
+        missing |= bit & high & ~low
+        errors |= bit & high & low
+    }
 }
 
 /// The machine over one input.
 struct Machine {
-    let code: UnsafeBufferPointer<Instruction>
-    let slots: UnsafeBufferPointer<SignalSlot>
-    let registers: UnsafeMutableBufferPointer<Register>
+    let slots: UnsafePointer<SignalSlot>
+    /// `Register.registers` of them. Every program writes a register before it reads it.
+    let registers: UnsafeMutablePointer<Register>
 
     /// Runs from an instruction to `halt`; returns the truth in register 0.
     ///
     /// - Parameter outcomes: what the rules on the way came to.
     func run(
-        from start: Int, program: borrowing PolicyProgram, policy: borrowing Policy, input: borrowing PolicyInput,
-        outcomes: inout RuleOutcomes
+        from start: Int, program: PolicyProgram, input: borrowing PolicyInput, outcomes: inout RuleOutcomes
     ) -> UInt8 {
         var counter = start
+        let code = program.code.start
         while true {
             let step = code[counter]
             let target = Int(step.target)
-            counter += 1
+            counter &+= 1
             switch step.operation {
             case .halt:
                 return registers[0].state
             case .ruleEnd:
-                switch registers[0].state {
-                case 0: break
-                case 1: outcomes.matched |= UInt128(1) << UInt128(step.a)
-                case 2: outcomes.missing |= UInt128(1) << UInt128(step.a)
-                default: outcomes.errors |= UInt128(1) << UInt128(step.a)
-                }
+                outcomes.note(registers[0].state, rule: step.a)
             case .setTruth: registers[target].state = UInt8(truncatingIfNeeded: step.immediate)
             case .setNumber: registers[target] = Register(bits: step.immediate, state: 0)
             case .loadNumber:
@@ -54,7 +60,7 @@ struct Machine {
             case .textIn:
                 registers[target].state =
                     slots[Int(step.a)].state == SignalSlot.missing
-                    ? 2 : Self.isMember(input.boxed[Int(step.a)], of: program.sets[Int(step.b)]) ? 1 : 0
+                    ? 2 : program.isMember(slot: Int(step.a), set: Int(step.b), input) ? 1 : 0
             case .compareInt: compare(step) { ($0, $1) }
             case .compareUInt: compare(step) { (UInt64(bitPattern: $0), UInt64(bitPattern: $1)) }
             case .compareDouble: compare(step) { (Self.double($0), Self.double($1)) }
@@ -93,11 +99,11 @@ struct Machine {
             case .and:
                 let left = registers[target].state
                 let right = registers[Int(step.a)].state
-                registers[target].state = left == 0 || right == 0 ? 0 : max(left, right)
+                registers[target].state = Self.looked(up: left, right, in: 0b11_11_11_00_11_10_10_00_11_10_01_00_00_00_00_00)
             case .or:
                 let left = registers[target].state
                 let right = registers[Int(step.a)].state
-                registers[target].state = left == 1 || right == 1 ? 1 : max(left, right)
+                registers[target].state = Self.looked(up: left, right, in: 0b11_11_01_11_11_10_01_10_01_01_01_01_11_10_01_00)
             case .skipIfFalse: if registers[target].state == 0 { counter = Int(step.b) }
             case .skipIfTrue: if registers[target].state == 1 { counter = Int(step.b) }
             case .branch:
@@ -109,13 +115,15 @@ struct Machine {
                     counter = Int(step.immediate)
                 }
             case .jump: counter = Int(step.b)
-            case .interpret: registers[target] = program.interpret(Int(step.immediate), policy: policy, input: input)
+            case .interpret: registers[target] = program.interpret(Int(step.immediate), input)
             }
         }
     }
 
-    private static func isMember(_ value: CELValue, of set: Set<ExactString>) -> Bool {
-        if case .string(let text) = value { set.contains(ExactString(text)) } else { false }
+    /// A truth table of two states, two bits an entry, the left state counting four.
+    @inline(__always)
+    private static func looked(up left: UInt8, _ right: UInt8, in table: UInt32) -> UInt8 {
+        UInt8(truncatingIfNeeded: table &>> UInt32(truncatingIfNeeded: (left &<< 2 | right) &<< 1) & 3)
     }
 
     @inline(__always)
@@ -127,7 +135,9 @@ struct Machine {
     @inline(__always)
     private func compareSlot(_ step: Instruction, _ holds: (Int64, Int64) -> Bool) {
         let slot = slots[Int(step.a)]
-        registers[Int(step.target)].state = slot.state != 0 ? slot.state : holds(slot.bits, step.immediate) ? 1 : 0
+        // The state is 0 or 2 (missing); without a branch.
+        let truth: UInt8 = holds(slot.bits, step.immediate) ? 1 : 0
+        registers[Int(step.target)].state = slot.state | (truth & ~(slot.state &>> 1))
     }
 
     @inline(__always)

@@ -2,6 +2,7 @@
 
 /// A way of verifying a person.
 package struct PolicyChallenge: Sendable {
+    /// Its name on the wire, such as `email_code`.
     package let kind: String
     /// Bit per event (`PolicyEvent.index`).
     let events: UInt8
@@ -14,22 +15,31 @@ package struct PolicyChallenge: Sendable {
 
 /// An expression of a policy with its text.
 package struct PolicyExpression: Sendable {
+    /// As written, after YAML's own folding and escapes.
     package let text: String
+    /// What is evaluated.
     package let resolved: ResolvedExpression
+    /// Where it stands in policy.yaml.
     package let position: SourcePosition
 }
 
 /// A rule.
 package struct PolicyRule: Sendable {
+    /// Distinct within the policy.
     package let id: String
+    /// What it does when it matches.
     package let effect: RuleEffect
+    /// Whether it counts.
     package let mode: RuleMode
+    /// The events it is evaluated for; never empty.
     package let events: Set<PolicyEvent>
     /// What is asked for (always, require) or the strongest that is waived (skip): position among the challenges.
     package let challenge: Int
+    /// The code that is given for it.
     package let reason: String
     /// `when_missing: match`.
     package let matchesWhenMissing: Bool
+    /// When it holds; of type bool.
     package let condition: PolicyExpression
     /// Whether its condition reads facts that span teams.
     package let spansTeams: Bool
@@ -37,19 +47,25 @@ package struct PolicyRule: Sendable {
 
 /// What must hold of every decision.
 package struct PolicyGuarantee: Sendable {
+    /// When it holds; of type bool.
     package let condition: PolicyExpression
+    /// What must be decided where the condition holds.
     package let decision: PolicyDecision
 }
 
 /// A policy, immutable and free to share between threads. Made by `PolicyLoader`.
 package struct Policy: Sendable {
+    /// As under `policy:`.
     package let name: String
+    /// As under `version:`.
     package let version: String
     /// Slot by slot; the slot after the last is `now`.
     package let signals: [SignalDeclaration]
     /// Weakest first.
     package let challenges: [PolicyChallenge]
+    /// In the order of the file; `RuleSet` counts by it.
     package let rules: [PolicyRule]
+    /// In the order of the file.
     package let guarantees: [PolicyGuarantee]
     /// What an evaluation error asks for.
     package let errorChallenge: Int

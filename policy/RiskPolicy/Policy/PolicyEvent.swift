@@ -44,8 +44,11 @@ package enum RuleMode: String, Sendable, CaseIterable {
 
 /// Reason codes that the evaluator itself gives; no rule may use them.
 package enum BuiltInReason {
+    /// The store was down, and the policy asks for more while it is.
     package static let historyUnavailable = "HISTORY_UNAVAILABLE"
+    /// A rule that asks ended in an error.
     package static let policyError = "POLICY_ERROR"
+    /// A guarantee overrode the rules.
     package static let policyGuarantee = "POLICY_GUARANTEE"
     /// What a team is told instead of any reason that reads `inbox.*`.
     package static let accountHistory = "ACCOUNT_HISTORY"

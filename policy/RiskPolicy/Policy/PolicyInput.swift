@@ -3,6 +3,7 @@
 
 /// Why a value is not taken as a signal.
 package struct PolicyInputError: Error, Sendable, Equatable {
+    /// One line, for the operator: it may name the signal, never its value.
     package let message: String
 }
 
@@ -25,17 +26,56 @@ package struct PolicyInput: Sendable {
     package var now: CELTimestamp
     /// Whether the store is down: signals from it then count as missing.
     package var isHistoryUnavailable = false
-    var slots: [SignalSlot]
-    /// Values that do not fit into a slot: strings, times, lists.
-    var boxed: [CELValue]
+    private(set) var storage: InputStorage
+
+    init(event: PolicyEvent, now: CELTimestamp, program: PolicyProgram) {
+        self.event = event
+        self.now = now
+        storage = InputStorage(program: program)
+    }
+
+    /// What is written is written to this copy alone.
+    mutating func write(_ stored: SignalSlot, slot: Int, boxed: CELValue? = nil, box: Int = -1) {
+        guard slot >= 0, slot < storage.count else { return }
+        if !isKnownUniquelyReferenced(&storage) { storage = InputStorage(copying: storage) }
+        storage.slots[slot] = stored
+        if let boxed, storage.boxed.indices.contains(box) { storage.boxed[box] = boxed }
+    }
+}
+
+/// The memory of an input: one reference, so that handing an input on costs one count. Changed only while it is owned
+/// by one input, hence safe to share.
+final class InputStorage: @unchecked Sendable {
+    /// The policy that it was made for: slots and symbols mean nothing to another.
+    let program: PolicyProgram
+    let slots: UnsafeMutablePointer<SignalSlot>
+    let count: Int
+    /// Values that do not fit into a slot, by their box: strings, times, lists.
+    fileprivate(set) var boxed: [CELValue]
+
+    init(program: PolicyProgram) {
+        self.program = program
+        count = program.signals.count
+        slots = .allocate(capacity: max(1, count))
+        slots.initialize(repeating: SignalSlot(), count: max(1, count))
+        boxed = Array(repeating: .missing, count: program.boxes.count { $0 >= 0 })
+    }
+
+    init(copying other: InputStorage) {
+        program = other.program
+        slots = .allocate(capacity: max(1, other.count))
+        slots.initialize(from: other.slots, count: max(1, other.count))
+        count = other.count
+        boxed = other.boxed
+    }
+
+    deinit { slots.deallocate() }
 }
 
 extension Policy {
     /// An input in which every signal but `event` is missing.
     package func makeInput(event: PolicyEvent, now: CELTimestamp) -> PolicyInput {
-        var input = PolicyInput(
-            event: event, now: now, slots: Array(repeating: SignalSlot(), count: signals.count),
-            boxed: Array(repeating: .missing, count: signals.count))
+        var input = PolicyInput(event: event, now: now, program: program)
         if let slot = slot(named: "event") { store(.string(event.rawValue), slot: slot, in: &input) }
         return input
     }
@@ -54,6 +94,7 @@ extension Policy {
     /// Sets a signal by its slot.
     package func set(slot: Int, to value: CELValue, in input: inout PolicyInput) throws(PolicyInputError) {
         guard signals.indices.contains(slot) else { throw PolicyInputError(message: "no such slot") }
+        if input.storage.program !== program { input = adopted(input) }
         let signal = signals[slot]
         var value = value
         if case .int(let int) = value, signal.type == .double { value = .double(Double(int)) }
@@ -69,7 +110,22 @@ extension Policy {
 
     /// The value of a signal as it was set; history counts as missing while it is unavailable.
     package func value(slot: Int, of input: PolicyInput) -> CELValue {
-        InputVariables(policySignals: signals, input: input).value(slot: slot) ?? .missing
+        InputVariables(input: adopted(input)).value(slot: slot) ?? .missing
+    }
+
+    /// An input for this policy: itself, or, where another policy made it (one that was active a moment ago), one with the
+    /// same signals, as far as this policy declares them with the same type.
+    func adopted(_ input: PolicyInput) -> PolicyInput {
+        if input.storage.program === program { return input }
+        var own = makeInput(event: input.event, now: input.now)
+        let variables = InputVariables(input: input)
+        for (slot, signal) in input.storage.program.signals.enumerated() {
+            guard signal.name != "event", let value = variables.value(slot: slot) else { continue }
+            // What this policy does not know, or takes otherwise, is missing to it.
+            try? set(signal.name, to: value, in: &own)
+        }
+        own.isHistoryUnavailable = input.isHistoryUnavailable
+        return own
     }
 
     private static func fits(_ value: CELValue, _ type: CELType) -> Bool {
@@ -103,7 +159,6 @@ extension Policy {
     }
 
     private func store(_ value: CELValue, slot: Int, in input: inout PolicyInput) {
-        guard input.slots.indices.contains(slot) else { return }
         var stored = SignalSlot(bits: 0, state: SignalSlot.present)
         switch value {
         case .bool(let bool): stored.state = bool ? 1 : 0
@@ -112,29 +167,31 @@ extension Policy {
         case .double(let double): stored.bits = Int64(bitPattern: double.bitPattern)
         case .string(let text):
             stored.bits = Int64(program.symbols[ExactString(text)] ?? -1)
-            input.boxed[slot] = value
+            return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
         case .missing, .null: stored.state = SignalSlot.missing
-        default: input.boxed[slot] = value
+        default: return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
         }
-        input.slots[slot] = stored
+        input.write(stored, slot: slot)
     }
 }
 
 /// Signals as an interpreter reads them.
 struct InputVariables: ExpressionVariables {
-    let policySignals: [SignalDeclaration]
     let input: PolicyInput
 
     func value(slot: Int) -> CELValue? {
-        guard slot < policySignals.count, slot < input.slots.count else { return .timestamp(input.now) }
-        let stored = input.slots[slot]
-        if stored.state == SignalSlot.missing || (input.isHistoryUnavailable && policySignals[slot].isHistory) { return .missing }
-        return switch policySignals[slot].type {
+        let program = input.storage.program
+        guard slot >= 0, slot < input.storage.count else { return .timestamp(input.now) }
+        let stored = input.storage.slots[slot]
+        if stored.state == SignalSlot.missing || (input.isHistoryUnavailable && program.signals[slot].isHistory) {
+            return .missing
+        }
+        return switch program.signals[slot].type {
         case .bool: .bool(stored.state == 1)
         case .int: .int(stored.bits)
         case .uint: .uint(UInt64(bitPattern: stored.bits))
         case .double: .double(Double(bitPattern: UInt64(bitPattern: stored.bits)))
-        default: input.boxed[slot]
+        default: input.storage.boxed[program.boxes[slot]]
         }
     }
 }

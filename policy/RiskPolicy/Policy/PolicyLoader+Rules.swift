@@ -38,7 +38,9 @@ extension PolicyLoader {
                 reader.report(kindNode, "'\(kind)' cannot be the kind of a challenge")
                 continue
             }
-            if parts.challenges.contains(where: { $0.kind == kind }) { reader.report(kindNode, "two challenges of kind '\(kind)'") }
+            if parts.challenges.contains(where: { $0.kind == kind }) {
+                reader.report(kindNode, "two challenges of kind '\(kind)'")
+            }
             let offered = fields["events"].map { events($0, "events") ?? [] } ?? Set(PolicyEvent.allCases)
             let unavailable = fields["unavailable_when"].flatMap { condition($0, "unavailable_when") }
             if let unavailable, reads(unavailable, { $0.spansTeams }), let node = fields["unavailable_when"] {
@@ -50,7 +52,8 @@ extension PolicyLoader {
         }
         for event in PolicyEvent.allCases
         where !parts.challenges.contains(where: { $0.isOffered(for: event) && $0.unavailableWhen == nil }) {
-            reader.report(node, "no challenge is always available for '\(event.rawValue)': one must be without 'unavailable_when'")
+            reader.report(
+                node, "no challenge is always available for '\(event.rawValue)': one must be without 'unavailable_when'")
         }
     }
 
@@ -121,7 +124,8 @@ extension PolicyLoader {
             position = challenge(fields[wanted])
         }
         let condition = condition(fields["condition"], "a condition")
-        guard let id, let effect, let mode = mode.flatMap(RuleMode.init(rawValue:)), let events, let reason, let position, let condition
+        guard let id, let effect, let mode = mode.flatMap(RuleMode.init(rawValue:)), let events, let reason, let position,
+            let condition
         else { return nil }
         let rule = PolicyRule(
             id: id, effect: effect, mode: mode, events: events, challenge: position, reason: reason,

@@ -11,6 +11,7 @@ package struct PolicyLoadOptions: Sendable {
     /// Generated inputs on which the guarantees must hold before the policy is taken.
     package var generatedInputs = 2_000
 
+    /// No zones, no list files, 2,000 generated inputs.
     package init() {}
 }
 
@@ -90,7 +91,8 @@ package struct PolicyLoader {
             return reader.report(node, "more than \(PolicyFileLimits.maximumSignals) signals")
         }
         for entry in entries {
-            guard entry.key.split(separator: ".", omittingEmptySubsequences: false).allSatisfy(Self.isName), entry.key != "now" else {
+            guard entry.key.split(separator: ".", omittingEmptySubsequences: false).allSatisfy(Self.isName), entry.key != "now"
+            else {
                 reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a signal")
                 continue
             }

@@ -1,66 +1,109 @@
-// A policy in its flat form: one program per event, and masks that combine what its rules came to.
+// A policy in its flat form: one program per event, and masks that combine what its rules came to. Everything that a
+// decision reads lies in plain memory that the program owns, so that deciding counts no references.
 
-struct PolicyProgram: Sendable {
-    /// Per event.
-    struct EventProgram: Sendable {
+/// Memory of a fixed size that is filled once.
+struct Table<Element: BitwiseCopyable> {
+    let start: UnsafeMutablePointer<Element>
+    let count: Int
+
+    /// Never freed by itself: its owner calls `free`.
+    init(_ elements: [Element]) {
+        start = .allocate(capacity: max(1, elements.count))
+        start.initialize(from: elements, count: elements.count)
+        count = elements.count
+    }
+
+    @inline(__always)
+    subscript(index: Int) -> Element { start[index] }
+
+    func free() { start.deallocate() }
+}
+
+/// Immutable after it was made, hence safe to share.
+final class PolicyProgram: @unchecked Sendable {
+    /// What is known per event.
+    struct EventProgram: BitwiseCopyable {
+        /// Where its rules start.
         var rules = 0
-        /// Conditions that can hold for the event.
-        var guarantees: [(start: Int, guarantee: Int)] = []
-        /// Per challenge: where its `unavailable_when` starts, or -1.
-        var unavailable: [Int] = []
-        /// Challenges that can be offered at all.
+        /// Its part of `guarantees`.
+        var firstGuarantee = 0
+        var endOfGuarantees = 0
+        /// Challenges that can be offered at all, and those of them with an `unavailable_when`.
         var offered: UInt8 = 0
+        var conditional: UInt8 = 0
         /// Position of the challenge asked while history is unavailable, or -1.
         var degraded = -1
         var evaluated: UInt128 = 0
     }
-    let code: [Instruction]
-    let expressions: [ResolvedExpression]
-    let sets: [Set<ExactString>]
-    let symbols: [ExactString: Int]
-    let events: [EventProgram]
+
+    struct GuaranteeProgram: BitwiseCopyable {
+        let start: Int
+        /// Position among the policy's guarantees.
+        let guarantee: Int
+        let asks: Bool
+    }
+
+    let code: Table<Instruction>
+    let events: Table<EventProgram>
+    let guarantees: Table<GuaranteeProgram>
+    /// Where `unavailable_when` starts, by event and challenge.
+    let unavailable: Table<Int>
+    /// Rules by the position of their challenge.
+    let byChallenge: Table<UInt128>
+    /// Rules whose challenge is at this position or weaker.
+    let upToChallenge: Table<UInt128>
+    /// Bit of each rule's reason code.
+    let reasonBits: Table<UInt128>
     let always: UInt128
     let skip: UInt128
     let require: UInt128
     let shadow: UInt128
     let whenMissing: UInt128
-    /// Rules by the position of their challenge.
-    let byChallenge: [UInt128]
-    /// Rules whose challenge is at this position or weaker.
-    let upToChallenge: [UInt128]
-    /// Bit of each rule's reason code.
-    let reasonBits: [UInt128]
     let errorBit: UInt128
     let historyBit: UInt128
     let guaranteeBit: UInt128
+    let errorChallenge: Int
     /// Slots that are missing while history is unavailable.
     let historySlots: [Int]
+    let symbols: [ExactString: Int]
+    /// By slot: where its value is boxed if it does not fit into a slot, else -1.
+    let boxes: [Int]
+    private let expressions: [ResolvedExpression]
+    private let sets: [Set<ExactString>]
+    let signals: [SignalDeclaration]
+    private let zones: TimeZoneOffsets
 
     init(parts: PolicyParts, reasonCodes: [String], zones: TimeZoneOffsets) {
         var compiler = Compiler(signals: parts.signals)
         var events: [EventProgram] = []
+        var guarantees: [GuaranteeProgram] = []
+        var unavailable: [Int] = []
+        let halt = Instruction(operation: .halt)
         let eventSlot = parts.signals.firstIndex { $0.name == "event" }
         for event in PolicyEvent.allCases {
             let known = eventSlot.map { [$0: CELValue.string(event.rawValue)] } ?? [:]
             var program = EventProgram()
             program.rules = compiler.code.count
             for (position, rule) in parts.rules.enumerated() where rule.mode != .disabled && rule.events.contains(event) {
-                _ = compiler.compile(
-                    rule.condition.resolved.folded(known), end: Instruction(operation: .ruleEnd, a: UInt16(position)))
+                let end = Instruction(operation: .ruleEnd, a: UInt16(position))
+                _ = compiler.compile(rule.condition.resolved.folded(known), end: end)
                 program.evaluated |= 1 << UInt128(position)
             }
-            compiler.append(Instruction(operation: .halt))
+            compiler.append(halt)
+            program.firstGuarantee = guarantees.count
             for (position, guarantee) in parts.guarantees.enumerated() {
                 let condition = guarantee.condition.resolved.folded(known)
                 if case .constant(.bool(false)) = condition.kind { continue }
-                program.guarantees.append((compiler.compile(condition, end: Instruction(operation: .halt)), position))
+                let start = compiler.compile(condition, end: halt)
+                guarantees.append(
+                    GuaranteeProgram(start: start, guarantee: position, asks: guarantee.decision == .requireVerification))
             }
+            program.endOfGuarantees = guarantees.count
             for (position, challenge) in parts.challenges.enumerated() {
                 if challenge.isOffered(for: event) { program.offered |= 1 << UInt8(position) }
-                program.unavailable.append(
-                    challenge.unavailableWhen.map {
-                        compiler.compile($0.resolved.folded(known), end: Instruction(operation: .halt))
-                    } ?? -1)
+                if challenge.unavailableWhen != nil { program.conditional |= program.offered & 1 << UInt8(position) }
+                unavailable.append(
+                    challenge.unavailableWhen.map { compiler.compile($0.resolved.folded(known), end: halt) } ?? 0)
             }
             program.degraded = parts.degraded[event] ?? -1
             events.append(program)
@@ -71,30 +114,51 @@ struct PolicyProgram: Sendable {
         func bit(_ code: String) -> UInt128 {
             reasonCodes.firstIndex(of: code).map { 1 << UInt128($0) } ?? 0
         }
-        code = compiler.code
-        expressions = compiler.expressions
-        sets = compiler.sets
-        symbols = compiler.symbols
-        self.events = events
+        code = Table(compiler.code)
+        self.events = Table(events)
+        self.guarantees = Table(guarantees)
+        self.unavailable = Table(unavailable)
+        byChallenge = Table(parts.challenges.indices.map { position in mask { $0.challenge == position } })
+        upToChallenge = Table(parts.challenges.indices.map { position in mask { $0.challenge <= position } })
+        reasonBits = Table(parts.rules.map { bit($0.reason) })
         always = mask { $0.effect == .always }
         skip = mask { $0.effect == .skip }
         require = mask { $0.effect == .require }
         shadow = mask { $0.mode == .shadow }
         whenMissing = mask { $0.matchesWhenMissing }
-        byChallenge = parts.challenges.indices.map { position in mask { $0.challenge == position } }
-        upToChallenge = parts.challenges.indices.map { position in mask { $0.challenge <= position } }
-        reasonBits = parts.rules.map { bit($0.reason) }
         errorBit = bit(BuiltInReason.policyError)
         historyBit = bit(BuiltInReason.historyUnavailable)
         guaranteeBit = bit(BuiltInReason.policyGuarantee)
+        errorChallenge = parts.errorChallenge
         historySlots = parts.signals.indices.filter { parts.signals[$0].isHistory }
+        symbols = compiler.symbols
+        var boxed = 0
+        boxes = parts.signals.map { signal in
+            if signal.type == .bool || signal.type.isNumber { return -1 }
+            boxed += 1
+            return boxed - 1
+        }
+        expressions = compiler.expressions
+        sets = compiler.sets
+        signals = parts.signals
+        self.zones = zones
+    }
+
+    deinit {
+        code.free()
+        events.free()
+        guarantees.free()
+        unavailable.free()
+        byChallenge.free()
+        upToChallenge.free()
+        reasonBits.free()
     }
 
     /// Evaluates what has no flat form.
     @inline(never)
-    func interpret(_ expression: Int, policy: borrowing Policy, input: borrowing PolicyInput) -> Register {
+    func interpret(_ expression: Int, _ input: borrowing PolicyInput) -> Register {
         var interpreter = Interpreter(
-            variables: InputVariables(policySignals: policy.signals, input: copy input), zones: policy.zones)
+            variables: InputVariables(input: copy input), zones: zones)
         guard let value = try? interpreter.evaluate(expressions[expression]) else { return Register(bits: 0, state: 3) }
         return switch value {
         case .bool(let bool): Register(bits: 0, state: bool ? 1 : 0)
@@ -104,5 +168,11 @@ struct PolicyProgram: Sendable {
         case .missing: Register(bits: 0, state: 2)
         default: Register(bits: 0, state: 3)
         }
+    }
+
+    /// Whether a string signal is in a list.
+    @inline(never)
+    func isMember(slot: Int, set: Int, _ input: borrowing PolicyInput) -> Bool {
+        if case .string(let text) = input.storage.boxed[boxes[slot]] { sets[set].contains(ExactString(text)) } else { false }
     }
 }

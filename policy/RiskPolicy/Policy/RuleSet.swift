@@ -4,7 +4,7 @@
 package struct RuleSet: Sendable, Equatable, Sequence {
     var bits: UInt128
 
-    /// Of the rules whose bits are set.
+    /// The positions whose bits are set.
     init(bits: UInt128 = 0) {
         self.bits = bits
     }
@@ -19,6 +19,7 @@ package struct RuleSet: Sendable, Equatable, Sequence {
     /// How many.
     package var count: Int { bits.nonzeroBitCount }
 
+    /// Whether a position (0..<128) is in the set; false beyond.
     package func contains(_ position: Int) -> Bool {
         position >= 0 && position < 128 && bits >> UInt128(position) & 1 == 1
     }
@@ -28,6 +29,7 @@ package struct RuleSet: Sendable, Equatable, Sequence {
         var low: UInt64
         var high: UInt64
 
+        /// The next position, ascending.
         package mutating func next() -> Int? {
             if low != 0 {
                 let position = low.trailingZeroBitCount
@@ -41,6 +43,7 @@ package struct RuleSet: Sendable, Equatable, Sequence {
         }
     }
 
+    /// Begins at the lowest position.
     package func makeIterator() -> Iterator {
         Iterator(low: UInt64(truncatingIfNeeded: bits), high: UInt64(truncatingIfNeeded: bits >> 64))
     }

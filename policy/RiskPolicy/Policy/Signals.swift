@@ -4,11 +4,13 @@
 package struct SignalDeclaration: Sendable, Equatable {
     /// Dotted name.
     package let name: String
+    /// Without the `?`.
     package let type: CELType
     /// Declared with `?`.
     package let mayBeMissing: Bool
     /// For numbers: inclusive bounds; a value beyond them is refused as input.
     package var minimum: Double?
+    /// Inclusive.
     package var maximum: Double?
     /// For strings: most UTF-8 bytes.
     package var maximumLength = PolicyFileLimits.maximumStringBytes

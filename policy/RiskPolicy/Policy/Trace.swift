@@ -14,6 +14,7 @@ package enum RuleOutcome: String, Sendable {
 
 /// A decision with what led to it.
 package struct PolicyTrace: Sendable {
+    /// The decision.
     package let result: PolicyResult
     /// Every rule that was evaluated, in the policy's order: its position and what it came to.
     package let rules: [(rule: Int, outcome: RuleOutcome)]
@@ -54,7 +55,8 @@ extension Policy {
 
     /// Evaluates any part of a condition by the interpreter; says why where there is no value.
     package func evaluate(_ part: ResolvedExpression, _ input: PolicyInput) -> Result<CELValue, EvaluationError> {
-        var interpreter = Interpreter(variables: InputVariables(policySignals: signals, input: input), zones: zones)
+        var interpreter = Interpreter(
+            variables: InputVariables(input: adopted(input)), zones: zones)
         do throws(EvaluationError) {
             return .success(try interpreter.evaluate(part))
         } catch {

@@ -13,9 +13,13 @@ package enum PolicyFileLimits {
     package static let maximumNodes = 50_000
     /// Rules of one policy: what a person can still review, and what fits into one word of the evaluator.
     package static let maximumRules = 100
+    /// Signals of one policy: the size of an input.
     package static let maximumSignals = 200
+    /// Challenges of one policy: one bit each in a byte.
     package static let maximumChallenges = 8
+    /// Guarantees of one policy: each is evaluated with every decision.
     package static let maximumGuarantees = 32
+    /// Constants of one policy.
     package static let maximumConstants = 200
     /// Entries of one list.
     package static let maximumListEntries = 100_000
@@ -50,7 +54,8 @@ struct YAMLFile {
             node = try Yams.Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot()
         } catch let error as YamlError {
             switch error {
-            case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
+            case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
+                .composer(_, let problem, let mark, _):
                 throw refuse("not YAML: \(problem)", line: mark.line, column: mark.column)
             case .reader(let problem, _, _, _):
                 throw refuse("not YAML: \(problem)")

@@ -5,6 +5,7 @@ package struct Explanation {
     private let policy: Policy
     private let trace: PolicyTrace
 
+    /// Explains a trace under the policy that made it.
     package init(policy: Policy, trace: PolicyTrace) {
         self.policy = policy
         self.trace = trace

@@ -2,18 +2,26 @@
 
 /// What a test came to.
 package struct PolicyTestResult: Sendable {
+    /// The test.
     package let test: PolicyTest
+    /// The decision, compact.
     package let result: PolicyResult
+    /// The decision in words.
     package let answer: PolicyAnswer
     /// Keys whose value is not the expected one.
     package let differences: [Difference]
 
+    /// A key whose value is not the expected one.
     package struct Difference: Sendable, Equatable {
+        /// As under `output`.
         package let key: String
+        /// What the test names.
         package let expected: [String]
+        /// What the policy gave.
         package let actual: [String]
     }
 
+    /// Whether every expected key has its value.
     package var passed: Bool { differences.isEmpty }
 
     /// The differences as a person reads them; empty where there are none.
@@ -35,14 +43,33 @@ extension PolicyTestSuite {
         tests.map { test in
             let result = policy.decide(test.input)
             let answer = policy.answer(result)
-            let differences = test.expected.compactMap { expectation -> PolicyTestResult.Difference? in
+            var differences = test.expected.compactMap { expectation -> PolicyTestResult.Difference? in
                 let actual = answer.values(of: expectation.key)
                 let isSame =
                     expectation.isOrdered ? actual == expectation.values : actual.sorted() == expectation.values.sorted()
                 return isSame ? nil : .init(key: expectation.key, expected: expectation.values, actual: actual)
             }
+            // A guarantee that had to override the rules is broken, whatever the test expects.
+            if let guarantee = answer.overriddenBy {
+                differences.append(.init(key: "guarantee", expected: [guarantee], actual: ["broken by the rules"]))
+            }
             return PolicyTestResult(test: test, result: result, answer: answer, differences: differences)
         }
+    }
+
+    /// For activation: refuses a policy that fails a test or breaks a guarantee on one, and a file without tests.
+    package func hold(_ policy: Policy) throws(PolicyRefusal) {
+        func diagnostic(_ position: SourcePosition, _ message: String) -> PolicyDiagnostic {
+            PolicyDiagnostic(file: file, position: position, message: message, excerpt: "")
+        }
+        var diagnostics = run(policy).filter { !$0.passed }.map { result in
+            let keys = result.differences.map { difference in
+                "\(difference.key) is \(difference.actual), not \(difference.expected)"
+            }
+            return diagnostic(result.test.position, "test '\(result.test.path)' fails: \(keys.joined(separator: "; "))")
+        }
+        if tests.isEmpty { diagnostics.append(diagnostic(SourcePosition(line: 1, column: 1), "no tests")) }
+        if !diagnostics.isEmpty { throw PolicyRefusal(diagnostics: diagnostics) }
     }
 }
 
@@ -66,10 +93,15 @@ extension PolicyAnswer {
 
 /// What the tests exercised of each rule.
 package struct PolicyCoverage: Sendable {
+    /// What the tests of a rule's events exercised of it.
     package struct Rule: Sendable {
+        /// The rule.
         package let id: String
+        /// Tests in which its condition held.
         package var matched = 0
+        /// Tests in which it did not, was missing or an error.
         package var notMatched = 0
+        /// The parts of its condition, in the order written.
         package var parts: [Part]
 
         /// Whether it was seen both ways, and every part of its condition too.
@@ -78,11 +110,15 @@ package struct PolicyCoverage: Sendable {
 
     /// A side of a condition: what stands between `&&`, `||`, `!` and `?:`.
     package struct Part: Sendable {
+        /// As written.
         package let text: String
+        /// Whether a test made it true.
         package var wasTrue = false
+        /// Whether a test made it false.
         package var wasFalse = false
     }
 
+    /// Every rule that is not disabled, in the policy's order.
     package var rules: [Rule]
 
     /// Counts over the tests of a suite. Each part is evaluated for itself, whatever stands before it.

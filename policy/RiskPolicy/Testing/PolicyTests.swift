@@ -4,11 +4,15 @@ import Yams
 
 /// A case: a question and what is expected of its answer.
 package struct PolicyTest: Sendable {
+    /// The name of the section it stands in.
     package let section: String
+    /// Its name, distinct within the section.
     package let name: String
+    /// The question: `given`, overridden by its own `input`.
     package let input: PolicyInput
     /// Only what was named under `output`.
     package let expected: [PolicyTestExpectation]
+    /// Where it stands in the tests file.
     package let position: SourcePosition
 
     /// `section/name`.
@@ -19,6 +23,7 @@ package struct PolicyTest: Sendable {
 package struct PolicyTestExpectation: Sendable, Equatable {
     /// decision, challenges, reasons, waived, missing, errors, shadow, degraded, event.
     package let key: String
+    /// What is expected; one element where the key has one value.
     package let values: [String]
     /// Whether the order counts: only that of challenges does.
     package var isOrdered: Bool { key == "challenges" }
@@ -26,7 +31,9 @@ package struct PolicyTestExpectation: Sendable, Equatable {
 
 /// The tests of a policy.
 package struct PolicyTestSuite: Sendable {
+    /// What the file says of itself; empty where it does not.
     package let description: String
+    /// In the order of the file; may be empty.
     package let tests: [PolicyTest]
     /// Named for messages.
     package let file: String
@@ -46,6 +53,7 @@ package struct PolicyTestSuite: Sendable {
         return suite
     }
 
+    /// A suite made of tests at hand.
     package init(description: String, tests: [PolicyTest], file: String) {
         self.description = description
         self.tests = tests
@@ -63,7 +71,9 @@ struct PolicyTestReader {
         let given = fields["given"].map { values($0) } ?? []
         var paths: Set<String> = []
         for section in reader.list(fields["section"], "section") ?? [] {
-            guard let fields = reader.fields(section, "a section", required: ["name", "tests"], optional: ["description"]) else { continue }
+            guard let fields = reader.fields(section, "a section", required: ["name", "tests"], optional: ["description"]) else {
+                continue
+            }
             let name = reader.text(fields["name"], "name") ?? ""
             for node in reader.list(fields["tests"], "tests") ?? [] {
                 guard let test = read(test: node, section: name, given: given) else { continue }
@@ -188,7 +198,9 @@ struct PolicyTestReader {
     private static let listKeys = ["challenges", "reasons", "waived", "missing", "errors", "shadow"]
 
     private func expectations(_ node: Node) -> [PolicyTestExpectation] {
-        guard let fields = reader.fields(node, "an output", required: [], optional: ["decision", "degraded", "event"] + Self.listKeys)
+        guard
+            let fields = reader.fields(
+                node, "an output", required: [], optional: ["decision", "degraded", "event"] + Self.listKeys)
         else { return [] }
         var expected: [PolicyTestExpectation] = []
         for (key, value) in fields.sorted(by: { $0.key < $1.key }) {

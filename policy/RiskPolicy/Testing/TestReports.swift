@@ -4,8 +4,11 @@ import Foundation
 
 /// What a run of a policy's tests came to.
 package struct PolicyTestReport {
+    /// The policy that was tested.
     package let policy: Policy
+    /// Its tests.
     package let suite: PolicyTestSuite
+    /// One per test, in the order of the file.
     package let results: [PolicyTestResult]
     /// Only where asked for.
     package let coverage: PolicyCoverage?
@@ -18,6 +21,7 @@ package struct PolicyTestReport {
         coverage = withCoverage ? PolicyCoverage(policy: policy, suite: suite) : nil
     }
 
+    /// How many tests failed.
     package var failures: Int { results.count { !$0.passed } }
 
     /// Failures with their differences, coverage where asked for, and a last line with the counts.
@@ -33,7 +37,8 @@ package struct PolicyTestReport {
             lines += coverage.gaps.map { "  " + $0 }
         }
         let verdict = failures == 0 ? "passed" : "\(failures) failed"
-        lines.append("\(policy.name) \(policy.version): \(results.count) tests, \(verdict)")
+        let counts = results.isEmpty ? "no tests" : "\(results.count) tests, \(verdict)"
+        lines.append("\(policy.name) \(policy.version): \(counts)")
         return lines.joined(separator: "\n")
     }
 
@@ -60,7 +65,8 @@ package struct PolicyTestReport {
                     ]
                 }
             }
-            return try JSONSerialization.data(withJSONObject: object, options: [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes])
+            return try JSONSerialization.data(
+                withJSONObject: object, options: [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes])
         }
     }
 
@@ -77,7 +83,8 @@ package struct PolicyTestReport {
             for result in own {
                 let open =
                     "    <testcase classname=\"\(Self.escaped(policy.name)).\(Self.escaped(section))\" "
-                    + "name=\"\(Self.escaped(result.test.name))\" file=\"\(Self.escaped(suite.file))\" line=\"\(result.test.position.line)\""
+                    + "name=\"\(Self.escaped(result.test.name))\" "
+                    + "file=\"\(Self.escaped(suite.file))\" line=\"\(result.test.position.line)\""
                 if result.passed {
                     lines.append(open + "/>")
                 } else {

@@ -1,0 +1,50 @@
+// The certificate that Postfix shows to those who send to the relay.
+
+/// A certificate as openssl(1) reads it.
+package struct CertificateFacts: Sendable, Hashable {
+    package enum State: Sendable, Hashable {
+        /// Postfix names no certificate.
+        case notConfigured
+        /// The file cannot be read, or holds no certificate.
+        case unreadable(String)
+        /// Seconds since 1970 of its end, and whether it is for the host's name.
+        case valid(until: Int64, matchesHost: Bool)
+        /// There is no tool to read it with.
+        case unknown(String)
+    }
+
+    package let path: String
+    package let state: State
+
+    package init(path: String, state: State) {
+        self.path = path
+        self.state = state
+    }
+
+    /// Days before the end at which an automatic renewal should long have happened.
+    private static let warningDays: Int64 = 14
+
+    package func judge(host: String, now: Int64) -> Check {
+        let name = "certificate"
+        switch state {
+        case .notConfigured:
+            return .warning(
+                name, "Postfix has no certificate: mail comes in unencrypted",
+                remedy: "get a certificate for \(host), set smtpd_tls_chain_files, and reload Postfix")
+        case .unreadable(let reason): return .broken(name, "\(path): \(reason)", remedy: "put a readable PEM file there, or name another one")
+        case .unknown(let reason): return .warning(name, "\(path) was not looked at: \(reason)", remedy: "install openssl")
+        case .valid(let end, let matches):
+            let days = (end - now) / 86_400
+            if end <= now {
+                return .broken(name, "the certificate \(path) has expired", remedy: "renew it, and reload Postfix")
+            }
+            if !matches {
+                return .warning(name, "the certificate \(path) is not for \(host)", remedy: "get one that names \(host): MTA-STS and DANE users check it")
+            }
+            if days < Self.warningDays {
+                return .warning(name, "the certificate \(path) expires in \(days) days", remedy: "see why it was not renewed")
+            }
+            return .ok(name, "the certificate is valid for \(days) more days")
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// One thing that was looked at: how it stands, in a sentence, and how to mend it.
+
+/// The outcome of one check.
+package struct Check: Sendable, Hashable {
+    /// Worst last.
+    package enum Verdict: String, Sendable, Hashable, CaseIterable, Comparable {
+        case ok, warning, broken
+
+        package static func < (left: Verdict, right: Verdict) -> Bool {
+            (allCases.firstIndex(of: left) ?? 0) < (allCases.firstIndex(of: right) ?? 0)
+        }
+    }
+
+    /// Short, stable: `mx relay.example`.
+    package let name: String
+    package let verdict: Verdict
+    /// How it stands. Holds no inbox.
+    package let sentence: String
+    /// What to do; nil where there is nothing to mend.
+    package let remedy: String?
+
+    private init(_ name: String, _ verdict: Verdict, _ sentence: String, _ remedy: String?) {
+        self.name = name
+        self.verdict = verdict
+        self.sentence = sentence
+        self.remedy = remedy
+    }
+
+    package static func ok(_ name: String, _ sentence: String) -> Check { Check(name, .ok, sentence, nil) }
+    package static func warning(_ name: String, _ sentence: String, remedy: String) -> Check { Check(name, .warning, sentence, remedy) }
+    package static func broken(_ name: String, _ sentence: String, remedy: String) -> Check { Check(name, .broken, sentence, remedy) }
+}
+
+extension [Check] {
+    /// The worst verdict; ok where there is none.
+    package var worst: Check.Verdict { map(\.verdict).max() ?? .ok }
+}

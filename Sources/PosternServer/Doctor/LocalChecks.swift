@@ -1,0 +1,126 @@
+// This machine's part: judged from facts that were gathered before, so that each case can be tested.
+
+import PosternStore
+
+/// What was found out about this machine.
+package struct LocalFacts: Sendable {
+    package enum Outcome: Sendable, Hashable {
+        case fine
+        case trouble(String)
+    }
+
+    /// Why configuration, key file or database cannot be used.
+    package var configuration = Outcome.fine
+    package var keyFile = Outcome.fine
+    package var database = Outcome.fine
+    /// Migrations that the database lacks.
+    package var pendingMigrations: [String] = []
+    /// Permission bits of the database file; nil where unknown.
+    package var databaseMode: UInt32?
+    package var databasePath = ""
+    /// Octets free where the database is, and of how many; nil where unknown.
+    package var freeOctets: UInt64?
+    package var totalOctets: UInt64?
+    /// The milter's socket, and whether a filter answered there.
+    package var socket = ""
+    package var filter = Outcome.fine
+    /// Seconds since 1970, by the machine's clock.
+    package var now: Int64 = 0
+    /// The newest time in the audit; nil where there is none.
+    package var newestChange: Int64?
+    package var hasOperatorAddress = true
+
+    package init() {}
+}
+
+package enum LocalChecks {
+    /// Octets below which a database cannot be expected to go on for long.
+    package static let tightDisk: UInt64 = 500 << 20
+    /// Octets below which the next checkpoint may fail.
+    package static let fullDisk: UInt64 = 50 << 20
+    /// Seconds that the clocks of several hosts may differ.
+    package static let clockLeeway: Int64 = 300
+    /// This program did not exist before: 2026-01-01.
+    package static let earliestTime: Int64 = 1_767_225_600
+
+    package static func judge(_ facts: LocalFacts) -> [Check] {
+        [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts)
+            + [filter(facts), disk(facts), clock(facts), operatorAddress(facts)].compactMap { $0 }
+    }
+
+    private static func configuration(_ facts: LocalFacts) -> Check {
+        switch facts.configuration {
+        case .fine: .ok("configuration", "the configuration can be read")
+        case .trouble(let what): .broken("configuration", what, remedy: "mend it; postern config show prints what is in force")
+        }
+    }
+
+    private static func keyFile(_ facts: LocalFacts) -> Check? {
+        guard facts.configuration == .fine else { return nil }
+        return switch facts.keyFile {
+        case .fine: .ok("key file", "the key file can be read, by its owner alone")
+        case .trouble(let what): .broken("key file", what, remedy: "put the key file of this installation back, with mode 0600")
+        }
+    }
+
+    private static func database(_ facts: LocalFacts) -> [Check] {
+        guard facts.configuration == .fine else { return [] }
+        if case .trouble(let what) = facts.database {
+            return [
+                .broken("database", what, remedy: "run this as the user that postern serve runs as; look at the folder of \(facts.databasePath)")
+            ]
+        }
+        var checks: [Check] = [
+            facts.pendingMigrations.isEmpty
+                ? .ok("database", "the database can be written and has the schema of this program")
+                : .warning(
+                    "database", "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
+                    remedy: "run postern migrate, or restart postern serve, which does so")
+        ]
+        if let mode = facts.databaseMode, mode & 0o077 != 0 {
+            checks.append(
+                .warning(
+                    "database mode", "the database can be read by others than its owner: it holds no inbox in the clear, but who has accounts",
+                    remedy: "run chmod 600 \(facts.databasePath)"))
+        }
+        return checks
+    }
+
+    private static func filter(_ facts: LocalFacts) -> Check? {
+        guard facts.configuration == .fine else { return nil }
+        return switch facts.filter {
+        case .fine: .ok("filter", "a filter answers at \(facts.socket)")
+        case .trouble(let what):
+            .broken(
+                "filter", "\(facts.socket): \(what). Mail waits at its senders meanwhile",
+                remedy: "start postern serve; its log says what keeps it from running")
+        }
+    }
+
+    private static func disk(_ facts: LocalFacts) -> Check? {
+        guard let free = facts.freeOctets else { return nil }
+        let sentence = "\(free >> 20) MiB are free for the database"
+        let remedy = "make room on the file system of \(facts.databasePath)"
+        if free < fullDisk { return .broken("disk", sentence, remedy: remedy) }
+        if free < tightDisk { return .warning("disk", sentence, remedy: remedy) }
+        return .ok("disk", sentence)
+    }
+
+    private static func clock(_ facts: LocalFacts) -> Check {
+        let remedy = "set the clock, and let chrony or systemd-timesyncd keep it: signatures and return paths expire by it"
+        if facts.now < earliestTime { return .broken("clock", "the clock is years behind", remedy: remedy) }
+        if let newest = facts.newestChange, facts.now < newest - clockLeeway {
+            return .broken("clock", "the clock is \(newest - facts.now) s behind the last change in the database", remedy: remedy)
+        }
+        return .ok("clock", "the clock is plausible")
+    }
+
+    private static func operatorAddress(_ facts: LocalFacts) -> Check? {
+        guard facts.configuration == .fine else { return nil }
+        return facts.hasOperatorAddress
+            ? .ok("postmaster", "mail to postmaster and abuse reaches the operator")
+            : .broken(
+                "postmaster", "nobody gets the mail to postmaster and abuse, which RFC 5321 and RFC 2142 ask for",
+                remedy: "set operator_address in postern.yaml")
+    }
+}

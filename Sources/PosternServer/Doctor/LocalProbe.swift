@@ -1,0 +1,138 @@
+// Gathers the facts about this machine that LocalChecks judges.
+
+import Foundation
+import Glibc
+import Milter
+import PosternSQLite
+import PosternStore
+
+package enum LocalProbe {
+    /// Looks at everything; nothing is migrated and nothing is changed.
+    package static func gather(flag: String?, environment: [String: String], set: [String], now: Int64) -> LocalFacts {
+        var facts = LocalFacts()
+        facts.now = now
+        let configuration: Configuration
+        do {
+            configuration = try Installation.configuration(flag: flag, environment: environment, set: set).0
+        } catch {
+            facts.configuration = .trouble("\(error)")
+            return facts
+        }
+        facts.hasOperatorAddress = configuration.operatorAddress != nil
+        facts.databasePath = configuration.databasePath
+        facts.socket = configuration.milter.socket
+        facts.filter = MilterProbe.ask(configuration.milter.socket)
+        var keys: KeyRing?
+        do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
+        examineDatabase(&facts, configuration, keys)
+        return facts
+    }
+
+    private static func examineDatabase(_ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?) {
+        let path = configuration.databasePath
+        var status = stat()
+        if stat(path, &status) == 0 { facts.databaseMode = status.st_mode & 0o7777 }
+        var space = statvfs()
+        if statvfs((path as NSString).deletingLastPathComponent, &space) == 0 {
+            facts.freeOctets = UInt64(space.f_bavail) * UInt64(space.f_frsize)
+            facts.totalOctets = UInt64(space.f_blocks) * UInt64(space.f_frsize)
+        }
+        do {
+            let database = try SQLiteDatabase(path: path)
+            defer { try? database.close() }
+            facts.pendingMigrations = try Migrator().pending(database)
+            // A change of no row still needs the right to write.
+            _ = try database.write(.relaxed) { try $0.run("DELETE FROM schema_migrations WHERE version < 0", []) }
+            guard facts.pendingMigrations.isEmpty, let keys else { return }
+            try Store.checkKeys(keys, of: database)
+            let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
+            facts.newestChange = try store.audit.entries(limit: 1).first?.at
+        } catch {
+            facts.database = .trouble("\(error)")
+        }
+    }
+}
+
+/// Asks whether a filter answers on a socket.
+package enum MilterProbe {
+    /// Seconds to wait for connection and answer: a filter that takes longer would hold up mail too.
+    private static let patience = 5
+
+    /// Opens a session as Postfix does, with every action and protocol step offered, and ends it after the filter's answer.
+    package static func ask(_ socket: String) -> LocalFacts.Outcome {
+        guard let parsed = MilterSocket(socket) else { return .trouble("the socket cannot be read") }
+        let descriptor: Int32
+        switch parsed {
+        case .unix(let path, _, _): descriptor = connectUnix(path)
+        case .tcp(let host, let port): descriptor = connectInternet(host, port)
+        }
+        guard descriptor >= 0 else { return .trouble("nobody listens (\(String(cString: strerror(errno))))") }
+        defer { close(descriptor) }
+        // SMFIC_OPTNEG: length, 'O', version 6, actions, protocol steps.
+        let packet: [UInt8] = [0, 0, 0, 13, 0x4F, 0, 0, 0, 6, 0, 0, 0x01, 0xFF, 0, 0x1F, 0xFF, 0xFF]
+        guard send(descriptor, packet, packet.count, Int32(MSG_NOSIGNAL)) == packet.count else {
+            return .trouble("the connection broke")
+        }
+        var answer = [UInt8](repeating: 0, count: 5)
+        var length = 0
+        while length < answer.count {
+            let count = answer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress?.advanced(by: length), $0.count - length, 0) }
+            guard count > 0 else { return .trouble(length == 0 ? "something listens, but does not answer as a filter" : "the answer is cut") }
+            length += count
+        }
+        guard answer[4] == 0x4F else { return .trouble("what answers is no filter") }
+        let quit: [UInt8] = [0, 0, 0, 1, 0x51]
+        _ = send(descriptor, quit, quit.count, Int32(MSG_NOSIGNAL))
+        return .fine
+    }
+
+    private static func open(_ family: Int32) -> Int32 {
+        let descriptor = Glibc.socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return -1 }
+        var limit = timeval(tv_sec: patience, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
+        return descriptor
+    }
+
+    private static func connectUnix(_ path: String) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            errno = ENAMETOOLONG
+            return -1
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let descriptor = open(AF_UNIX)
+        guard descriptor >= 0 else { return -1 }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+        }
+        return kept(descriptor, result)
+    }
+
+    private static func connectInternet(_ host: String, _ port: UInt16) -> Int32 {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(port), &hints, &list) == 0, let first = list else {
+            errno = EADDRNOTAVAIL
+            return -1
+        }
+        defer { freeaddrinfo(first) }
+        let descriptor = open(first.pointee.ai_family)
+        guard descriptor >= 0 else { return -1 }
+        return kept(descriptor, connect(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen))
+    }
+
+    /// The descriptor of a connection that was made; otherwise it is closed, and `errno` is that of the attempt.
+    private static func kept(_ descriptor: Int32, _ result: Int32) -> Int32 {
+        guard result != 0 else { return descriptor }
+        let code = errno
+        close(descriptor)
+        errno = code
+        return -1
+    }
+}

@@ -1,0 +1,72 @@
+// Postfix's settings: what the set-up plan found, in words of a check-up.
+
+/// The difference between what the relay needs of Postfix and what it has.
+package struct PostfixFacts: Sendable {
+    /// A setting that differs.
+    package struct Difference: Sendable {
+        /// `name`, or `service/type/name` of master.cf.
+        package let name: String
+        package let present: String
+        package let needed: String
+        package let reason: String
+
+        package init(name: String, present: String, needed: String, reason: String) {
+            self.name = name
+            self.present = present
+            self.needed = needed
+            self.reason = reason
+        }
+    }
+
+    /// Why Postfix could not be asked; nil where it was.
+    package var trouble: String?
+    package var directory = ""
+    package var differences: [Difference] = []
+    /// Whether the header check that reduces Postfix's own Received is in place.
+    package var hasHeaderCheck = true
+    /// Ways around the filter, in words.
+    package var bypasses: [String] = []
+    /// What only the operator can decide.
+    package var conflicts: [String] = []
+
+    package init() {}
+}
+
+package enum PostfixChecks {
+    /// How to mend what a plan can mend.
+    private static let remedy = "run postern setup postfix --apply, then postfix reload"
+    /// Settings without which an inbox can leave, or mail can pass unrewritten.
+    private static let leaking: Set<String> = [
+        "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action", "smtpd_discard_ehlo_keywords",
+        "smtp_header_checks", "cleanup/unix/milter_macro_daemon_name",
+    ]
+
+    package static func judge(_ facts: PostfixFacts) -> [Check] {
+        if let trouble = facts.trouble {
+            return [
+                .broken(
+                    "postfix", "Postfix's settings cannot be read: \(trouble)",
+                    remedy: "name its configuration with --config-directory, or leave this part out with --skip postfix")
+            ]
+        }
+        var checks = facts.differences.map { difference in
+            let present = difference.present.isEmpty ? "empty" : difference.present
+            let leak = leaking.contains(difference.name) ? " (without it an inbox can be seen)" : ""
+            return Check.broken(
+                "postfix \(difference.name)", "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
+                remedy: remedy)
+        }
+        if !facts.hasHeaderCheck {
+            checks.append(
+                .broken(
+                    "postfix header check", "the header check is missing or of another host name: replies would show the user's host and IP address",
+                    remedy: remedy))
+        }
+        checks += facts.bypasses.map {
+            .broken("postfix bypass", $0, remedy: "give that service in master.cf Postern's milter too, or remove it")
+        }
+        checks += facts.conflicts.map { .broken("postfix conflict", $0, remedy: "decide which of the two is wanted, and change that one") }
+        if checks.isEmpty { checks.append(.ok("postfix", "Postfix in \(facts.directory) is set up for the relay")) }
+        return checks
+    }
+}

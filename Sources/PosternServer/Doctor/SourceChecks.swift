@@ -1,0 +1,217 @@
+// A team's domain as the relay will judge its mail: SPF, DKIM, DMARC, in words.
+
+import InternetMessage
+import MailAuth
+import PosternStore
+
+/// Looks at the records of a domain that a team sends from.
+package struct SourceChecks {
+    /// Selectors of large senders and of common programs. Selectors cannot be listed by asking the DNS; these find many.
+    package static let commonSelectors = [
+        "default", "dkim", "mail", "email", "smtp", "selector1", "selector2", "google", "s1", "s2", "k1", "k2", "k3", "mandrill", "mxvault",
+        "pm", "mta", "key1", "sig1", "20230601", "fm1", "fm2", "fm3", "protonmail", "zoho", "mailjet", "sendinblue", "resend",
+    ]
+
+    /// Lower case, A-labels.
+    package let domain: String
+    /// The team's registered sources.
+    package let sources: [OutboundSource]
+    /// Selectors that the administrator named; empty tries common ones.
+    package let selectors: [String]
+    /// An address that the team sends from, to try SPF with; nil for none.
+    package let address: String?
+    private let resolver: any DNSResolver
+
+    package init(domain: String, sources: [OutboundSource], selectors: [String], address: String?, resolver: any DNSResolver) {
+        self.domain = domain
+        self.sources = sources
+        self.selectors = selectors
+        self.address = address
+        self.resolver = resolver
+    }
+
+    package func all() -> [Check] {
+        let spf = envelopeDomains.map(spf)
+        let dkim = signingDomains.flatMap(dkim)
+        var checks = [registration()] + spf + dkim + [dmarc()]
+        // Neither alone is needed: one that proves is enough.
+        let hasSPF = spf.contains { $0.verdict == .ok }
+        let hasDKIM = dkim.contains { $0.verdict == .ok }
+        checks.append(conclusion(hasSPF: hasSPF, hasDKIM: hasDKIM))
+        return checks
+    }
+
+    private var covering: [OutboundSource] {
+        sources.filter { source in
+            switch source.kind {
+            case .domain: DomainName.isEqualOrBelow(domain, source.value)
+            case .address: source.value.split(separator: "@").last.map(String.init) == domain
+            }
+        }
+    }
+
+    /// Whose signatures prove it: the domain itself, and the source in which it lies (docs/DESIGN.md, "Forward").
+    private var signingDomains: [String] {
+        var names = [domain]
+        for source in covering where source.kind == .domain && !names.contains(source.value) { names.append(source.value) }
+        return names
+    }
+
+    /// Whose SPF proves it: those, and what is paired with the source.
+    private var envelopeDomains: [String] {
+        var names = signingDomains
+        for name in covering.compactMap(\.envelopeDomain) where !names.contains(name) { names.append(name) }
+        return names
+    }
+
+    private func registration() -> Check {
+        guard let source = covering.first else {
+            return .broken(
+                "registered", "\(domain) is no registered source of the team: mail from it is refused whatever proves it",
+                remedy: "run postern source add TEAM \(domain)")
+        }
+        return .ok("registered", "\(domain) is covered by the source \(source.value)")
+    }
+
+    // MARK: SPF
+
+    private func spf(_ name: String) -> Check {
+        let title = "spf \(name)"
+        let texts: [[UInt8]]
+        switch resolver.query(name, .txt) {
+        case .temporaryFailure(let reason):
+            return .warning(title, "the DNS gives no answer about \(name): \(reason)", remedy: "try again later")
+        case .noData, .nxDomain: texts = []
+        case .records(let records): texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
+        }
+        let version = Array("v=spf1".utf8)
+        let records = texts.filter { text in
+            text.count >= 6 && zip(text, version).allSatisfy { $0.asciiLowercased == $1 } && (text.count == 6 || text[6] == 0x20)
+        }
+        guard let record = records.first else {
+            return .warning(
+                title, "\(name) has no SPF record: only a DKIM signature can prove mail from it",
+                remedy: "publish a TXT record that names the servers that send for \(name), as in \"v=spf1 include:YOUR-PROVIDER -all\"")
+        }
+        guard records.count == 1 else {
+            return .broken(title, "\(name) has \(records.count) SPF records, so SPF gives permerror for all mail", remedy: "merge them into one")
+        }
+        // An address that no record names shows whether the whole record can be evaluated.
+        let probe = address ?? "192.0.2.255"
+        let finding = SPF.check(client: SMTPClientIdentity(address: probe, helo: name, mailFrom: "postmaster@\(name)"), resolver: resolver)
+        switch finding.result {
+        case .permerror: return .broken(title, "the SPF record of \(name) is in error: \(finding.reason)", remedy: "mend the record")
+        case .temperror: return .warning(title, "SPF of \(name) cannot be evaluated now: \(finding.reason)", remedy: "try again later")
+        case .pass where address == nil:
+            return .broken(
+                title, "SPF of \(name) lets every address in the world pass: anyone can pose as the team",
+                remedy: "end the record in -all, and name only the servers that send for \(name)")
+        case .pass: return .ok(title, "SPF of \(name) passes for \(probe)")
+        case .none, .neutral, .fail, .softfail:
+            guard address == nil else {
+                return .broken(
+                    title, "SPF of \(name) does not cover \(probe): \(finding.result.rawValue), \(finding.reason)",
+                    remedy: "add \(probe), or the include of the provider it belongs to")
+            }
+            return .ok(
+                title, "SPF of \(name) can be evaluated (\(DomainName.printable(record).prefix(120))); --ip tries it with a sending address")
+        }
+    }
+
+    // MARK: DKIM
+
+    private func dkim(_ domain: String) -> [Check] {
+        let named = !selectors.isEmpty
+        var checks: [Check] = []
+        for selector in named ? selectors : Self.commonSelectors {
+            let name = "\(selector)._domainkey.\(domain)"
+            let answer = resolver.query(name, .txt)
+            switch answer {
+            case .noData, .nxDomain:
+                guard named else { continue }
+                checks.append(
+                    .broken("dkim \(name)", "there is no key at \(name)", remedy: "publish the TXT record that the sending service gives for it"))
+            case .temporaryFailure(let reason):
+                guard named else { continue }
+                checks.append(.warning("dkim \(name)", "the DNS gives no answer about \(name): \(reason)", remedy: "try again later"))
+            case .records:
+                checks.append(judge(DKIMKeyPublication.describe(answer), name: name))
+            }
+        }
+        if checks.isEmpty {
+            checks.append(
+                .warning(
+                    "dkim \(domain)",
+                    "none of \(Self.commonSelectors.count) common selectors has a key at \(domain); selectors cannot be listed, so there may be another",
+                    remedy: "look for s= in the DKIM-Signature of a message from \(domain), and name it with --selector"))
+        }
+        return checks
+    }
+
+    private func judge(_ description: String, name: String) -> Check {
+        let title = "dkim \(name)"
+        if description.contains("test mode") {
+            return .broken(title, "the key at \(name) is in test mode (t=y): its signatures prove nothing", remedy: "remove t=y from the record")
+        }
+        let bits = description.split(separator: " ").compactMap { Int($0) }.first
+        if description.hasPrefix("rsa,"), let bits, !(1024...4096).contains(bits) {
+            return .broken(title, "the key at \(name) has \(bits) bits: its signatures prove nothing", remedy: "make a key of 2048 bits")
+        }
+        if description.hasPrefix("rsa,") || description.hasPrefix("ed25519") {
+            let advice = (bits ?? 2048) < 2048 ? "; 2048 bits would be better" : ""
+            return .ok(title, "\(name) has a key: \(description)\(advice)")
+        }
+        return .broken(title, "\(name): \(description)", remedy: "publish the TXT record that the sending service gives for it")
+    }
+
+    // MARK: DMARC and conclusion
+
+    private func dmarc() -> Check {
+        let name = "dmarc"
+        let advice = "DMARC is not needed to be forwarded, but without it others can forge mail from \(domain) elsewhere"
+        func judge(_ lookup: DMARC.RecordLookup, at: String) -> Check? {
+            switch lookup {
+            case .none: return nil
+            case .temporaryFailure(let reason):
+                return .warning(name, "the DNS gives no answer about _dmarc.\(at): \(reason)", remedy: "try again later")
+            case .record(let record):
+                let policy = at == domain ? record.policy : record.policyForSubdomain(exists: true)
+                return policy == .none
+                    ? .warning(name, "DMARC of \(at) asks for nothing (p=none)", remedy: "set p=quarantine or p=reject once its reports are clean")
+                    : .ok(name, "DMARC of \(at) asks for \(policy.rawValue)")
+            }
+        }
+        if let own = judge(DMARC.record(at: domain, resolver: resolver), at: domain) { return own }
+        if case .found(let organization) = DMARC.organizationalDomain(of: domain, resolver: resolver), organization != domain,
+            let inherited = judge(DMARC.record(at: organization, resolver: resolver), at: organization)
+        {
+            return inherited
+        }
+        return .warning(name, "\(domain) has no DMARC record", remedy: "\(advice): publish one at _dmarc.\(domain)")
+    }
+
+    private func conclusion(hasSPF: Bool, hasDKIM: Bool) -> Check {
+        let name = "forwarding"
+        guard !covering.isEmpty else {
+            return .broken(name, "mail from \(domain) is refused (550 5.7.1)", remedy: "register the source first")
+        }
+        let envelopes = envelopeDomains.joined(separator: " or ")
+        let signers = "d=" + signingDomains.joined(separator: " or d=")
+        switch (hasSPF, hasDKIM) {
+        case (true, true):
+            return .ok(
+                name,
+                "mail from \(domain) is forwarded if it is signed with \(signers), or leaves with an envelope sender at "
+                    + "\(envelopes) from a server that SPF names")
+        case (false, true): return .ok(name, "mail from \(domain) is forwarded if it is signed with \(signers)")
+        case (true, false):
+            return .warning(
+                name, "mail from \(domain) is forwarded only if its envelope sender is at \(envelopes) and its server is one that SPF names",
+                remedy: "sign it too (DKIM with \(signers)): many services use an envelope sender of their own")
+        case (false, false):
+            return .broken(
+                name, "nothing was found by which mail from \(domain) could be proved: it would be refused (550 5.7.26)",
+                remedy: "sign the mail (DKIM with \(signers)), or send it with an envelope sender at \(domain) and an SPF record for it")
+        }
+    }
+}

@@ -1,0 +1,33 @@
+// Keys that are generated, activated and retired while the relay runs.
+
+import Logging
+import ServiceLifecycle
+
+/// Looks every two seconds whether the signing keys changed, on this host or another one of the same database.
+package struct SigningKeyService: Service {
+    private let signer: RelaySigner
+    private let logger: Logger
+
+    package init(signer: RelaySigner, logger: Logger) {
+        self.signer = signer
+        self.logger = logger
+    }
+
+    package func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                do {
+                    if try signer.refresh() { logger.notice("signing keys changed", metadata: ["keys": "\(summary)"]) }
+                } catch {
+                    logger.error("signing keys cannot be read, the old ones stay", metadata: ["detail": "\(error)"])
+                }
+                try? await Task.sleep(for: .seconds(2))
+            }
+        }
+    }
+
+    private var summary: String {
+        let counts = signer.counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+        return counts.isEmpty ? "none, mail leaves unsigned" : counts.joined(separator: ", ")
+    }
+}

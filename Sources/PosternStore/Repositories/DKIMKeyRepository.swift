@@ -1,0 +1,219 @@
+// Signing keys: sealed in the database, so that several hosts of one relay sign alike.
+
+/// Adds, activates and retires signing keys.
+package struct DKIMKeyRepository: Sendable {
+    /// Keys of one domain that are not retired: room for a rotation of each algorithm, and some in hand.
+    package static let maximumPerDomain = 10
+    /// Seconds for which a key should stay published after its last signature: servers keep trying for five days, and reports
+    /// about mail are made days after that.
+    package static let publicationAfterUse: Int64 = 14 * 86_400
+
+    let database: any Database
+    let sealer: Sealer
+    let relayDomains: [HostName]
+
+    /// Adds a key, pending or at once active. Refused for a selector that the domain has or had, for a domain that is no relay
+    /// domain, and where it would be a second active one.
+    package func add(
+        domain: String, selector: String, algorithm: DKIMKey.Algorithm, bits: Int, privateKey: DKIMPrivateKey, isActive: Bool = false,
+        _ change: Change
+    ) throws -> DKIMKey {
+        let domain = try checkedDomain(domain)
+        let selector = try Self.checkedSelector(selector)
+        let sealed = try sealer.seal(privateKey.pem, .dkimKey(domain: domain, selector: selector))
+        return try database.write(.durable) { connection in
+            let count = try connection.row(
+                "SELECT COUNT(*) FROM dkim_keys WHERE domain = ?1 AND state <> 'retired'", [.text(domain)])
+            guard try count?.integer(0) ?? 0 < Self.maximumPerDomain else {
+                throw StoreRefusal(.limit, "\(domain) has \(Self.maximumPerDomain) keys, the most there may be: retire one")
+            }
+            if isActive, try active(connection, domain, algorithm) != nil {
+                throw StoreRefusal(.exists, "\(domain) has an active \(algorithm.rawValue) key already")
+            }
+            let row = try connection.row(
+                """
+                INSERT INTO dkim_keys
+                    (domain, selector, algorithm, bits, private_key, private_sealed, state, created_at, activated_at, revision)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (domain, selector) DO NOTHING RETURNING id
+                """,
+                [
+                    .text(domain), .text(selector), .text(algorithm.rawValue), .integer(Int64(bits)), .text(sealed.key),
+                    .blob(sealed.octets), .text(isActive ? "active" : "pending"), .integer(change.now),
+                    .optional(isActive ? change.now : nil), .integer(try nextRevision(connection)),
+                ])
+            guard let row else {
+                throw StoreRefusal(.exists, "\(domain) has or had the selector \(selector): a selector is never used twice")
+            }
+            try connection.audit(
+                change, "dkim.generate", "dkim:\(selector)._domainkey.\(domain)", "\(algorithm.rawValue) \(bits)\(isActive ? " active" : "")")
+            return try key(connection, row.integer(0))
+        }
+    }
+
+    /// All keys by domain, the newest first.
+    package func keys() throws -> [DKIMKey] {
+        try database.read { connection in
+            try connection.rows(Self.select + " ORDER BY domain, id DESC", []).map(DKIMKey.init(row:))
+        }
+    }
+
+    /// The one key with this selector; with `domain`, at that domain. Throws `StoreRefusal`: `notFound`, or `unmet` where
+    /// several domains have one.
+    package func key(selector: String, domain: String?) throws -> DKIMKey {
+        let selector = selector.lowercased()
+        let domain = domain.map { HostName($0)?.text ?? $0.lowercased() }
+        let found = try keys().filter { $0.selector == selector && (domain == nil || $0.domain == domain) }
+        guard let key = found.first else {
+            throw StoreRefusal(.notFound, "there is no key \(selector)\(domain.map { " of \($0)" } ?? ""): see postern dkim list")
+        }
+        guard found.count == 1 else {
+            throw StoreRefusal(
+                .unmet, "\(found.map(\.domain).joined(separator: ", ")) each have a key \(selector): name one with --domain")
+        }
+        return key
+    }
+
+    /// Makes a pending or retiring key the one that signs; the one that did so far becomes retiring. Refused for a retired one.
+    /// - Returns: the key as it is now, and the one that it replaces.
+    package func activate(_ number: Int64, _ change: Change) throws -> (key: DKIMKey, replaced: DKIMKey?) {
+        try database.write(.durable) { connection in
+            let key = try key(connection, number)
+            switch key.state {
+            case .active: return (key, nil)
+            case .retired: throw StoreRefusal(.unmet, "\(key.selector) is retired and has no private key any more: generate a new one")
+            case .pending, .retiring: break
+            }
+            let old = try active(connection, key.domain, key.algorithm)
+            if let old {
+                try connection.run(
+                    "UPDATE dkim_keys SET state = 'retiring', deactivated_at = ?2, revision = ?3 WHERE id = ?1",
+                    [.integer(old.number), .integer(change.now), .integer(try nextRevision(connection))])
+            }
+            try connection.run(
+                "UPDATE dkim_keys SET state = 'active', activated_at = ?2, deactivated_at = NULL, revision = ?3 WHERE id = ?1",
+                [.integer(number), .integer(change.now), .integer(try nextRevision(connection))])
+            try connection.audit(
+                change, "dkim.activate", "dkim:\(key.selector)._domainkey.\(key.domain)", old.map { "replaces \($0.selector)" } ?? "")
+            return (try self.key(connection, number), try old.map { try self.key(connection, $0.number) })
+        }
+    }
+
+    /// Ends a key and deletes its private part. An active one is refused unless `evenIfActive`.
+    package func retire(_ number: Int64, evenIfActive: Bool, _ change: Change) throws -> DKIMKey {
+        try database.write(.durable) { connection in
+            let key = try key(connection, number)
+            guard key.state != .retired else { return key }
+            if key.state == .active, !evenIfActive {
+                throw StoreRefusal(
+                    .unmet,
+                    "\(key.selector) is the \(key.algorithm.rawValue) key that signs for \(key.domain): activate another first, or repeat "
+                        + "with --force to sign with \(key.algorithm.rawValue) no more")
+            }
+            try connection.run(
+                """
+                UPDATE dkim_keys SET state = 'retired', private_key = NULL, private_sealed = NULL, retired_at = ?2, revision = ?3,
+                    deactivated_at = COALESCE(deactivated_at, ?4)
+                WHERE id = ?1
+                """,
+                [
+                    .integer(number), .integer(change.now), .integer(try nextRevision(connection)),
+                    .optional(key.activatedAt == nil ? nil : change.now),
+                ])
+            try connection.audit(change, "dkim.retire", "dkim:\(key.selector)._domainkey.\(key.domain)", "was \(key.state.rawValue)")
+            return try self.key(connection, number)
+        }
+    }
+
+    /// The private part of a key. Throws `StoreRefusal` (`unmet`) for a retired one.
+    package func privateKey(_ key: DKIMKey) throws -> DKIMPrivateKey {
+        try database.read { connection in
+            let row = try connection.row("SELECT private_key, private_sealed FROM dkim_keys WHERE id = ?1", [.integer(key.number)])
+            guard let row, !row.isNull(0) else { throw StoreRefusal(.unmet, "\(key.selector) is retired and has no key any more") }
+            return try open(row, 0, key)
+        }
+    }
+
+    /// Grows with every change; 0 while there is no key. Cheap enough to be asked every second.
+    package func revision() throws -> Int64 { try database.read(revision) }
+
+    /// The keys that sign now, RSA before Ed25519 within a domain, and the revision that they belong to.
+    package func signingKeys() throws -> (revision: Int64, keys: [(key: DKIMKey, privateKey: DKIMPrivateKey)]) {
+        try database.read { connection in
+            let rows = try connection.rows(
+                """
+                SELECT id, domain, selector, algorithm, bits, state, created_at, activated_at, deactivated_at, retired_at,
+                    private_key, private_sealed
+                FROM dkim_keys WHERE state = 'active' ORDER BY domain, algorithm DESC
+                """, [])
+            let keys = try rows.map { row in
+                let key = try DKIMKey(row: row)
+                return (key, try open(row, 10, key))
+            }
+            return (try revision(connection), keys)
+        }
+    }
+
+    private func open(_ row: SQLRow, _ column: Int, _ key: DKIMKey) throws -> DKIMPrivateKey {
+        let sealed = SealedValue(key: try row.text(column), octets: try row.blob(column + 1))
+        return DKIMPrivateKey(pem: try sealer.openText(sealed, .dkimKey(domain: key.domain, selector: key.selector)))
+    }
+
+    private static let select =
+        """
+        SELECT id, domain, selector, algorithm, bits, state, created_at, activated_at, deactivated_at, retired_at FROM dkim_keys
+        """
+
+    private func key(_ connection: any DatabaseConnection, _ number: Int64) throws -> DKIMKey {
+        guard let row = try connection.row(Self.select + " WHERE id = ?1", [.integer(number)]) else {
+            throw StoreRefusal(.notFound, "there is no such key: see postern dkim list")
+        }
+        return try DKIMKey(row: row)
+    }
+
+    private func active(_ connection: any DatabaseConnection, _ domain: String, _ algorithm: DKIMKey.Algorithm) throws -> DKIMKey? {
+        try connection.row(
+            Self.select + " WHERE domain = ?1 AND algorithm = ?2 AND state = 'active'", [.text(domain), .text(algorithm.rawValue)]
+        ).map(DKIMKey.init(row:))
+    }
+
+    private func revision(_ connection: any DatabaseConnection) throws -> Int64 {
+        try connection.row("SELECT COALESCE(MAX(revision), 0) FROM dkim_keys", [])?.integer(0) ?? 0
+    }
+
+    private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection) + 1 }
+
+    private func checkedDomain(_ text: String) throws -> String {
+        guard let domain = HostName(text), relayDomains.contains(domain) else {
+            throw StoreRefusal(.invalid, "\(text) is no relay domain of this installation: what the relay sends is signed by those")
+        }
+        return domain.text
+    }
+
+    /// Labels of letters, digits and inner hyphens (RFC 6376 section 3.1); 63 octets in all leave room for the domain.
+    private static func checkedSelector(_ text: String) throws -> String {
+        let selector = text.lowercased()
+        let labels = selector.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        let hyphen = UInt8(ascii: "-")
+        let isValid = labels.allSatisfy { label in
+            !label.isEmpty && label.first != hyphen && label.last != hyphen
+                && label.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == hyphen }
+        }
+        guard isValid, selector.utf8.count <= 63 else {
+            throw StoreRefusal(.invalid, "a selector is up to 63 letters, digits, hyphens and dots, as in rsa202611")
+        }
+        return selector
+    }
+}
+
+extension DKIMKey {
+    /// From the columns of `DKIMKeyRepository.select`.
+    fileprivate init(row: SQLRow) throws {
+        guard let algorithm = Algorithm(rawValue: try row.text(3)), let state = State(rawValue: try row.text(5)) else {
+            throw PermanentStoreError(.unexpectedData, "a signing key is of an unknown algorithm or state")
+        }
+        self.init(
+            number: try row.integer(0), domain: try row.text(1), selector: try row.text(2), algorithm: algorithm,
+            bits: Int(try row.integer(4)), state: state, createdAt: try row.integer(6), activatedAt: try row.optionalInteger(7),
+            deactivatedAt: try row.optionalInteger(8), retiredAt: try row.optionalInteger(9))
+    }
+}

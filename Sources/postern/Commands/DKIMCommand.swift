@@ -1,0 +1,231 @@
+// postern dkim: the keys that sign what the relay sends.
+
+import ArgumentParser
+import Foundation
+import MailAuth
+import PosternServer
+import PosternStore
+
+struct DKIMCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dkim", abstract: "Make, publish, activate and retire the keys that sign what the relay sends.",
+        discussion: """
+            Each relay domain signs with one active key of each algorithm: RSA, which every provider checks, and Ed25519 as a \
+            second signature where there is such a key. Keys are kept sealed in the database, so that all hosts of a relay \
+            sign alike; a running relay takes up changes within seconds.
+
+            To rotate without a gap:
+
+              postern dkim generate          make the next key, and publish the record that it prints
+              postern dkim activate S        checks the DNS, then signs with it; the key before it is retiring
+              postern dkim retire OLD        two weeks later, when no mail that it signed is under way; then remove its record
+            """,
+        subcommands: [Generate.self, List.self, Activate.self, Retire.self, Records.self])
+
+    struct Row: Encodable {
+        let domain: String
+        let selector: String
+        let algorithm: String
+        let bits: Int
+        let state: String
+        let createdAt: String
+        let activatedAt: String?
+        let deactivatedAt: String?
+        let retiredAt: String?
+
+        init(_ key: DKIMKey) {
+            domain = key.domain
+            selector = key.selector
+            algorithm = key.algorithm.rawValue
+            bits = key.bits
+            state = key.state.rawValue
+            createdAt = timestamp(key.createdAt)
+            activatedAt = key.activatedAt.map(timestamp)
+            deactivatedAt = key.deactivatedAt.map(timestamp)
+            retiredAt = key.retiredAt.map(timestamp)
+        }
+    }
+
+    struct RecordRow: Encodable {
+        let domain: String
+        let selector: String
+        let state: String
+        let name: String
+        let type: String
+        let text: String
+        let strings: [String]
+        let zone: String
+
+        init(_ key: DKIMKey, _ publication: DKIMKeyPublication) {
+            domain = key.domain
+            selector = key.selector
+            state = key.state.rawValue
+            name = publication.name
+            type = "TXT"
+            text = publication.text
+            strings = publication.characterStrings
+            zone = publication.zoneFileRecord
+        }
+    }
+
+    struct Generate: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make a key and print the record to publish.",
+            discussion: "The key is pending: it signs nothing before postern dkim activate.")
+
+        @Option(help: ArgumentHelp("The relay domain; by default the first.", valueName: "domain")) var domain: String?
+        @Option(help: ArgumentHelp("rsa or ed25519.", valueName: "name")) var algorithm: KeyAlgorithm = .rsa
+        @Option(help: ArgumentHelp("By default one after algorithm and month, as in rsa202611.", valueName: "name")) var selector: String?
+        @Option(help: ArgumentHelp("Length of an RSA key, 2048 to 4096.", valueName: "number")) var bits = 2048
+        @OptionGroup var options: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            try options.withInstallation { installation in
+                let key = try SigningKey.generate(
+                    installation.store, domain: domain ?? installation.configuration.relayDomains.first ?? "",
+                    algorithm: algorithm.stored, selector: selector, bits: bits, thisChange())
+                let publication = try SigningKey.publication(key, in: installation.store)
+                if output.json { return try printJSON(RecordRow(key, publication)) }
+                print(
+                    """
+                    Made the \(key.algorithm.rawValue) key \(key.selector) of \(key.domain). Publish this record:
+
+                    \(publication.zoneFileRecord)
+
+                    Then: postern dkim activate \(key.selector)
+                    """)
+            }
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the keys.",
+            discussion: """
+                pending: to be published, signs nothing yet. active: signs. retiring: replaced, signs nothing more, and stays \
+                published for the mail that it signed. retired: ended, the private key is deleted.
+                """)
+
+        @OptionGroup var options: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let keys = try options.withStore { try $0.dkimKeys.keys() }
+            if output.json { return try printJSON(keys.map(Row.init)) }
+            Table(
+                header: ["DOMAIN", "SELECTOR", "ALGORITHM", "BITS", "STATE", "SINCE"],
+                rows: keys.map { key in
+                    let since: Int64? =
+                        switch key.state {
+                        case .pending: key.createdAt
+                        case .active: key.activatedAt
+                        case .retiring: key.deactivatedAt
+                        case .retired: key.retiredAt
+                        }
+                    return [
+                        key.domain, key.selector, key.algorithm.rawValue, String(key.bits), key.state.rawValue,
+                        timestamp(since ?? key.createdAt),
+                    ]
+                }
+            ).print()
+        }
+    }
+
+    struct Activate: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Sign with a key from now on.",
+            discussion: """
+                Asks the DNS first whether verifiers find this key, and changes nothing where they do not. The key that signed \
+                so far becomes retiring; activating it again goes back.
+                """)
+
+        @Argument(help: "The key's selector.") var selector: String
+        @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain: String?
+        @Flag(help: "Do not ask the DNS: mail fails DKIM until the record is there.") var force = false
+        @OptionGroup var dns: DNSOptions
+        @OptionGroup var options: InstallationOptions
+
+        func run() throws {
+            try options.withInstallation { installation in
+                let keys = installation.store.dkimKeys
+                let key = try keys.key(selector: selector, domain: domain)
+                if !force, key.state == .pending || key.state == .retiring {
+                    let publication = try SigningKey.publication(key, in: installation.store)
+                    let answer = try dns.resolver(installation).query(publication.name, .txt)
+                    if let objection = publication.objection(to: answer) {
+                        throw CommandError(
+                            status: EX_TEMPFAIL,
+                            message: "\(publication.name): \(objection); publish the record that postern dkim dns \(key.selector) "
+                                + "prints and try again, or repeat with --force; nothing was changed")
+                    }
+                }
+                let result = try keys.activate(key.number, thisChange())
+                print("\(result.key.domain) signs with \(result.key.selector) (\(result.key.algorithm.rawValue)) now.")
+                if let old = result.replaced {
+                    print(
+                        "\(old.selector) is retiring: leave its record until \(timestamp(Retire.endOfUse(old))), then: "
+                            + "postern dkim retire \(old.selector)")
+                }
+            }
+        }
+    }
+
+    struct Retire: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "End a key and delete its private part.",
+            discussion: "A pending key was never used; a retiring one should stay published for two weeks after its last signature.")
+
+        @Argument(help: "The key's selector.") var selector: String
+        @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain: String?
+        @Flag(help: "Also where it signs and no other key takes its place.") var force = false
+        @OptionGroup var options: InstallationOptions
+
+        func run() throws {
+            try options.withStore { store in
+                let key = try store.dkimKeys.key(selector: selector, domain: domain)
+                let retired = try store.dkimKeys.retire(key.number, evenIfActive: force, thisChange())
+                let name = "\(retired.selector)._domainkey.\(retired.domain)"
+                let end = Self.endOfUse(retired)
+                print(
+                    retired.activatedAt == nil || end <= PosternClock.now()
+                        ? "Retired \(retired.selector) of \(retired.domain). Remove the record \(name)."
+                        : "Retired \(retired.selector) of \(retired.domain). Remove the record \(name), but not before \(timestamp(end)): "
+                            + "mail that it signed may still be under way.")
+            }
+        }
+
+        /// When nothing that a key signed can be under way any more.
+        static func endOfUse(_ key: DKIMKey) -> Int64 {
+            (key.deactivatedAt ?? PosternClock.now()) + DKIMKeyRepository.publicationAfterUse
+        }
+    }
+
+    struct Records: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "dns", abstract: "Print the records to publish, as they stand in a zone file.",
+            discussion: "A text is cut into strings of at most 255 octets, which the DNS joins again without a space.")
+
+        @Argument(help: "The selector of one key; otherwise all that are not retired.") var selector: String?
+        @Option(help: ArgumentHelp("Only keys of this relay domain.", valueName: "domain")) var domain: String?
+        @OptionGroup var options: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            try options.withStore { store in
+                var keys = try store.dkimKeys.keys().filter { $0.isPublished && (domain == nil || $0.domain == domain?.lowercased()) }
+                if let selector { keys = [try store.dkimKeys.key(selector: selector, domain: domain)] }
+                let records = try keys.map { ($0, try SigningKey.publication($0, in: store)) }
+                if output.json { return try printJSON(records.map(RecordRow.init)) }
+                for (_, publication) in records { print(publication.zoneFileRecord) }
+            }
+        }
+    }
+}
+
+/// An algorithm as an argument.
+enum KeyAlgorithm: String, ExpressibleByArgument, CaseIterable {
+    case rsa, ed25519
+
+    var stored: DKIMKey.Algorithm { self == .rsa ? .rsa : .ed25519 }
+}

@@ -1,0 +1,63 @@
+// `postern setup postfix`: what Postfix has to be told, shown or carried out.
+
+import ArgumentParser
+import Foundation
+import Milter
+import PostfixSetup
+
+struct SetupCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "setup", abstract: "Attach Postern to other programs.", subcommands: [SetupPostfixCommand.self])
+}
+
+struct SetupPostfixCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "postfix", abstract: "Show or apply the settings that Postfix needs.",
+        discussion: """
+            Reads the running configuration with postconf and prints what differs, each setting with its reason. With --apply \
+            it is set, after the difference was printed; an operator's own values are kept where they do not conflict, and \
+            nothing is changed where they do. Without a Postfix on this machine, or with --print, the fragments for main.cf \
+            and master.cf are printed whole.
+            """)
+
+    @OptionGroup var options: InstallationOptions
+    @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
+    @Flag(help: "Set what differs; Postfix has to be reloaded afterwards.") var apply = false
+    @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
+
+    func validate() throws {
+        guard !(apply && printsFragments) else { throw ValidationError("--apply and --print exclude each other") }
+    }
+
+    func run() throws {
+        let (configuration, resolved) = try options.configuration()
+        guard let socket = MilterSocket(configuration.milter.socket) else {
+            throw CommandError(status: EX_CONFIG, message: "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)")
+        }
+        if printsFragments {
+            print(
+                PostfixSetup.fragments(
+                    PostfixInputs(
+                        relayDomains: configuration.relayDomains, socket: socket.postfixName, hostName: configuration.hostname,
+                        headerChecksFile: "\(configDirectory)/postern_header_checks")), terminator: "")
+            return
+        }
+        let plan: SetupPlan
+        do {
+            plan = try PostfixSetup.plan(relayDomains: configuration.relayDomains, socket: socket.postfixName, directory: configDirectory)
+        } catch {
+            throw CommandError(
+                status: EX_UNAVAILABLE,
+                message: "\(configDirectory) cannot be read: \(error); name Postfix's directory with --config-directory, or use --print")
+        }
+        print(plan.text, terminator: "")
+        guard plan.conflicts.isEmpty else {
+            throw CommandError(status: EX_CONFIG, message: "nothing was changed: settle the \(plan.conflicts.count) conflicts above first")
+        }
+        guard apply, !plan.isEmpty else { return }
+        do { try PostfixSetup.apply(plan) } catch {
+            throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
+        }
+        print("Applied. Now: postfix -c \(configDirectory) reload")
+    }
+}

@@ -1,0 +1,225 @@
+// `postern verify`: SPF, DKIM, DMARC and From of a message.
+
+import ArgumentParser
+import DNSClient
+import Foundation
+import InternetMessage
+import MailAuth
+import PosternServer
+import RelayCore
+
+struct VerifyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify", abstract: "Check SPF, DKIM, DMARC and From of a message.",
+        discussion: """
+            Reads a message on standard input and prints one JSON object: spf (for the envelope sender; for the null sender \
+            for HELO), dkim (each signature from the top), dmarc, from (the one address, or why there is none on which all \
+            programs agree), and proof: whether an aligned signature or an aligned SPF pass proves the author, which is what a \
+            reply needs. With nothing on standard input only spf is checked.
+
+            No installation is needed. Where there is one, proof also says of each registered source that the author lies in \
+            whether it is proved, which is what a forward needs.
+
+            Without --dns or --dns-server the name servers of the installation are asked, or else the system's. The file of \
+            answers is JSON: {"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "mx"]]}}, or {"name": {"error": \
+            "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}}; a name that is absent does not exist.
+
+            With --batch, standard input holds a JSON object a line: {id, mail_from, ip, helo, dns, now, message_base64}; the \
+            answers are written in the same order, each with its id.
+            """)
+
+    @OptionGroup var options: InstallationOptions
+    @Option(help: "The SMTP client's IP address.") var ip: String?
+    @Option(help: ArgumentHelp("What the client said in HELO.", valueName: "name")) var helo: String = ""
+    @Option(help: ArgumentHelp("The envelope sender; empty or <> for none.", valueName: "address")) var mailFrom: String = ""
+    @OptionGroup var dns: DNSOptions
+    @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time")) var time: String?
+    @Flag(help: "Read questions as JSON lines.") var batch = false
+
+    func run() throws {
+        let installation = try options.installationIfAny()
+        defer { try? installation?.close() }
+        let questions = VerifyQuestions(
+            installation: installation, fileZone: try dns.zone()?.resolver, client: { try dns.client(installation) })
+        if batch { return try runBatch(questions) }
+        let question = MessageToVerify(
+            mailFrom: mailFrom, address: ip, helo: helo, message: Array(FileHandle.standardInput.readDataToEndOfFile()),
+            now: try time.map(TimeArgument.seconds) ?? PosternClock.now())
+        try BatchLine.print(questions.answer(question, id: nil, zone: nil))
+    }
+
+    private func runBatch(_ questions: VerifyQuestions) throws {
+        while let line = readLine(strippingNewline: true) {
+            guard !line.allSatisfy(\.isWhitespace) else { continue }
+            do {
+                let question = try JSONDecoder().decode(VerifyQuestion.self, from: Data(line.utf8))
+                try BatchLine.print(questions.answer(question.message(), id: question.id, zone: question.dns))
+            } catch {
+                try BatchLine.print(BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
+            }
+        }
+    }
+}
+
+extension InstallationOptions {
+    /// The installation that --config names; otherwise the one at the usual places, where there is one that can be opened.
+    func installationIfAny() throws -> Installation? {
+        let environment = ProcessInfo.processInfo.environment
+        let path = ResolvedConfiguration.locate(flag: config, environment: environment)
+        guard config != nil || FileManager.default.fileExists(atPath: path) else { return nil }
+        do {
+            return try Installation.open(flag: config, environment: environment, set: set, now: PosternClock.now())
+        } catch {
+            guard config == nil else { throw error }
+            Failure.warn("goes on without the installation: \(error)")
+            return nil
+        }
+    }
+}
+
+/// What answers questions: files of answers, or one client for the network, made when it is first needed.
+final class VerifyQuestions {
+    private let directory: (any RelayDirectory)?
+    private let fileZone: ZoneResolver?
+    private let makeClient: () throws -> AresResolver
+    private var client: AresResolver?
+
+    init(installation: Installation?, fileZone: ZoneResolver?, client: @escaping () throws -> AresResolver) {
+        directory = installation.map { StoreDirectory(store: $0.store, counters: nil, now: PosternClock.now) }
+        self.fileZone = fileZone
+        makeClient = client
+    }
+
+    func answer(_ question: MessageToVerify, id: BatchID?, zone: ZoneFile?) throws -> VerifyAnswer {
+        VerifyAnswer(id: id, try Verifier.verify(question, resolver: try resolver(zone), directory: directory))
+    }
+
+    private func resolver(_ zone: ZoneFile?) throws -> any DNSResolver {
+        if let zone { return zone.resolver }
+        if let fileZone { return fileZone }
+        let client = try self.client ?? makeClient()
+        self.client = client
+        return BudgetedResolver(client)
+    }
+}
+
+/// A line of --batch.
+struct VerifyQuestion: Decodable {
+    let id: BatchID?
+    let mailFrom: String?
+    let ip: String?
+    let helo: String?
+    let dns: ZoneFile?
+    let now: TimeArgument?
+    let messageBase64: String?
+
+    // Named one by one: a strategy for all keys would change the names in `dns` too.
+    enum CodingKeys: String, CodingKey {
+        case id, ip, helo, dns, now
+        case mailFrom = "mail_from"
+        case messageBase64 = "message_base64"
+    }
+
+    func message() throws -> MessageToVerify {
+        guard let bytes = Data(base64Encoded: messageBase64 ?? "", options: .ignoreUnknownCharacters) else {
+            throw CommandError(status: EX_DATAERR, message: "message_base64 is not base64")
+        }
+        return MessageToVerify(
+            mailFrom: mailFrom ?? "", address: ip, helo: helo ?? "", message: Array(bytes), now: now?.seconds ?? PosternClock.now())
+    }
+}
+
+/// The answer as JSON. Without a message only `spf` is there.
+struct VerifyAnswer: Encodable {
+    struct SPFPart: Encodable {
+        let result: String
+        let domain: String
+        let identity: String
+        let reason: String
+    }
+
+    struct DKIMPart: Encodable {
+        let d: String
+        let s: String
+        let a: String
+        let result: String
+        let reason: String
+        let coversWholeBody: Bool
+    }
+
+    struct DMARCPart: Encodable {
+        let result: String
+        let domain: String
+        let policy: String
+    }
+
+    struct FromPart: Encodable {
+        let addresses: [String]?
+        let error: String?
+    }
+
+    struct ProofPart: Encodable {
+        struct Source: Encodable {
+            let source: String
+            let proved: Bool
+            let reason: String
+        }
+
+        let authorDomain: String?
+        let alignedDkim: [String]
+        let alignedSpf: String?
+        let proved: Bool
+        let temporary: Bool
+        let reason: String
+        let sources: [Source]?
+
+        enum CodingKeys: CodingKey { case authorDomain, alignedDkim, alignedSpf, proved, temporary, reason, sources }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            // Null rather than absent: there was a question, and the answer is none.
+            try container.encode(authorDomain, forKey: .authorDomain)
+            try container.encode(alignedDkim, forKey: .alignedDkim)
+            try container.encode(alignedSpf, forKey: .alignedSpf)
+            try container.encode(proved, forKey: .proved)
+            try container.encode(temporary, forKey: .temporary)
+            try container.encode(reason, forKey: .reason)
+            try container.encodeIfPresent(sources, forKey: .sources)
+        }
+    }
+
+    let id: BatchID?
+    let spf: SPFPart
+    let dkim: [DKIMPart]?
+    let dmarc: DMARCPart?
+    let from: FromPart?
+    let proof: ProofPart?
+
+    init(id: BatchID?, _ verification: Verification) {
+        self.id = id
+        let finding = verification.spf
+        spf = SPFPart(
+            result: finding.result.rawValue, domain: finding.domain, identity: finding.identity.rawValue, reason: finding.reason)
+        guard let content = verification.content else {
+            (dkim, dmarc, from, proof) = (nil, nil, nil, nil)
+            return
+        }
+        dkim = content.dkim.map {
+            DKIMPart(
+                d: $0.domain, s: $0.selector, a: $0.algorithm, result: $0.result.rawValue, reason: $0.reason,
+                coversWholeBody: $0.coversWholeBody)
+        }
+        // A From that names nobody has no domain whose policy could be asked for.
+        dmarc = DMARCPart(
+            result: (content.dmarc?.result ?? .permerror).rawValue, domain: content.dmarc?.domain ?? "",
+            policy: content.dmarc?.policy ?? "")
+        switch content.author {
+        case .success(let author): from = FromPart(addresses: [author.wireForm], error: nil)
+        case .failure(let defect): from = FromPart(addresses: nil, error: defect.description)
+        }
+        proof = ProofPart(
+            authorDomain: content.proof.authorDomain, alignedDkim: content.proof.alignedDKIM, alignedSpf: content.proof.alignedSPF,
+            proved: content.proof.isProved, temporary: content.proof.isTemporary, reason: content.proof.reason,
+            sources: content.proof.sources?.map { ProofPart.Source(source: $0.source, proved: $0.isProved, reason: $0.reason) })
+    }
+}

@@ -1,0 +1,50 @@
+// Where a command's DNS answers come from.
+
+import ArgumentParser
+import DNSClient
+import Foundation
+import MailAuth
+import PosternServer
+
+/// The system's name servers, others, or a file of answers.
+struct DNSOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Take DNS answers from this JSON file alone.", valueName: "file"))
+    var dns: String?
+
+    @Option(
+        help: ArgumentHelp("Ask this name server, as in 127.0.0.1:5353; may be repeated.", valueName: "address"))
+    var dnsServer: [String] = []
+
+    /// Answers of the file alone; nil where none was named.
+    func zone() throws -> ZoneFile? {
+        guard let dns else { return nil }
+        guard FileManager.default.isReadableFile(atPath: dns) else {
+            throw CommandError.noInput("\(dns): the file of DNS answers cannot be read")
+        }
+        do {
+            return try ZoneFile(contentsOf: URL(fileURLWithPath: dns))
+        } catch {
+            throw CommandError(status: EX_DATAERR, message: "\(dns): \(error)")
+        }
+    }
+
+    /// One resolver for a few questions, with the servers and time-outs of an installation where there is one.
+    func resolver(_ installation: Installation? = nil) throws -> any DNSResolver {
+        if let zone = try zone() { return zone.resolver }
+        return try client(installation)
+    }
+
+    /// The network alone.
+    func client(_ installation: Installation? = nil) throws -> AresResolver {
+        if dnsServer.isEmpty, let installation {
+            return try Resolvers.client(installation.configuration, path: installation.resolved.path)
+        }
+        let servers = try dnsServer.map { text in
+            guard let server = DNSServerAddress(text) else {
+                throw CommandError.usage("--dns-server: \"\(text)\" is no ADDRESS or ADDRESS:PORT")
+            }
+            return server
+        }
+        return try AresResolver(settings: DNSClientSettings(servers: servers))
+    }
+}

@@ -1,0 +1,81 @@
+// Gathers what PostfixChecks and CertificateFacts judge, with postconf(1) and openssl(1).
+
+import Foundation
+import PosternServer
+import PostfixSetup
+
+struct PostfixProbe {
+    let directory: String
+    let configuration: Configuration
+
+    /// - Returns: the facts, the certificates, and what Postfix says in HELO; nil where it could not be asked.
+    func gather() -> (PostfixFacts, [CertificateFacts], heloName: String?) {
+        var facts = PostfixFacts()
+        do {
+            let plan = try PostfixSetup.plan(
+                relayDomains: configuration.relayDomains, socket: Self.socket(configuration.milter.socket), directory: directory)
+            let postfix = try PostfixConfiguration.read(directory: plan.directory)
+            facts.directory = plan.directory
+            facts.differences = (plan.mainChanges + plan.masterChanges).map {
+                PostfixFacts.Difference(name: $0.name, present: $0.old, needed: $0.new, reason: $0.reason)
+            }
+            facts.hasHeaderCheck = plan.headerChecks == nil
+            facts.bypasses = plan.notes.filter { $0.contains("does not pass Postern") || $0.contains("bypass") }
+            facts.conflicts = plan.conflicts
+            return (facts, certificates(postfix), postfix.expanded["myhostname"])
+        } catch {
+            facts.trouble = "\(error)"
+            return (facts, [], nil)
+        }
+    }
+
+    /// libmilter's form as Postfix writes it: `inet:8891@127.0.0.1` is `inet:127.0.0.1:8891`.
+    static func socket(_ text: String) -> String {
+        guard text.hasPrefix("inet"), let at = text.firstIndex(of: "@"), let colon = text.firstIndex(of: ":") else { return text }
+        return "inet:\(text[text.index(after: at)...]):\(text[text.index(after: colon)..<at])"
+    }
+
+    private func certificates(_ postfix: PostfixConfiguration) -> [CertificateFacts] {
+        let paths = ["smtpd_tls_chain_files", "smtpd_tls_cert_file", "smtpd_tls_eccert_file"]
+            .compactMap { postfix.expanded[$0] }.flatMap { $0.split { " ,\t".contains($0) }.map(String.init) }
+            .filter { $0 != "none" }
+        guard !paths.isEmpty else { return [CertificateFacts(path: "", state: .notConfigured)] }
+        let host = postfix.expanded["myhostname"] ?? configuration.hostname
+        // A file of smtpd_tls_chain_files may hold a key alone.
+        let facts = Set(paths).sorted().map { Self.certificate($0, host: host) }
+        let certificates = facts.filter { if case .unreadable = $0.state { false } else { true } }
+        return certificates.isEmpty ? facts : certificates
+    }
+
+    private static func certificate(_ path: String, host: String) -> CertificateFacts {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            return CertificateFacts(path: path, state: .unreadable("the file cannot be read"))
+        }
+        guard text.contains("-----BEGIN CERTIFICATE-----") else {
+            return CertificateFacts(path: path, state: .unreadable("the file holds no certificate"))
+        }
+        guard let tool = ["/usr/bin/openssl", "/usr/local/bin/openssl"].first(where: FileManager.default.isExecutableFile) else {
+            return CertificateFacts(path: path, state: .unknown("there is no openssl command"))
+        }
+        guard let lines = run(tool, ["x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601", "-checkhost", host]),
+            let date = lines.split(separator: "\n").first(where: { $0.hasPrefix("notAfter=") })?.dropFirst("notAfter=".count),
+            let end = try? Date(date.replacing(" ", with: "T"), strategy: .iso8601)
+        else { return CertificateFacts(path: path, state: .unreadable("openssl cannot read it")) }
+        return CertificateFacts(
+            path: path, state: .valid(until: Int64(end.timeIntervalSince1970), matchesHost: !lines.contains("does NOT match")))
+    }
+
+    private static func run(_ tool: String, _ arguments: [String]) -> String? {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: tool)
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        let output = Pipe()
+        process.standardOutput = output
+        guard (try? process.run()) != nil else { return nil }
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return text
+    }
+}

@@ -1,0 +1,53 @@
+// Runs every .testcase of the folder Cases on a Postfix of its own.
+
+import Foundation
+import PostfixHarness
+import Testing
+
+private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Cases").path
+
+@Suite struct CaseTests {
+    private static let cases: [String] = {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.filter { $0.hasSuffix(".testcase") }.sorted()
+    }()
+
+    @Test func thereAreCases() {
+        #expect(!Self.cases.isEmpty)
+    }
+
+    @Test(needsPostfix, arguments: cases) func testcase(_ name: String) throws {
+        let testCase = try TestCase(file: "\(folder)/\(name)")
+        let script = (testCase.sections["filter"] ?? []).map { $0 + "\n" }.joined()
+        let rig = try Rig(script, sink: testCase.behaviour, settings: testCase.settings)
+        defer { rig.stop() }
+        let failures = try testCase.run(postfix: rig.postfix, sink: rig.sink)
+        #expect(failures.isEmpty, "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(rig.postfix.logTail)")
+    }
+
+    @Test func aCaseThatIsNotWellFormedNamesItsLine() {
+        for (text, line) in [
+            ("hello", 1), ("[smtp]\nX: y", 2), ("[postfix]\nname", 2), ("[smtp]\nC*3: NOOP\nC: QUIT", 3),
+            ("[delivered]\nfrom: <>\nSubject: x", 3),
+            ("[smtp]\nC: \\q", 2), ("[sink]\nrefuse", 2)
+        ] {
+            #expect {
+                try TestCase(name: "t", text: text)
+            } throws: { "\($0)".hasPrefix("t.testcase:\(line):") }
+        }
+    }
+
+    @Test(needsPostfix) func whatDoesNotComeOutIsReported() throws {
+        let rig = try Rig()
+        defer { rig.stop() }
+        let dialogue =
+            "[smtp]\nS: 220\nC: EHLO x\nS: 250\nC: MAIL FROM:<a@out.test>\nS: 250\nC: RCPT TO:<u@relay.test>\nS: 250\nC: DATA\nS: 354\nC: From: a\nC: .\nS: 250\n"
+        let other = try TestCase(
+            name: "t", text: dialogue + "[delivered]\nfrom: <a@out.test>\nto: <u@relay.test>\n\n...\nFrom: b\n...\n")
+        #expect(try other.run(postfix: rig.postfix, sink: rig.sink).count == 1)
+        let refused = try TestCase(name: "t", text: dialogue.replacing("S: 354", with: "S: 554"))
+        #expect(
+            try refused.run(postfix: rig.postfix, sink: rig.sink).first?.hasPrefix("after \"DATA\": expected 554, got 354")
+                == true)
+    }
+}

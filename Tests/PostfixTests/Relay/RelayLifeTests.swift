@@ -1,0 +1,128 @@
+// The life of `postern serve` beside a running Postfix: stopped, reloaded, started twice, killed.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix) struct RelayLifeTests {
+    @Test func anIdleServiceEndsAtOnceOnSIGTERM() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        let idle = try rig.postfix.connect()
+        try idle.expect(250, "EHLO client.test")
+        let process = try rig.process
+        process.signal(SIGTERM)
+        // The product promises 2 s; the machine may be busy with other tests.
+        #expect(try process.waitForExit(seconds: 8) == 0, "\(process.output)")
+        #expect(!FileManager.default.fileExists(atPath: rig.folder + "/milter.sock"))
+    }
+
+    @Test func anOpenTransactionIsFinishedBeforeTheEnd() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        let client = try rig.postfix.connect()
+        try client.expect(250, "EHLO client.test")
+        try client.expect(250, "MAIL FROM:<bounce@juice.example>")
+        try client.expect(250, "RCPT TO:<\(address)>")
+        let process = try rig.process
+        process.signal(SIGTERM)
+        // A new message is sent away: its sender keeps it.
+        let other = try rig.postfix.connect()
+        _ = try other.command("EHLO client.test")
+        #expect(try other.command("MAIL FROM:<bounce@juice.example>").code / 100 == 4)
+        let text = World.message(to: address).replacingOccurrences(of: "\n", with: "\r\n")
+        #expect(try client.data(Array(text.utf8)).code == 250)
+        #expect(try process.waitForExit() == 0)
+        #expect(try rig.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
+    }
+
+    @Test func mailWaitsAtTheSenderWhileTheServiceIsAway() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        try rig.end()
+        let result = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        #expect((result.data ?? result.recipients.first).map { $0.code / 100 } == 4 || result.mail.code / 100 == 4, "\(result)")
+        try rig.serve()
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+    }
+
+    @Test func sighupReadsTheConfigurationAgain() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        let text = try String(contentsOfFile: rig.configuration, encoding: .utf8)
+        let limited = text.replacingOccurrences(of: "messages_per_day: 100", with: "messages_per_day: 1")
+        try #require(limited != text)
+        try limited.write(toFile: rig.configuration, atomically: true, encoding: .utf8)
+        let process = try rig.process
+        process.signal(SIGHUP)
+        try process.waitForLine(containing: "configuration reloaded")
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+        let second = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        #expect(second.data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true, "\(second)")
+
+        try (text + "\nlimitz: 1\n").write(toFile: rig.configuration, atomically: true, encoding: .utf8)
+        process.signal(SIGHUP)
+        let line = try process.waitForLine(containing: "not reloaded")
+        #expect(line.contains("limitz"))
+    }
+
+    @Test func aSecondServiceOnTheSameSocketIsRefused() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        let second = try ManagedProcess.run(
+            rig.program,
+            ["serve", "--config", rig.configuration, "--set", "milter.socket=\(rig.socket)", "--set", "dns.servers=\(rig.dns.address)"])
+        #expect(second.status == 69, "\(second)")
+        #expect(second.output.contains("another process is already listening on unix:"))
+        #expect(second.output.split(separator: "\n").filter { $0.hasPrefix("postern:") }.count == 1)
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+    }
+
+    @Test func killedInTheMiddleOfTwoHundredTransactionsNothingIsLostDoubledOrUnrewritten() throws {
+        let (rig, address) = try World.anna(World.options { $0.settings["limits.messages_per_day"] = "100000" })
+        defer { rig.stop() }
+        let open = Watched(Set(1...200))
+        let deferrals = Watched(0)
+        let underway = Watched(0)
+        let group = DispatchGroup()
+        let lanes = 10
+        for lane in 0..<lanes {
+            group.enter()
+            Thread.detachNewThread {
+                defer { group.leave() }
+                for number in stride(from: lane + 1, through: 200, by: lanes) {
+                    var isAccepted = false
+                    // A sender that keeps its mail comes again; the bound is for a relay that never comes back.
+                    for _ in 0..<600 where !isAccepted {
+                        let text = World.message(to: address, id: "m\(number)@juice.example")
+                        let result = try? rig.send(from: "bounce@juice.example", to: [address], text)
+                        underway.with { $0 += 1 }
+                        isAccepted = result?.data?.code == 250
+                        if !isAccepted {
+                            deferrals.with { $0 += 1 }
+                            let worst = [result?.mail.code, result?.recipients.first?.code, result?.data?.code].compactMap { $0 }.max() ?? 0
+                            if worst / 100 == 5 { Issue.record("a 5xx while the relay was away: \(String(describing: result))") }
+                            // Not a wait for something: the pause of a sender between two attempts.
+                            usleep(50_000)
+                        }
+                    }
+                    if isAccepted { open.with { _ = $0.remove(number) } }
+                }
+            }
+        }
+        _ = underway.wait(seconds: patience) { $0 >= 60 ? true : nil }
+        #expect(try rig.end(SIGKILL) == 128 + SIGKILL)
+        _ = deferrals.wait(seconds: patience) { $0 >= 20 ? true : nil }
+        try rig.serve()
+        #expect(group.wait(timeout: .now() + 120) == .success)
+        #expect(open.with { $0.isEmpty })
+        #expect(deferrals.with { $0 } >= 20)
+        try rig.postfix.waitUntilDone()
+        let arrived = rig.sink.messages
+        let ids = arrived.compactMap { $0.value("Message-ID") }
+        #expect(ids.count == 200 && Set(ids).count == 200, "\(ids.count) arrived, \(Set(ids).count) different")
+        #expect(arrived.allSatisfy { $0.recipients == ["<anna@home.example>"] && $0.address("From").hasSuffix("@relay.example") })
+    }
+}

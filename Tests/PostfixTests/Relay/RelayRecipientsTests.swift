@@ -1,0 +1,65 @@
+// Many recipients: each gets a message of their own, and nobody is lost.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix) struct RelayRecipientsTests {
+    /// A Postfix as a team runs it: no filter, everything for the relay goes to the relay.
+    private func teamServer(_ rig: RelayRig) throws -> PrivatePostfix {
+        var options = PrivatePostfix.Options()
+        options.hostName = "mail.juice.example"
+        options.routes = ["*": rig.postfix.port]
+        options.trustsLoopback = true
+        options.settings = ["minimal_backoff_time": "1s", "maximal_backoff_time": "1s", "queue_run_delay": "1s", "smtp_connection_cache_on_demand": "no"]
+        return try PrivatePostfix(options)
+    }
+
+    @Test func aMessageToThreeUsersOfTwoTeamsReachesAllThree() throws {
+        let (rig, anna) = try World.anna()
+        defer { rig.stop() }
+        try rig.addTeam("shop", name: "The Shop", source: "shop.example")
+        try rig.run(["source", "add", "shop", "juice.example"])
+        try rig.addUser("bob", inboxes: ["bob@home.example"])
+        try rig.addUser("carol", inboxes: ["carol@home.example"])
+        let addresses = [anna, try rig.address("juice", "bob"), try rig.address("shop", "carol")]
+        let server = try teamServer(rig)
+        defer { server.stop() }
+        let text = World.message(to: addresses.joined(separator: ", ")).replacingOccurrences(of: "\n", with: "\r\n")
+        #expect(try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code == 250)
+        let arrived = try ["anna", "bob", "carol"].map { name in
+            try retrying(server) { try rig.sink.wait(for: 1, seconds: 2) { $0.recipients == ["<\(name)@home.example>"] } }[0]
+        }
+        #expect(Set(arrived.map { $0.address("From") }).count == 3, "each has reverse addresses of their own")
+        #expect(rig.sink.messages.count == 3)
+    }
+
+    @Test func aMessageToAHundredUsersLosesNobodyAndDoublesNothing() throws {
+        let (rig, anna) = try World.anna()
+        defer { rig.stop() }
+        var addresses = [anna]
+        for number in 1..<100 {
+            try rig.addUser("user\(number)", inboxes: ["user\(number)@home.example"])
+            addresses.append(try rig.address("juice", "user\(number)"))
+        }
+        let server = try teamServer(rig)
+        defer { server.stop() }
+        let text = World.message(to: "undisclosed-recipients:;").replacingOccurrences(of: "\n", with: "\r\n")
+        #expect(try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code == 250)
+        try retrying(server, attempts: 400) { try rig.sink.wait(for: 100, seconds: 1) }
+        try server.waitUntilDone()
+        let recipients = rig.sink.messages.flatMap(\.recipients)
+        #expect(recipients.count == 100 && Set(recipients).count == 100)
+    }
+
+    /// Runs the sender's queue until what is waited for has come.
+    @discardableResult
+    private func retrying<T>(_ server: PrivatePostfix, attempts: Int = 60, _ attempt: () throws -> T) throws -> T {
+        for _ in 1..<attempts {
+            if let value = try? attempt() { return value }
+            try server.flush()
+        }
+        return try attempt()
+    }
+}

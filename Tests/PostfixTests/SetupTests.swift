@@ -1,0 +1,256 @@
+// PostfixSetup: the difference, what is kept of an operator's own, and that applying it twice changes nothing more.
+
+import Foundation
+import PostfixHarness
+import PostfixSetup
+import Testing
+
+@Suite struct SetupPlanTests {
+    private static let inputs = PostfixInputs(
+        relayDomains: ["relay.example", "hide.example"], socket: "unix:/run/postern/milter.sock", hostName: "mx.relay.example")
+
+    private func plan(_ values: [String: String], master: [String: String] = [:], headerChecks: String? = nil) -> SetupPlan {
+        let configuration = PostfixConfiguration(directory: "/etc/postfix", values: values, master: master)
+        return SetupPlan.make(Self.inputs, for: configuration, headerChecks: headerChecks)
+    }
+
+    /// The new value of a parameter; nil where it stays.
+    private func new(_ name: String, _ values: [String: String]) -> String? {
+        plan(values).mainChanges.first { $0.name == name }?.new
+    }
+
+    @Test func everySettingHasAReasonAndStandsOnce() {
+        let settings = RelaySettings.main(Self.inputs)
+        #expect(settings.allSatisfy { $0.reason.count > 10 } && RelaySettings.master.allSatisfy { $0.reason.count > 10 })
+        #expect(Set(settings.map(\.name)).count == settings.count)
+    }
+
+    @Test func anOperatorsMiltersStayInFrontAndInOrder() {
+        let values = ["smtpd_milters": "inet:localhost:8891, { unix:/run/x.sock, default_action=accept }"]
+        #expect(
+            new("smtpd_milters", values)
+                == "inet:localhost:8891, { unix:/run/x.sock, default_action=accept }, unix:/run/postern/milter.sock")
+        #expect(plan(values).notes.contains { $0.hasPrefix("smtpd_milters keeps inet:localhost:8891") })
+        #expect(new("smtpd_milters", ["smtpd_milters": "unix:/run/postern/milter.sock inet:localhost:1"]) == nil)
+        #expect(new("smtpd_milters", ["smtpd_milters": "{unix:/run/postern/milter.sock, command_timeout=60s}"]) == nil)
+    }
+
+    @Test func anOperatorsMailboxDomainsAndTransportStay() {
+        let plan = plan([
+            "virtual_mailbox_domains": "own.example", "virtual_transport": "lmtp:unix:private/dovecot",
+            "virtual_mailbox_maps": "hash:/etc/postfix/boxes",
+            "transport_maps": "hash:/etc/postfix/transport"
+        ])
+        let changes = Dictionary(uniqueKeysWithValues: plan.mainChanges.map { ($0.name, $0.new) })
+        #expect(changes["virtual_mailbox_domains"] == "own.example, relay.example, hide.example")
+        #expect(changes["virtual_transport"] == nil)
+        #expect(
+            changes["virtual_mailbox_maps"]
+                == "hash:/etc/postfix/boxes, inline:{ { @relay.example = postern }, { @hide.example = postern } }")
+        #expect(
+            changes["transport_maps"]
+                == "inline:{ { relay.example = smtp:[127.0.0.1]:9 }, { hide.example = smtp:[127.0.0.1]:9 } }, hash:/etc/postfix/transport"
+        )
+    }
+
+    @Test func betterValuesStay() {
+        #expect(new("smtp_tls_security_level", ["smtp_tls_security_level": "dane"]) == nil)
+        #expect(new("smtp_tls_security_level", ["smtp_tls_security_level": "none"]) == "may")
+        #expect(new("message_size_limit", ["message_size_limit": "0"]) == nil)
+        #expect(new("message_size_limit", ["message_size_limit": "50000000"]) == nil)
+        #expect(new("message_size_limit", ["message_size_limit": "10240000"]) == "40000000")
+        #expect(new("milter_content_timeout", ["milter_content_timeout": "10m"]) == nil)
+        #expect(new("milter_content_timeout", ["milter_content_timeout": "60s"]) == "300s")
+        #expect(new("smtpd_hard_error_limit", ["smtpd_hard_error_limit": "20", "smtpd_recipient_limit": "30000"]) == "30001")
+        #expect(new("message_reject_characters", ["message_reject_characters": "\\200"]) == "\\200\\0")
+        #expect(new("message_reject_characters", ["message_reject_characters": "\\000\\200"]) == nil)
+        #expect(new("smtpd_forbid_bare_newline", ["smtpd_forbid_bare_newline": "reject"]) == nil)
+        #expect(
+            new("smtp_header_checks", ["smtp_header_checks": "pcre:/a"]) == "regexp:/etc/postfix/postern_header_checks, pcre:/a")
+        #expect(
+            new("smtpd_discard_ehlo_keywords", ["smtpd_discard_ehlo_keywords": "chunking DSN"]) == "chunking, DSN, silent-discard"
+        )
+    }
+
+    @Test func inboundTLSWaitsForACertificate() {
+        #expect(new("smtpd_tls_security_level", [:]) == nil)
+        #expect(new("smtpd_tls_security_level", ["smtpd_tls_chain_files": "/etc/ssl/x.pem"]) == "may")
+        #expect(new("smtpd_tls_security_level", ["smtpd_tls_cert_file": "/x", "smtpd_tls_security_level": "encrypt"]) == nil)
+    }
+
+    @Test func whatOnlyTheOperatorCanMendIsAConflictAndNothingIsApplied() {
+        for (values, master) in [
+            (["mydestination": "localhost, Relay.Example"], [:]), (["receive_override_options": "no_milters"], [:]),
+            (["smtpd_milters": "{ unix:/run/postern/milter.sock, default_action = accept }"], [:]),
+            (["mailbox_size_limit": "1000"], [:]), ([:], ["submission/inet/milter_default_action": "accept"]),
+            ([:], ["smtp/inet/milter_macro_daemon_name": "internal"])
+        ] as [([String: String], [String: String])] {
+            let plan = plan(values, master: master)
+            #expect(plan.conflicts.count == 1, "\(values) \(master): \(plan.conflicts)")
+            #expect(throws: PostfixToolError.self) { try PostfixSetup.apply(plan) }
+        }
+    }
+
+    @Test func aUnixSocketOutsideTheChrootIsAConflict() {
+        let fields = [
+            "smtp/inet/chroot": "y", "smtp/inet/command": "smtpd -v", "cleanup/unix/chroot": "n",
+            "cleanup/unix/command": "cleanup", "qmgr/unix/chroot": "y", "qmgr/unix/command": "qmgr"
+        ]
+        let configuration = PostfixConfiguration(
+            directory: "/etc/postfix", values: ["queue_directory": "/var/spool/postfix"], fields: fields)
+        let conflicts = SetupPlan.make(Self.inputs, for: configuration, headerChecks: nil).conflicts
+        #expect(conflicts.count == 1 && conflicts[0].hasPrefix("smtp/inet run in the chroot /var/spool/postfix"))
+        #expect(SetupPlan.make(Self.inputs, for: configuration, headerChecks: nil, socketInChroot: true).conflicts.isEmpty)
+        var inputs = Self.inputs
+        inputs.socket = "inet:127.0.0.1:8891"
+        #expect(SetupPlan.make(inputs, for: configuration, headerChecks: nil).conflicts.isEmpty)
+    }
+
+    @Test func servicesThatGoTheirOwnWayAreNamed() {
+        let plan = plan(
+            [:],
+            master: ["submission/inet/smtpd_milters": "inet:localhost:1", "10025/inet/receive_override_options": "no_milters"])
+        #expect(plan.notes.contains { $0.hasPrefix("submission/inet has smtpd_milters of its own") })
+        #expect(plan.notes.contains { $0.hasPrefix("10025/inet has no_milters") })
+    }
+
+    @Test func theTextShowsOldAndNew() {
+        let text = plan(["milter_default_action": "accept"]).text
+        #expect(text.contains("- milter_default_action = accept\n+ milter_default_action = tempfail\n"))
+        #expect(text.contains("+ cleanup/unix/milter_macro_daemon_name = internal\n"))
+        #expect(text.contains("# /etc/postfix/postern_header_checks\n"))
+    }
+
+    /// milter/postfix/main.cf and master.cf are what the data says. POSTERN_UPDATE_SAMPLES=1 writes them anew.
+    @Test func theSampleFilesAreWhatTheDataSays() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let inputs = PostfixInputs(
+            relayDomains: ["relay.example"], socket: "unix:/run/postern/milter.sock", hostName: "mx.relay.example")
+        for (name, text) in [("main.cf", PostfixSetup.mainFragment(inputs)), ("master.cf", PostfixSetup.masterFragment())] {
+            let file = root.appendingPathComponent("milter/postfix/\(name)")
+            if ProcessInfo.processInfo.environment["POSTERN_UPDATE_SAMPLES"] == "1" {
+                try text.write(to: file, atomically: true, encoding: .utf8)
+            }
+            #expect(try String(contentsOf: file, encoding: .utf8) == text)
+        }
+    }
+}
+
+@Suite(needsPostfix) struct SetupApplyTests {
+    /// A configuration directory as Debian installs it, with an operator's own values.
+    private func directory(_ main: String, master: String = "") throws -> String {
+        let folder = try Rig.makeFolder()
+        let text = "compatibility_level = 3.6\nmyhostname = mx.relay.example\nmydestination =\n" + main
+        try text.write(toFile: folder + "/main.cf", atomically: true, encoding: .utf8)
+        let services = """
+            smtp      inet  n       -       n       -       -       smtpd
+            submission inet n       -       n       -       -       smtpd
+              -o milter_macro_daemon_name=ORIGINATING
+            cleanup   unix  n       -       n       -       0       cleanup
+            qmgr      unix  n       -       n       300     1       qmgr
+
+            """
+        try (services + master).write(toFile: folder + "/master.cf", atomically: true, encoding: .utf8)
+        for name in ["main.cf", "master.cf"] {
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: "\(folder)/\(name)")
+        }
+        return folder
+    }
+
+    @Test(arguments: [
+        "",
+        "smtpd_milters = inet:localhost:8891\nnon_smtpd_milters = $smtpd_milters\nvirtual_mailbox_domains = own.example\nvirtual_transport = lmtp:unix:x\n",
+        "virtual_mailbox_domains = hash:/etc/postfix/domains\nvirtual_mailbox_maps = hash:/etc/postfix/boxes\ntransport_maps = hash:/etc/postfix/t\n"
+    ]) func appliedTwiceChangesNothingMore(_ main: String) throws {
+        let folder = try directory(main)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let socket = "unix:/run/postern/milter.sock"
+        let plan = try PostfixSetup.plan(relayDomains: ["Relay.Example", "hide.example"], socket: socket, directory: folder)
+        #expect(!plan.isEmpty && plan.conflicts.isEmpty)
+        try PostfixSetup.apply(plan)
+        let again = try PostfixSetup.plan(relayDomains: ["relay.example", "hide.example"], socket: socket, directory: folder)
+        #expect(again.isEmpty && again.conflicts.isEmpty, "\(again.text)")
+        #expect(again.text.hasPrefix("Postfix in \(folder) is set up for Postern: nothing to change."))
+        // A further relay domain changes only what names the domains.
+        let more = try PostfixSetup.plan(
+            relayDomains: ["relay.example", "hide.example", "third.example"], socket: socket, directory: folder)
+        #expect(
+            more.mainChanges.allSatisfy { $0.new.contains("third.example") } && !more.mainChanges.isEmpty
+                && more.masterChanges.isEmpty)
+        try PostfixSetup.apply(more)
+        #expect(
+            try PostfixSetup.plan(
+                relayDomains: ["relay.example", "hide.example", "third.example"], socket: socket, directory: folder
+            ).isEmpty)
+        // Postfix reads what was written without complaint about what we set.
+        let check = try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, "-n"])
+        #expect(check.status == 0 && !check.output.contains("warning"), "\(check.output)")
+        let master = try String(contentsOfFile: folder + "/master.cf", encoding: .utf8)
+        #expect(master.contains("milter_macro_daemon_name=internal") && master.contains("milter_macro_daemon_name=ORIGINATING"))
+    }
+
+    /// An operator's own mailbox domain beside a relay domain, on a running Postfix: both are accepted, each as it should be.
+    @Test func anOperatorsOwnDomainGoesOnWorking() throws {
+        let own = try SMTPSink()
+        defer { own.stop() }
+        let rig = try Rig(
+            "on rcpt <nobody@relay.test> 550 5.1.1 unknown\n",
+            settings: [
+                "virtual_mailbox_domains": "own.test, relay.test", "virtual_transport": "smtp:[127.0.0.1]:\(own.port)",
+                "virtual_mailbox_maps": "inline:{ { box@own.test = x } }", "transport_maps": ""
+            ])
+        defer { rig.stop() }
+        let plan = try PostfixSetup.plan(relayDomains: ["relay.test"], socket: rig.socket, directory: rig.postfix.configuration)
+        #expect(plan.conflicts.isEmpty && plan.mainChanges.map(\.name).contains("transport_maps"))
+        try PostfixSetup.apply(plan)
+        // Parked mail is looked at here, not waited for.
+        try rig.postfix.set(["transport_maps": "inline:{ { relay.test = smtp:[127.0.0.1]:\(rig.sink.port) } }"])
+        let client = try rig.postfix.connect()
+        try client.expect(250, "EHLO client.test")
+        try client.expect(250, "MAIL FROM:<a@out.test>")
+        #expect(try client.command("RCPT TO:<missing@own.test>").code == 550)
+        #expect(try client.command("RCPT TO:<nobody@relay.test>").description == "550 5.1.1 unknown")
+        try client.expect(250, "RCPT TO:<box@own.test>")
+        try client.expect(250, "RCPT TO:<any@relay.test>")
+        #expect(try client.data(Array(mail(["From: a@out.test"]).utf8)).code == 250)
+        client.quit()
+        #expect(try own.wait(for: 1)[0].recipients == ["<box@own.test>"])
+        #expect(try rig.sink.wait(for: 1)[0].recipients == ["<any@relay.test>"])
+    }
+
+    /// What the conflict about the chroot is for.
+    @Test func aChrootedSmtpdDoesNotReachAUnixSocketElsewhere() throws {
+        let rig = try Rig(services: ["127.0.0.1:{port} inet n - n - - smtpd"])
+        defer { rig.stop() }
+        let chroot = "127.0.0.1:\(rig.postfix.ports[0])/inet/chroot=y"
+        #expect(try ManagedProcess.run("/usr/sbin/postconf", ["-c", rig.postfix.configuration, "-F", chroot]).status == 0)
+        try rig.postfix.set(["biff": "no"])
+        let client = try SMTPClient(port: rig.postfix.ports[0])
+        defer { client.close() }
+        _ = try client.command("EHLO client.test")
+        #expect(try client.command("MAIL FROM:<a@out.test>").code == 451)
+        try rig.postfix.waitForLog(containing: "No such file or directory")
+        let plan = try PostfixSetup.plan(relayDomains: ["relay.test"], socket: rig.socket, directory: rig.postfix.configuration)
+        #expect(plan.conflicts.count == 1)
+    }
+
+    @Test func theHeaderCheckMatchesOnlyOurOwnReceived() throws {
+        let folder = try Rig.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let file = folder + "/checks"
+        try RelaySettings.headerChecks(hostName: "mx.relay.example", mailName: "Postfix").write(
+            toFile: file, atomically: true, encoding: .utf8)
+        func result(_ header: String) throws -> String {
+            try ManagedProcess.run("/usr/sbin/postmap", ["-q", "-", "regexp:\(file)"], input: header + "\n").output
+        }
+        let own =
+            "Received: from laptop (home.test [192.0.2.1]) by mx.relay.example (Postfix) with ESMTPSA id 4Abc for <x@y>; Fri, 21 Nov 1997 09:55:06 -0600 (CST)"
+        #expect(
+            try result(own).contains(
+                "REPLACE Received: by mx.relay.example (Postfix) with ESMTPSA id 4Abc; Fri, 21 Nov 1997 09:55:06 -0600 (CST)"))
+        #expect(try result(own.replacing("mx.relay.example", with: "mxXrelay.example")).isEmpty)
+        #expect(try result(own.replacing("Received", with: "X-Received")).isEmpty)
+    }
+}

@@ -1,0 +1,175 @@
+// The steps of the demonstration, and what has to be true after each.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+
+final class Story {
+    private let rig: RelayRig
+    private(set) var failures = 0
+    private var relayAddress = ""
+    private var reverseAddress = ""
+
+    private static let inbox = "anna.mueller@home.example"
+    private static let envelopeSender = "bounces@juice.example"
+    private static let reader = ["From", "Reply-To", "To", "Subject", "Message-ID", "In-Reply-To", "References", "List-Unsubscribe", "Auto-Submitted"]
+
+    init() throws {
+        Terminal.title("Postern: a private-email relay beside Postfix")
+        Terminal.say("Starting a private Postfix, a name server, a sink for outgoing mail and postern serve, all on loopback…")
+        var options = RelayRig.Options()
+        // Both sides send from this machine: SPF says that they may.
+        options.zone = """
+            {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]},
+             "stranger.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}}
+            """
+        rig = try RelayRig(options)
+        try rig.addTeam("juice", name: "Früchte & Säfte", source: "juice.example")
+        try rig.addUser("anna", inboxes: [Self.inbox])
+        relayAddress = try rig.address("juice", "anna")
+        Terminal.say("Team juice sends from juice.example. Anna's inbox is \(Terminal.styled(Self.inbox, .strong)).")
+        Terminal.say("The team knows her as \(Terminal.styled(relayAddress, .strong)) and by nothing else.")
+    }
+
+    func end() { rig.stop() }
+
+    func tell() throws {
+        try forward()
+        let reply = try self.reply()
+        try replyToTheReply(reply)
+        try bounce()
+        try refusals()
+        Terminal.title(failures == 0 ? "All steps came out right." : "\(failures) things were not as they should be.")
+    }
+
+    // MARK: Steps
+
+    private func forward() throws {
+        Terminal.title("1. The team writes, and the message reaches Anna")
+        let sent = Messages.order(to: relayAddress)
+        show(sent, "sent by the team", .sent)
+        try rig.send(from: Self.envelopeSender, to: [relayAddress], sent)
+        let arrived = try rig.arrival(for: Self.inbox)
+        show(arrived, "arrived in the inbox")
+        let letter = Letter(arrived)
+        reverseAddress = address(in: letter.value("Reply-To"))
+        check("the answer goes through the relay", reverseAddress.hasSuffix("@relay.example") && reverseAddress.hasPrefix("help=juice.example."))
+        check("the sender's name is still there", letter.value("From")?.contains("=?utf-8?Q?Fr=C3=BCchte_=26_S=C3=A4fte?=") == true)
+        check("text, HTML, picture and PDF are the same, byte for byte", letter.body == Letter(sent).body)
+        check("the request for a read receipt is gone", letter.value("Disposition-Notification-To") == nil)
+        check("one-click unsubscription still works", letter.value("List-Unsubscribe")?.contains("https://juice.example/u/42") == true)
+        check("bounces come back to the relay", arrived.mailFrom.contains("@relay.example"))
+    }
+
+    private func reply() throws -> SinkMessage {
+        Terminal.title("2. Anna answers from her usual program")
+        let sent = Messages.answer(from: Self.inbox, to: reverseAddress, repliesTo: "order-42@juice.example")
+        show(sent, "sent by Anna", .sent)
+        try rig.send(from: Self.inbox, to: [reverseAddress], sent)
+        let arrived = try rig.arrival(for: "help@juice.example")
+        show(arrived, "arrived at the team", text: true)
+        let letter = Letter(arrived)
+        check("it comes from the relay address", address(in: letter.value("From")) == relayAddress)
+        check("it goes to the address that the team wrote from", address(in: letter.value("To")) == "help@juice.example")
+        check("it answers the team's own message", letter.value("In-Reply-To") == "<order-42@juice.example>")
+        checkNothingLeaks(arrived)
+        return arrived
+    }
+
+    private func replyToTheReply(_ reply: SinkMessage) throws {
+        Terminal.title("3. The team answers the answer: threads hold on both sides")
+        let id = Letter(reply).value("Message-ID") ?? ""
+        let sent = Messages.thanks(to: relayAddress, repliesTo: id, references: "<order-42@juice.example> \(id)")
+        show(sent, "sent by the team", .sent)
+        try rig.send(from: Self.envelopeSender, to: [relayAddress], sent)
+        let arrived = try rig.arrival(for: Self.inbox, number: 2)
+        show(arrived, "arrived in the inbox")
+        check("the team never saw Anna's message id", !id.contains("anna") && id.contains("@relay.example"))
+        check("Anna's program finds its own message", Letter(arrived).value("In-Reply-To") == "<4F2A-anna-laptop@home.example>")
+    }
+
+    private func bounce() throws {
+        Terminal.title("4. The inbox refuses, and the bounce names nobody")
+        var behaviour = SinkBehaviour()
+        behaviour.refusedRecipients = ["<\(Self.inbox)>": "550 5.1.1 <\(Self.inbox)>: no such user at mx.home.example"]
+        rig.sink.set(behaviour)
+        let sent = Messages.plain(from: "orders@juice.example", to: relayAddress, subject: "Delivery")
+        try rig.send(from: Self.envelopeSender, to: [relayAddress], sent)
+        let arrived = try rig.arrival(for: Self.envelopeSender)
+        rig.sink.set(SinkBehaviour())
+        show(arrived, "arrived at the team's bounce address", text: true)
+        check("it has the null sender", arrived.mailFrom == "<>")
+        check("it names the relay address as the one that failed", arrived.text.contains("Final-Recipient: rfc822; \(relayAddress)"))
+        check("it says why", arrived.text.contains("5.1.1"))
+        checkNothingLeaks(arrived)
+    }
+
+    private func refusals() throws {
+        Terminal.title("5. Anna switches forwarding off")
+        try rig.run(["address", "off", relayAddress])
+        try refused(from: "orders@juice.example", to: relayAddress, "550 5.2.1")
+        try rig.run(["address", "on", relayAddress])
+
+        Terminal.title("6. A sender that nobody registered")
+        try refused(from: "spam@stranger.example", to: relayAddress, "550 5.7.1")
+
+        Terminal.title("7. An address that does not exist")
+        try refused(from: "orders@juice.example", to: "aaaaaaaaaa@relay.example", "550 5.1.1")
+    }
+
+    private func refused(from sender: String, to recipient: String, _ expected: String) throws {
+        let result = try rig.send(from: sender, to: [recipient], Messages.plain(from: sender, to: recipient, subject: "Hello"))
+        let reply = (result.data ?? result.recipients.first).map { "\($0)" } ?? "no reply"
+        Terminal.say("\(sender) → \(recipient)")
+        Terminal.say(Terminal.styled(reply, .arrived))
+        check("refused with \(expected), in the transaction", reply.hasPrefix(expected))
+    }
+
+    // MARK: Showing and checking
+
+    private func show(_ text: String, _ heading: String, _ style: Terminal.Style) {
+        Terminal.block(heading, Letter(text).shown(Self.reader), style)
+    }
+
+    private func show(_ message: SinkMessage, _ heading: String, text: Bool = false) {
+        var lines = ["envelope: \(message.mailFrom) → \(message.recipients.joined(separator: ", "))"] + Letter(message).shown(Self.reader)
+        if text { lines += [""] + Letter(message).body.split(separator: "\n", omittingEmptySubsequences: false).prefix(24).map(String.init) }
+        Terminal.block(heading, lines, .arrived)
+    }
+
+    private func check(_ what: String, _ isRight: Bool) {
+        if !isRight { failures += 1 }
+        Terminal.say(isRight ? Terminal.styled("✓ ", .good) + what : Terminal.styled("✗ not so: \(what)", .bad))
+    }
+
+    /// What the team receives holds nothing of the inbox, of Anna's machine, or of any reverse address.
+    private func checkNothingLeaks(_ message: SinkMessage) {
+        let readable = Decoded.everything(in: message.text)
+        let forbidden = [Self.inbox, "anna.mueller", "home.example", "anna-laptop", "203.0.113.77", "192.168.1.23", "127.0.0.1", reverseAddress]
+        let found = forbidden.filter { readable.lowercased().contains($0.lowercased()) }
+        check("nothing of the inbox, of her machine or of the relay's inner addresses is in it", found.isEmpty)
+        if !found.isEmpty { Terminal.say(Terminal.styled("found: \(found.joined(separator: ", "))", .bad)) }
+    }
+
+    /// The first address in a field, without angle brackets.
+    private func address(in value: String?) -> String {
+        guard let value else { return "" }
+        guard let open = value.lastIndex(of: "<"), let close = value.lastIndex(of: ">"), open < close else { return value }
+        return String(value[value.index(after: open)..<close])
+    }
+}
+
+/// A message with what is encoded in it decoded too, to search it.
+enum Decoded {
+    static func everything(in text: String) -> String {
+        let lines = text.components(separatedBy: "\n").map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+        // Quoted-printable: soft line breaks joined, escapes of ASCII undone.
+        var joined = lines.joined(separator: "\n").replacingOccurrences(of: "=\n", with: "")
+        for (escape, plain) in [("=3D", "="), ("=40", "@"), ("&#64;", "@"), ("%40", "@"), ("=20", " ")] {
+            joined = joined.replacingOccurrences(of: escape, with: plain)
+        }
+        let base64 = lines.split { $0.isEmpty || $0.contains(":") || $0.hasPrefix("--") }
+            .compactMap { Data(base64Encoded: $0.joined()) }.map { String(decoding: $0, as: UTF8.self) }
+        return ([joined] + base64).joined(separator: "\n").replacingOccurrences(of: "&#64;", with: "@")
+    }
+}

@@ -1,0 +1,153 @@
+// A whole installation for tests and the demonstration: Postern with a fresh store, a private Postfix, name server and sinks.
+
+import DNSClient
+import DNSTesting
+import Foundation
+import PostfixHarness
+
+/// Everything runs on loopback and free ports, in a temporary folder; `stop`, or the last reference, ends and removes it.
+package final class RelayRig: @unchecked Sendable {
+    /// How it is set up.
+    package struct Options {
+        package var relayDomains = ["relay.example"]
+        /// Names that the DNS of the installation knows, as JSON.
+        package var zone = "{}"
+        /// Configuration keys, as for `--set`.
+        package var settings: [String: String] = [:]
+        /// Parameters of main.cf.
+        package var postfix: [String: String] = [:]
+        /// More smtpd services of Postfix; see `PrivatePostfix.Options`.
+        package var services: [String] = []
+        /// Whether clients on loopback may send to any domain, as a team's or user's own server may.
+        package var trustsLoopback = false
+
+        package init() {}
+    }
+
+    package let folder: String
+    package let dns: TestDNSServer
+    /// Takes whatever Postfix sends on, for any domain.
+    package let sink: SMTPSink
+    package let postfix: PrivatePostfix
+    /// The command under test.
+    package let program: String
+    private let options: Options
+    private var service: ManagedProcess?
+
+    package var configuration: String { folder + "/postern/postern.yaml" }
+    package var socket: String { "unix:\(folder)/milter.sock" }
+
+    /// Makes the store and starts everything.
+    package init(_ options: Options = Options()) throws {
+        self.options = options
+        folder = NSTemporaryDirectory() + "postern-relay-" + UUID().uuidString.prefix(8).lowercased()
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        program = try ManagedProcess.builtProduct("postern")
+        dns = try TestDNSServer(zone: ZoneFile(json: Data(options.zone.utf8)))
+        sink = try SMTPSink()
+        var settings = PrivatePostfix.Options()
+        settings.hostName = "mx." + (options.relayDomains.first ?? "relay.example")
+        settings.relayDomains = options.relayDomains
+        settings.socket = "unix:\(folder)/milter.sock"
+        settings.routes = ["*": sink.port]
+        settings.settings = options.postfix
+        settings.services = options.services
+        settings.trustsLoopback = options.trustsLoopback
+        postfix = try PrivatePostfix(settings)
+        try run(["init", "--directory", folder + "/postern"] + options.relayDomains.flatMap { ["--relay-domain", $0] }, configured: false)
+        try serve()
+    }
+
+    deinit { stop() }
+
+    /// Ends everything and removes the folder. May be called again.
+    package func stop() {
+        postfix.stop()
+        service?.end()
+        sink.stop()
+        dns.stop()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    // MARK: The service
+
+    private var flags: [String] {
+        let settings = [
+            "milter.socket": socket, "milter.socket_mode": "0666", "dns.servers": "\(dns.address)", "operator_address": "ops@operator.example",
+        ].merging(options.settings) { $1 }
+        return settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+    }
+
+    /// Starts `postern serve` and waits until it listens.
+    package func serve() throws {
+        let process = try ManagedProcess(program, ["serve", "--config", configuration] + flags)
+        service = process
+        try process.waitForLine(containing: "serving")
+    }
+
+    /// The running `postern serve`.
+    package var process: ManagedProcess {
+        get throws {
+            guard let service else { throw HarnessError("postern serve is not running") }
+            return service
+        }
+    }
+
+    /// Sends a signal to `postern serve` and waits for its end; its exit status.
+    @discardableResult
+    package func end(_ signal: Int32 = SIGTERM) throws -> Int32 {
+        let process = try process
+        process.signal(signal)
+        let status = try process.waitForExit()
+        service = nil
+        return status
+    }
+
+    // MARK: Administration
+
+    /// Runs a command of postern and gives its output; throws where it fails.
+    @discardableResult
+    package func run(_ arguments: [String], configured: Bool = true) throws -> String {
+        let result = try ManagedProcess.run(program, arguments + (configured ? ["--config", configuration] : []))
+        guard result.status == 0 else { throw HarnessError("postern \(arguments.joined(separator: " ")): \(result.output)") }
+        return result.output
+    }
+
+    /// A team with one source.
+    package func addTeam(_ team: String, name: String, source: String) throws {
+        try run(["team", "add", team, "--name", name])
+        try run(["source", "add", team, source])
+    }
+
+    /// A user with verified inboxes, the first the default.
+    package func addUser(_ user: String, inboxes: [String]) throws {
+        guard let first = inboxes.first else { return }
+        try run(["user", "add", user, "--inbox", first, "--verified"])
+        for inbox in inboxes.dropFirst() { try run(["inbox", "add", user, inbox, "--verified"]) }
+    }
+
+    /// The relay address of a user with a team.
+    package func address(_ team: String, _ user: String) throws -> String {
+        try run(["address", "issue", team, user]).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    // MARK: Mail
+
+    /// Hands a message to Postfix as an SMTP client.
+    @discardableResult
+    package func send(from sender: String, to recipients: [String], _ message: String) throws -> SMTPTransactionResult {
+        try postfix.send(
+            from: "<\(sender)>", to: recipients.map { "<\($0)>" },
+            message: Array(message.replacingOccurrences(of: "\r\n", with: "\n").replacingOccurrences(of: "\n", with: "\r\n").utf8))
+    }
+
+    /// The message that arrives for a recipient as the `number`th, counted from 1.
+    package func arrival(for recipient: String, number: Int = 1) throws -> SinkMessage {
+        do {
+            return try sink.wait(for: number) { $0.recipients.contains("<\(recipient)>") }[number - 1]
+        } catch {
+            throw HarnessError("\(error)\n--- Postfix\n\(postfix.log)\n--- postern\n\((try? process.output) ?? "not running")")
+        }
+    }
+}

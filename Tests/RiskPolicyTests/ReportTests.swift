@@ -1,0 +1,118 @@
+// What the commands print: test reports as text, JSON and JUnit, coverage, explanations.
+
+import Foundation
+import RiskPolicy
+import Testing
+
+@Suite struct ReportTests {
+    private func report(_ tests: String) throws -> PolicyTestReport {
+        let policy = try DefaultPolicy.load()
+        let suite = try PolicyTestSuite.load(tests, policy: policy)
+        return PolicyTestReport(policy: policy, suite: suite, withCoverage: true)
+    }
+
+    private static let tests = """
+        section:
+        - name: one & two
+          tests:
+          - name: passes
+            input: {event: sign_up, account: {real_user_status: 2, state: new}, inbox.signups_24h: 1}
+            output: {decision: allow, reasons: [LIKELY_REAL]}
+          - name: fails <here>
+            input: {event: sign_up, account.real_user_status: 1}
+            output: {decision: allow, challenges: [human_check], missing: []}
+        """
+
+    @Test func failuresShowADiff() throws {
+        let lines = try report(Self.tests).text.split(separator: "\n").map(String.init)
+        #expect(lines.first == "FAIL one & two/fails <here>  (tests.yaml:7)")
+        #expect(lines.contains("    challenges - human_check"))
+        #expect(lines.contains("               + email_code"))
+        #expect(lines.contains("    decision   - allow"))
+        #expect(lines.contains("  likely-real-burst: never matched"))
+        #expect(lines.contains("  inbox-velocity: never true: inbox.signups_24h >= 3"))
+        #expect(lines.last == "risk-default 2026.1: 2 tests, 1 failed")
+    }
+
+    @Test func jsonAndJUnitAreWellFormed() throws {
+        let report = try report(Self.tests)
+        let json = try #require(try JSONSerialization.jsonObject(with: try report.json) as? [String: Any])
+        #expect(json["failures"] as? Int == 1)
+        #expect((json["coverage"] as? [Any])?.count == 18)
+        let junit = report.junit
+        #expect(junit.contains("<testsuites name=\"risk-default\" tests=\"2\" failures=\"1\">"))
+        #expect(
+            junit.contains("classname=\"risk-default.one &amp; two\" name=\"fails &lt;here&gt;\" file=\"tests.yaml\" line=\"7\""))
+        #expect(junit.contains("<failure message=\"differs in challenges, decision, missing\">"))
+    }
+
+    @Test func explanationNamesRulesConditionsAndSignals() throws {
+        let policy = try DefaultPolicy.load()
+        let input = try PolicyTestSuite.input(
+            "{\"event\": \"sign_in\", \"account\": {\"state\": \"pending\", \"has_email\": true}}", file: "-", policy: policy)
+        let text = Explanation(policy: policy, trace: policy.trace(input)).text
+        #expect(
+            text.hasPrefix(
+                """
+                sign_in: require_verification   (risk-default 2026.1)
+                  challenges  email_code, reauthenticate
+                  reasons     SIGNUP_UNVERIFIED
+
+                matched
+                  signup-check-outstanding   always asks for email_code      SIGNUP_UNVERIFIED
+                      account.state == "pending"  → true
+                          account.state = "pending"
+
+                could not be told: a signal is missing
+                """))
+    }
+
+    @Test(arguments: [
+        ("{event: sign_up, account.age_hour: 1}", "unknown signal 'account.age_hour'; did you mean 'account.age_hours'?"),
+        ("{event: sign_out}", "unknown event; known: sign_up, sign_in, upgrade, sensitive_action"),
+        ("{event: sign_up, history: gone}", "'history' is 'unavailable' or not named"),
+        ("{event: sign_up, now: yesterday}", "'now' is a time as in 2026-11-20T21:14:03Z"),
+        ("{event: sign_up, token: {age_s: many}}", "'token.age_s' is int, not string"),
+        ("[]", "an input must be a mapping"),
+    ])
+    func questionsAreChecked(text: String, message: String) throws {
+        let policy = try DefaultPolicy.load()
+        do throws(PolicyRefusal) {
+            _ = try PolicyTestSuite.input(text, file: "q.yaml", policy: policy)
+            Issue.record("taken")
+        } catch {
+            #expect(error.diagnostics.first?.message == message)
+        }
+    }
+
+    @Test func activationRefusesFailedTestsAndBrokenGuarantees() throws {
+        let policy = try DefaultPolicy.load()
+        try DefaultPolicy.tests(policy).hold(policy)
+        #expect(throws: PolicyRefusal.self) { try PolicyTestSuite.load("section: []", policy: policy).hold(policy) }
+        do throws(PolicyRefusal) {
+            try PolicyTestSuite.load(Self.tests, policy: policy).hold(policy)
+            Issue.record("taken")
+        } catch {
+            #expect(error.diagnostics.count == 1)
+            #expect(
+                error.description.hasPrefix(
+                    "tests.yaml:7:5: error: test 'one & two/fails <here>' fails: challenges is [\"email_code\"]"))
+        }
+        // Rules that break a guarantee, loaded without generated inputs: the test finds it though it expects nothing of it.
+        var options = PolicyLoadOptions()
+        options.generatedInputs = 0
+        let broken = try PolicyLoader.load(
+            """
+            policy: broken
+            version: "1"
+            challenges: [{kind: human_check}]
+            defaults: {challenge: human_check}
+            signals: {event: string, account.age_hours: int?}
+            rules: [{id: r, effect: always, events: [sign_in], challenge: human_check, reason: R, condition: account.age_hours > 1}]
+            guarantees: [{condition: account.age_hours > 5, decision: allow}]
+            """, options: options)
+        let tests =
+            "section: [{name: s, tests: [{name: t, input: {event: sign_in, account.age_hours: 9}, output: {decision: allow}}]}]"
+        #expect(throws: PolicyRefusal.self) { try PolicyTestSuite.load(tests, policy: broken).hold(broken) }
+    }
+}

@@ -18,7 +18,11 @@ enum Corpus {
     static var hasLeakcheck: Bool { FileManager.default.fileExists(atPath: leakcheck.path) }
 
     /// Without optimisation large files would take minutes; `swift test -c release -Xswiftc -enable-testing` takes them all.
-    static let sizeLimit = _isDebugAssertConfiguration() ? 60_000 : Int.max
+    #if DEBUG
+        static let sizeLimit = 250_000
+    #else
+        static let sizeLimit = Int.max
+    #endif
 
     struct Entry {
         /// Path below the root.

@@ -87,7 +87,8 @@ enum Archive {
         var starts: [Int] = []
         var index = 8
         while index + 12 < bytes.count {
-            let length = Int(bytes[index]) << 24 | Int(bytes[index + 1]) << 16 | Int(bytes[index + 2]) << 8 | Int(bytes[index + 3])
+            let length =
+                Int(bytes[index]) << 24 | Int(bytes[index + 1]) << 16 | Int(bytes[index + 2]) << 8 | Int(bytes[index + 3])
             let type = String(decoding: bytes[(index + 4)..<(index + 8)], as: UTF8.self)
             if type == "zTXt" || type == "iTXt" || type == "iCCP" {
                 let end = min(index + 8 + min(length, 400), bytes.count - 2)

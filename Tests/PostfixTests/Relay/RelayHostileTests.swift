@@ -72,7 +72,8 @@ import Testing
         let head = "From: news@juice.example\r\nTo: \(address)\r\n"
         for message in [head + "Subject: a\0b\r\n\r\nx\r\n", head + "\r\nbody \0 nul\r\n", head + "Subject: a\rb\r\n\r\nx\r\n"] {
             let result = try rig.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(message.utf8))
-            #expect(result.data.map { $0.code / 100 == 5 } == true, "\(result)")
+            try rig.postfix.waitUntilDone()
+            #expect(result.data.map { $0.code / 100 == 5 } == true, "\(result) \(rig.sink.messages.map { $0.text.debugDescription }) \((try? rig.process.output) ?? "")")
         }
         // A bare LF in the body is a line end to Postfix 3.7, or refused where smtpd_forbid_bare_newline says so.
         let smuggled = head + "\r\nbody\n.\nMAIL FROM:<evil@juice.example>\r\n"

@@ -75,6 +75,12 @@ import Testing
         let cases = try data.map { try JSONSerialization.jsonObject(with: $0) as? [[String: Any]] } ?? []
         var seeds = (cases ?? []).compactMap { $0["expr"] as? String }
         seeds += try DefaultPolicy.load().rules.map(\.condition.text)
+        seeds += [
+            "[1, 2, 3].map(x, x * 2).filter(y, y > 2).exists_one(z, z == 4)", "{'a': 1u, 2: [b'x', null]}.size() in [2, 3.0]",
+            "timestamp('2026-01-01T00:00:00Z') + duration('1h30m') > timestamp(0) ? 'yes' : r'no\\'",
+            "'héllo'.contains('l') && size(b'\\xff\\000') == 2 || type(1.5e3) == double", "int('5') + int(2.9) - -3 % 0x10",
+            "string(123) + 'x' + \"\"\"a\nb\"\"\"", "has({'k': {'v': 1}}.k) && {'k': {'v': 1}}.k.v == a[0]",
+        ]
         var random = SeededGenerator(state: 5)
         var values = 0
         for _ in 0..<20_000 {

@@ -84,4 +84,35 @@ import Testing
             #expect(error.diagnostics.first?.message == message)
         }
     }
+
+    @Test func activationRefusesFailedTestsAndBrokenGuarantees() throws {
+        let policy = try DefaultPolicy.load()
+        try DefaultPolicy.tests(policy).hold(policy)
+        #expect(throws: PolicyRefusal.self) { try PolicyTestSuite.load("section: []", policy: policy).hold(policy) }
+        do throws(PolicyRefusal) {
+            try PolicyTestSuite.load(Self.tests, policy: policy).hold(policy)
+            Issue.record("taken")
+        } catch {
+            #expect(error.diagnostics.count == 1)
+            #expect(
+                error.description.hasPrefix(
+                    "tests.yaml:7:5: error: test 'one & two/fails <here>' fails: challenges is [\"email_code\"]"))
+        }
+        // Rules that break a guarantee, loaded without generated inputs: the test finds it though it expects nothing of it.
+        var options = PolicyLoadOptions()
+        options.generatedInputs = 0
+        let broken = try PolicyLoader.load(
+            """
+            policy: broken
+            version: "1"
+            challenges: [{kind: human_check}]
+            defaults: {challenge: human_check}
+            signals: {event: string, account.age_hours: int?}
+            rules: [{id: r, effect: always, events: [sign_in], challenge: human_check, reason: R, condition: account.age_hours > 1}]
+            guarantees: [{condition: account.age_hours > 5, decision: allow}]
+            """, options: options)
+        let tests =
+            "section: [{name: s, tests: [{name: t, input: {event: sign_in, account.age_hours: 9}, output: {decision: allow}}]}]"
+        #expect(throws: PolicyRefusal.self) { try PolicyTestSuite.load(tests, policy: broken).hold(broken) }
+    }
 }

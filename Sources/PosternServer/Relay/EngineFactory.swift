@@ -12,7 +12,7 @@ package enum EngineFactory {
     ///   - replyMemory: shared by all engines of a process, so that a reload does not double the budget.
     /// - Throws: `ConfigurationError` where the keys do not serve.
     package static func engine(
-        installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?, counters: CounterWriter?,
+        installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?, counters: CounterBuffer?,
         replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
         let set = installation.keys.token

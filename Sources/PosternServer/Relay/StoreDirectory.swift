@@ -8,11 +8,11 @@ import RelayCore
 package struct StoreDirectory: RelayDirectory {
     private let store: Store
     /// Nil for a directory that changes nothing, as `postern explain` uses it: limits are looked at, not counted against.
-    private let counters: CounterWriter?
+    private let counters: CounterBuffer?
     /// Seconds since 1970.
     private let now: @Sendable () -> Int64
 
-    package init(store: Store, counters: CounterWriter?, now: @escaping @Sendable () -> Int64) {
+    package init(store: Store, counters: CounterBuffer?, now: @escaping @Sendable () -> Int64) {
         self.store = store
         self.counters = counters
         self.now = now
@@ -28,27 +28,28 @@ package struct StoreDirectory: RelayDirectory {
                 number: number, relayAddress: record.address, isForwardingOn: record.isForwardingOn,
                 isActive: !record.isRetired && record.hasLiveGrant,
                 inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified) },
-                inboxes: [], sharedName: nil, sources: try store.sources.sources(teamNumber: record.team.number).map(Self.source))
+                inboxes: [], sharedName: nil, sources: try store.sources.sources(teamNumber: record.team.number).compactMap(Self.source))
         }
     }
 
     package func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
         try reading {
             guard let record = try store.relay.account(number: Int64(number.rawValue), day: now() / 86_400) else { return nil }
-            let current = record.currentAddress
+            // A retired account keeps the address that the team knows it by: a late bounce still has to name it.
+            guard let address = record.currentAddress ?? record.lastAddress else { return nil }
             return RelayAccount(
-                number: number, relayAddress: current ?? AddrSpec(localPart: "", domain: ""), isForwardingOn: record.isForwardingOn,
-                isActive: current != nil && record.hasLiveGrant,
+                number: number, relayAddress: address, isForwardingOn: record.isForwardingOn,
+                isActive: record.currentAddress != nil && record.hasLiveGrant,
                 inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified) },
                 inboxes: record.inboxes.map { UserInbox(address: $0.address, isVerified: $0.isVerified) },
-                sharedName: record.sharesName ? record.userName : nil, sources: record.sources.map(Self.source))
+                sharedName: record.sharesName ? record.userName : nil, sources: record.sources.compactMap(Self.source))
         }
     }
 
     package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RelayCore.OutboundSource] {
         try reading {
             try store.sources.teams(registering: author)
-                .flatMap { try store.sources.sources(teamNumber: $0).map(Self.source) }
+                .flatMap { try store.sources.sources(teamNumber: $0).compactMap(Self.source) }
                 .filter { $0.covers(author) }
         }
     }
@@ -99,11 +100,12 @@ package struct StoreDirectory: RelayDirectory {
     }
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
-        counters?.add(counter.kind, account: Int64(account.rawValue), day: Int64(day))
+        counters?.count(account: Int64(account.rawValue), kind: counter.kind, day: Int64(day))
     }
 
-    private static func source(_ source: PosternStore.OutboundSource) -> RelayCore.OutboundSource {
-        RelayCore.OutboundSource(scope: source.relayScope, pairedEnvelopeDomain: source.envelopeDomain)
+    /// Nil for a source that cannot be read: it then proves nothing.
+    private static func source(_ source: PosternStore.OutboundSource) -> RelayCore.OutboundSource? {
+        source.relayScope.map { RelayCore.OutboundSource(scope: $0, pairedEnvelopeDomain: source.envelopeDomain) }
     }
 
     /// Whatever the store cannot answer is a failure to answer, never an answer.
@@ -127,10 +129,10 @@ extension RelayCounter {
 }
 
 extension PosternStore.OutboundSource {
-    fileprivate var relayScope: RelayCore.OutboundSource.Scope {
+    fileprivate var relayScope: RelayCore.OutboundSource.Scope? {
         switch kind {
         case .domain: .domain(value)
-        case .address: AddrSpec(envelope: value).map { .address($0) } ?? .domain("")
+        case .address: AddrSpec(envelope: value).map { .address($0) }
         }
     }
 }

@@ -7,7 +7,7 @@ import ServiceLifecycle
 /// Writes counters every second, deletes what has expired every hour, and writes what is left when the service ends.
 package struct HousekeepingService: Service {
     private let store: Store
-    private let counters: CounterWriter
+    private let counters: CounterBuffer
     private let now: @Sendable () -> Int64
     private let logger: Logger
 
@@ -16,7 +16,7 @@ package struct HousekeepingService: Service {
     /// Days for which daily counters are kept.
     private static let counterDays: Int64 = 400
 
-    package init(store: Store, counters: CounterWriter, now: @escaping @Sendable () -> Int64, logger: Logger) {
+    package init(store: Store, counters: CounterBuffer, now: @escaping @Sendable () -> Int64, logger: Logger) {
         self.store = store
         self.counters = counters
         self.now = now

@@ -28,7 +28,7 @@ package enum RelayService {
         guard let socket = MilterSocket(configuration.milter.socket)?.with(mode: configuration.milter.socketMode) else {
             throw ConfigurationError(.invalidValue, at: installation.resolved.path, "milter.socket: cannot be read")
         }
-        let counters = CounterWriter(counters: installation.store.counters)
+        let counters = CounterBuffer(installation.store.counters)
         let memory = ReplyMemory(limit: configuration.limits.replyMemory.max)
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
         // One for the life of the process, whatever is reloaded: it watches the store itself.

@@ -74,7 +74,7 @@ enum Bounce {
         if let decisive, decisive.action == .delivered || decisive.action == .relayed || decisive.action == .expanded {
             return discard(engine, message, token, .reportDropped, "success")
         }
-        if token.purpose != .reply, let decisive, decisive.action == .failed, decisive.status.saysNoMailbox {
+        if token.purpose != .reply, let decisive, decisive.action == .failed, decisive.understood.saysNoMailbox {
             try recordFailure(engine: engine, message: message, token: token)
         }
 

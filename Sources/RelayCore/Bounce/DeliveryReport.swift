@@ -36,12 +36,15 @@ package struct RecipientReport: Sendable, Hashable {
     package var status: EnhancedStatus
     /// What the remote server said, as found; not yet redacted. Empty where the report does not quote it.
     package var diagnostic: String
+    /// What the status comes to once the words beside it are read: where a server states 5.0.0 and says *no such user*, 5.1.1.
+    package var understood: EnhancedStatus
 
-    package init(address: String, action: DeliveryAction, status: EnhancedStatus, diagnostic: String) {
+    package init(address: String, action: DeliveryAction, status: EnhancedStatus, diagnostic: String, understood: EnhancedStatus? = nil) {
         self.address = address
         self.action = action
         self.status = status
         self.diagnostic = diagnostic
+        self.understood = understood ?? status
     }
 }
 
@@ -107,7 +110,7 @@ package struct DeliveryReport: Sendable, Hashable {
             case .delivered, .relayed, .expanded: return .none
             case .failed:
                 // A full mailbox is emptied some day, whatever class the server chose.
-                let isFull = decisive.status.subject == 2 && decisive.status.detail == 2
+                let isFull = decisive.understood.subject == 2 && decisive.understood.detail == 2
                 return decisive.status.level == 5 && !isFull ? .hard : .soft
             }
         }

@@ -9,14 +9,14 @@ enum ProseReport {
         "this is a copy of the message", "----- message header follows", "--- the header of the original", "--- original message",
         "|------------------------- message header follows", "received message follows", "--- returned message", "----- message body suppressed",
         "original message headers", "----- original message", "---------- original message ----------", "the original message is attached",
-        "------------------------- message header", "--- undelivered message follows", "copy of your message", "headers of the original message",
+        "------------------------- message header", "------------------------- message text", "message text follows", "--- undelivered message follows", "copy of your message", "headers of the original message",
         "unsent message below", "=== original message", "your original message follows", "message headers follow", "--- message header",
         "the first 50 lines of the original", "transcript of the original",
     ]
 
     /// What only a report on a failed delivery says.
     private static let failures = [
-        "qmail-send program", "could not be delivered", "couldn't be delivered", "was not delivered", "not be delivered to", "did not reach the following",
+        "qmail-send program", "mail failed, returning", "failed addresses follow", "did not reach the", "could not be delivered", "couldn't be delivered", "was not delivered", "not be delivered to", "did not reach the following",
         "delivery has failed", "delivery to the following recipient", "delivery failed", "delivery failure", "delivery status notification", "undeliverable",
         "undelivered", "permanent fatal errors", "transcript of session follows", "returned mail", "returned to sender", "unable to deliver", "mail delivery failed",
         "mail delivery subsystem", "failed permanently", "message you sent was not", "failure notice", "non-delivery", "nondeliverable", "non remis", "unzustellbar",
@@ -67,9 +67,8 @@ enum ProseReport {
         } else {
             status = StatusCodes.replyCode(in: diagnostic).flatMap(StatusCodes.status(ofReply:)) ?? found
         }
-        guard let status else {
-            return DeliveryReport(kind: action == .delayed ? .delivery : .unclear, recipients: action == .delayed ? [RecipientReport(
-                address: address, action: .delayed, status: EnhancedStatus(4, 0, 0) ?? .unknown, diagnostic: diagnostic)] : [], original: fields)
+        guard let status = status ?? (saysDelay ? EnhancedStatus(4, 0, 0) : saysFailure ? .unknown : nil) else {
+            return DeliveryReport(kind: .unclear, original: fields)
         }
         let level = action == .delayed ? 4 : status.level == 2 ? 5 : status.level
         let settled = EnhancedStatus(level, status.subject, status.detail) ?? status

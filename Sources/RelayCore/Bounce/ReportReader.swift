@@ -26,6 +26,10 @@ enum ReportReader {
             return DeliveryReport(kind: .receipt, original: original)
         }
         let prose = prose(parts, body: body)
+        let listed = StatusFields.recipients(in: Array(prose.utf8)).filter { !$0.address.isEmpty }
+        if !listed.isEmpty, OctetSearch.find("final-recipient:", in: OctetSearch.lowercased(prose, limit: partLimit)) != nil {
+            return DeliveryReport(kind: .delivery, recipients: listed, original: original)
+        }
         if ProseReport.isComplaint(header: header, prose: prose) { return DeliveryReport(kind: .feedback, original: original) }
         if let report = ProseReport.read(header: header, prose: prose, isReport: reportType != nil) {
             var report = report
@@ -48,6 +52,7 @@ enum ReportReader {
     private static func refine(_ recipient: inout RecipientReport, prose: String) {
         guard recipient.status.isVague, recipient.action == .failed || recipient.action == .delayed, recipient.diagnostic.isEmpty else { return }
         if let said = StatusCodes.enhanced(in: prose), said.level == recipient.status.level, !said.isVague { recipient.status = said }
+        recipient.understood = StatusCodes.understood(recipient.status, diagnostic: prose)
     }
 
     private static func isNote(_ header: HeaderSection) -> Bool {
@@ -74,9 +79,12 @@ enum ReportReader {
             guard !nested, !part.isComposite, part.contentType.matches("text"), part.contentType.subtype != "rfc822-headers" else { continue }
             let text = text(of: part, body: body)
             let plain = part.contentType.subtype == "html" ? ProseReport.withoutTags(text) : text
-            if plain.contains(where: { !$0.isFoldingWhiteSpace }) { return String(decoding: plain, as: UTF8.self) }
+            // To Swift CR LF is one character; prose is cut into lines at LF alone.
+            if plain.contains(where: { !$0.isFoldingWhiteSpace }) { return String(decoding: plain.filter { $0 != 0x0D }, as: UTF8.self) }
         }
-        return ""
+        // Parts that cannot be told from one another: everything is prose.
+        guard let root = parts.first, root.contentType.matches("multipart") else { return "" }
+        return String(decoding: body.prefix(partLimit).filter { $0 != 0x0D }, as: UTF8.self)
     }
 
     /// Subject, Date and Message-ID of the returned message, by lower-case name.

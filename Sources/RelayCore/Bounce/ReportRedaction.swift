@@ -56,6 +56,8 @@ struct ReportRedaction {
         let core = Self.core(lower[...])
         if core == relayAddress.wireForm.lowercased() { return true }
         if lower.contains("@") || lower.contains("=") || lower.contains("%") || lower.contains("//") || lower.contains("\\") || lower.contains("&#") { return false }
+        // `MSEXCH:IMS:ORGANISATION:SITE:SERVER`, and IPv6.
+        if lower.filter({ $0 == ":" }).count >= 2 { return false }
         // The name of a mailbox, also as a part of the word.
         for piece in lower.split(whereSeparator: { !($0.isLetter || $0.isNumber || $0 == "." || $0 == "_" || $0 == "-" || $0 == "+") }) {
             let piece = Self.core(piece)
@@ -67,6 +69,10 @@ struct ReportRedaction {
 
     /// A host name, an IP address or an opaque id; status codes and the ends of sentences are neither.
     private func isHostOrAddress(_ piece: Substring) -> Bool {
+        // `550-5.1.1`: reply code and status of a reply of several lines.
+        if let hyphen = piece.firstIndex(of: "-"), piece[..<hyphen].allSatisfy(\.isNumber), piece[..<hyphen].utf8.count == 3 {
+            return isHostOrAddress(piece[piece.index(after: hyphen)...])
+        }
         if StatusCodes.enhanced(in: String(piece)).map({ $0.description == piece }) == true { return false }
         let labels = piece.split(separator: ".")
         if labels.count >= 2 { return labels.contains { $0.contains { $0.isNumber } } || labels.last.map { $0.count >= 2 } ?? false }

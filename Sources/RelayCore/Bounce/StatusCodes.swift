@@ -6,8 +6,13 @@ enum StatusCodes {
         if let stated, !stated.isVague { return stated }
         let level = stated?.level ?? level(of: action, diagnostic)
         if let said = enhanced(in: diagnostic), said.level == level, !said.isVague { return said }
-        if let read = StatusPhrases.status(in: diagnostic), let status = EnhancedStatus(level, read.subject, read.detail) { return status }
         return stated ?? enhanced(in: diagnostic) ?? EnhancedStatus(level, 0, 0) ?? .unknown
+    }
+
+    /// A vague status made precise by the words beside it.
+    static func understood(_ status: EnhancedStatus, diagnostic: String) -> EnhancedStatus {
+        guard status.isVague, let read = StatusPhrases.status(in: diagnostic) else { return status }
+        return EnhancedStatus(status.level, read.subject, read.detail) ?? status
     }
 
     private static func level(of action: DeliveryAction, _ diagnostic: String) -> Int {

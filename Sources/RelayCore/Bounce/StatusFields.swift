@@ -59,8 +59,10 @@ enum StatusFields {
         let stated = group["status"].flatMap { StatusCodes.enhanced(in: $0) }
         let word = (group["action"] ?? "").lowercased().prefix { $0.isLetter }
         let action = DeliveryAction(rawValue: String(word)) ?? (stated?.level == 2 ? .delivered : word.hasPrefix("delay") || stated?.level == 4 ? .delayed : .failed)
+        let status = StatusCodes.status(stated: stated, action: action, diagnostic: diagnostic)
         return RecipientReport(
-            address: address, action: action, status: StatusCodes.status(stated: stated, action: action, diagnostic: diagnostic), diagnostic: diagnostic)
+            address: address, action: action, status: status, diagnostic: diagnostic,
+            understood: StatusCodes.understood(status, diagnostic: diagnostic))
     }
 
     /// What stands behind `type;` (`rfc822; anna@example.org`, `smtp; 550 …`).

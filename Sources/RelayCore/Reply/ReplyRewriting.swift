@@ -38,7 +38,9 @@ struct ReplyRewriting {
         let rewritten = try BodyRewriter(names: names, unrewritable: engine.settings.unrewritableReply)
             .rewrite(content: header, body: body)
         let outgoing = HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)])
-        if let place = LastLook(names: names).finds(header: outgoing, body: rewritten.body ?? [body[...]]) {
+        // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
+        let searched = rewritten.reasons.isEmpty ? rewritten.body ?? [body[...]] : []
+        if let place = LastLook(names: names).finds(header: outgoing, body: searched) {
             throw .unrewritable(part: place)
         }
         return OutgoingMessage(

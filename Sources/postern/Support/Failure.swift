@@ -1,7 +1,9 @@
 // How commands fail: one line on standard error, and an exit status of sysexits.h.
 
 import ArgumentParser
+import DNSClient
 import Foundation
+import Milter
 import PosternServer
 import PosternStore
 
@@ -39,7 +41,14 @@ enum Failure {
 
     private static func line(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
 
-    private static func message(_ error: any Error) -> String { (error as? CommandError)?.message ?? "\(error)" }
+    private static func message(_ error: any Error) -> String {
+        switch error {
+        case let error as CommandError: error.message
+        // Foundation's own description runs over several lines.
+        case let error as CocoaError: error.localizedDescription
+        default: "\(error)"
+        }
+    }
 
     /// The exit status for errors that are ours; nil for ArgumentParser's.
     private static func status(_ error: any Error) -> Int32? {
@@ -49,6 +58,9 @@ enum Failure {
         case let error as ConfigurationError: status(error.code)
         case let error as TemporaryStoreError: status(error.code)
         case let error as PermanentStoreError: status(error.code)
+        case is MilterServerError: EX_UNAVAILABLE
+        case is DNSClientError, is DecodingError: EX_DATAERR
+        case is CocoaError: EX_NOINPUT
         default: nil
         }
     }

@@ -62,7 +62,7 @@ import Testing
     @Test func mailForOtherDomainsPassesUntouched() throws {
         let (rig, _) = try World.anna(World.options { $0.trustsLoopback = true })
         defer { rig.stop() }
-        let text = World.message(from: "someone@elsewhere.example", to: "other@third.example")
+        let text = "Date: Sat, 21 Nov 2026 08:00:00 +0000\n" + World.message(from: "someone@elsewhere.example", to: "other@third.example")
         try rig.send(from: "someone@elsewhere.example", to: ["other@third.example"], text)
         let arrived = try rig.arrival(for: "other@third.example")
         #expect(arrived.mailFrom == "<someone@elsewhere.example>")

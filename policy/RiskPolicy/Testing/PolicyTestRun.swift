@@ -43,14 +43,33 @@ extension PolicyTestSuite {
         tests.map { test in
             let result = policy.decide(test.input)
             let answer = policy.answer(result)
-            let differences = test.expected.compactMap { expectation -> PolicyTestResult.Difference? in
+            var differences = test.expected.compactMap { expectation -> PolicyTestResult.Difference? in
                 let actual = answer.values(of: expectation.key)
                 let isSame =
                     expectation.isOrdered ? actual == expectation.values : actual.sorted() == expectation.values.sorted()
                 return isSame ? nil : .init(key: expectation.key, expected: expectation.values, actual: actual)
             }
+            // A guarantee that had to override the rules is broken, whatever the test expects.
+            if let guarantee = answer.overriddenBy {
+                differences.append(.init(key: "guarantee", expected: [guarantee], actual: ["broken by the rules"]))
+            }
             return PolicyTestResult(test: test, result: result, answer: answer, differences: differences)
         }
+    }
+
+    /// For activation: refuses a policy that fails a test or breaks a guarantee on one, and a file without tests.
+    package func hold(_ policy: Policy) throws(PolicyRefusal) {
+        func diagnostic(_ position: SourcePosition, _ message: String) -> PolicyDiagnostic {
+            PolicyDiagnostic(file: file, position: position, message: message, excerpt: "")
+        }
+        var diagnostics = run(policy).filter { !$0.passed }.map { result in
+            let keys = result.differences.map { difference in
+                "\(difference.key) is \(difference.actual), not \(difference.expected)"
+            }
+            return diagnostic(result.test.position, "test '\(result.test.path)' fails: \(keys.joined(separator: "; "))")
+        }
+        if tests.isEmpty { diagnostics.append(diagnostic(SourcePosition(line: 1, column: 1), "no tests")) }
+        if !diagnostics.isEmpty { throw PolicyRefusal(diagnostics: diagnostics) }
     }
 }
 

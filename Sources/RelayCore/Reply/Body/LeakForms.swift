@@ -76,12 +76,14 @@ struct LeakForms {
     /// What is known of an octet beside its value.
     static let afterGap: UInt8 = 1
     static let wasCapital: UInt8 = 2
+    /// A single NUL stood before: in UTF-16 before every octet, in other data between two texts.
+    static let afterNul: UInt8 = 4
 
     /// Whether a needle stands in a view.
     /// - Parameters:
     ///   - view: lower case, without white space.
     ///   - marks: `afterGap` and `wasCapital` for each octet.
-    func occur(in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool) -> Bool {
+    func occur(in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool, isBinary: Bool) -> Bool {
         let needles = withoutDots ? dotless : needles
         let chains = withoutDots ? dotlessChains : chains
         guard view.count >= 2, !needles.isEmpty else { return false }
@@ -89,7 +91,7 @@ struct LeakForms {
             for index in 0..<(view.count - 1) {
                 var number = heads[Int(view[index]) << 8 | Int(view[index + 1])]
                 while number >= 0 {
-                    if stands(needles[Int(number)], at: index, in: view, marks: marks, withoutDots: withoutDots) { return true }
+                    if stands(needles[Int(number)], at: index, in: view, marks: marks, isBinary: isBinary) { return true }
                     number = chains[Int(number)]
                 }
             }
@@ -98,21 +100,24 @@ struct LeakForms {
     }
 
     private func stands(
-        _ needle: Needle, at index: Int, in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool
+        _ needle: Needle, at index: Int, in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, isBinary: Bool
     ) -> Bool {
         let end = index + needle.octets.count
         guard end <= view.count else { return false }
         for offset in needle.octets.indices where view[index + offset] != needle.octets[offset] { return false }
         if let bare = needle.bare { return isBare(bare, index..<end, view, marks) }
+        // In data that is no text a length or a tag may look like a letter: there every occurrence counts.
+        if isBinary { return needle.afterTag.map { tagLeads(from: end, to: $0, in: view) } ?? true }
         if needle.startsWithLocal, !beginsWord(index, view, marks, isAddress: !needle.octets.contains(0x3D)) { return false }
         if let afterTag = needle.afterTag { return tagLeads(from: end, to: afterTag, in: view) }
-        return !needle.endsWithDomain || endsDomain(end, view, marks, withoutDots: withoutDots)
+        return !needle.endsWithDomain || endsDomain(end, view, marks)
     }
 
     private func isAlphanumeric(_ octet: UInt8) -> Bool { (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) }
 
     private func beginsWord(_ index: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, isAddress: Bool) -> Bool {
         if index == 0 || marks[index] & Self.afterGap != 0 { return true }
+        if marks[index] & Self.afterNul != 0, index + 1 < view.count, marks[index + 1] & Self.afterNul == 0 { return true }
         let before = view[index - 1]
         if isAlphanumeric(before) {
             return index > 1 && view[index - 2] == UInt8(ascii: "\\") && "nrt".utf8.contains(before)
@@ -121,8 +126,9 @@ struct LeakForms {
         return !isAlphanumeric(view[index - 2])
     }
 
-    private func endsDomain(_ end: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool) -> Bool {
+    private func endsDomain(_ end: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>) -> Bool {
         guard end < view.count, marks[end] & Self.afterGap == 0 else { return true }
+        if marks[end] & Self.afterNul != 0, marks[end - 1] & Self.afterNul == 0 { return true }
         if isAlphanumeric(view[end]) || view[end] == UInt8(ascii: "_") { return false }
         guard view[end] == UInt8(ascii: ".") || view[end] == UInt8(ascii: "-"), end + 1 < view.count else { return true }
         return marks[end + 1] & Self.afterGap != 0 || !isAlphanumeric(view[end + 1])

@@ -105,17 +105,17 @@ final class LeakFeeder {
         }
         for kind in kinds where !isFound {
             kind.read(bytes, into: &view, marks: &marks)
-            search(withoutDots: false)
+            search(withoutDots: false, isBinary: isBinary)
             guard !isFound, !forms.dotless.isEmpty, !isBinary else { continue }
             dropDots()
-            search(withoutDots: true)
+            search(withoutDots: true, isBinary: isBinary)
         }
     }
 
-    private func search(withoutDots: Bool) {
+    private func search(withoutDots: Bool, isBinary: Bool) {
         view.withUnsafeBufferPointer { view in
             marks.withUnsafeBufferPointer { marks in
-                if forms.occur(in: view, marks: marks, withoutDots: withoutDots) { isFound = true }
+                if forms.occur(in: view, marks: marks, withoutDots: withoutDots, isBinary: isBinary) { isFound = true }
             }
         }
     }

@@ -38,9 +38,12 @@ enum LeakView {
             default: break
             }
             index += width
-            if octet == 0 { continue }
+            if octet == 0 {
+                gap = gap & LeakForms.afterNul != 0 ? LeakForms.afterGap : gap | LeakForms.afterNul
+                continue
+            }
             if octet == 0x20 || (octet >= 0x09 && octet <= 0x0D) {
-                gap = LeakForms.afterGap
+                gap |= LeakForms.afterGap
                 continue
             }
             let isCapital = octet >= 0x41 && octet <= 0x5A

@@ -97,7 +97,7 @@ enum PartHeader {
         var isChanged = false
         for index in parameters.list.indices where parameters.list[index].name != "boundary" {
             let value = Array(parameters.list[index].value.utf8)
-            guard let rewritten = text.rewrite(value) else { continue }
+            guard let rewritten = text.rewrite(value, syntax: .fileName) else { continue }
             parameters.list[index].bytes = rewritten
             parameters.list[index].charset = rewritten.allSatisfy({ $0 < 0x80 }) ? nil : "utf-8"
             isChanged = true

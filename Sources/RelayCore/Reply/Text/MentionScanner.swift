@@ -7,6 +7,8 @@ package enum TextSyntax: Sendable, Hashable {
     case plain
     /// HTML and XML: `&`, `<`, `>` and quotes are written as references.
     case markup
+    /// A file name: what stands around an address in it, as in `bill-anna@example.org.pdf`, is not part of the address.
+    case fileName
 }
 
 struct MentionScanner {
@@ -92,7 +94,9 @@ struct MentionScanner {
         /// Whether no letter, digit or joining mark follows that would make the domain a longer one.
         func domainEnds(at end: Int) -> Bool {
             guard end < window.units.count, !hasGap(end) else { return true }
-            if isAlphanumeric(end) || window.units[end] == UInt8(ascii: "_") { return false }
+            if isAlphanumeric(end) { return false }
+            if syntax == .fileName { return true }
+            if window.units[end] == UInt8(ascii: "_") { return false }
             let joins = window.units[end] == UInt8(ascii: ".") || window.units[end] == UInt8(ascii: "-")
             return !(joins && end + 1 < window.units.count && !hasGap(end + 1) && isAlphanumeric(end + 1))
         }
@@ -114,7 +118,7 @@ struct MentionScanner {
         /// Whether a local part can begin at this unit, so that `joanna@` and `jo.anna@` are not `anna@`.
         func localBegins(at unit: Int, isVERP: Bool) -> Bool {
             guard wordBegins(at: unit) else { return false }
-            guard unit > 1, !hasGap(unit), !isVERP, "._-+".utf8.contains(window.units[unit - 1]) else { return true }
+            guard unit > 1, !hasGap(unit), !isVERP, syntax != .fileName, "._-+".utf8.contains(window.units[unit - 1]) else { return true }
             return hasGap(unit - 1) || !isAlphanumeric(unit - 2)
         }
     }
@@ -180,15 +184,12 @@ struct MentionScanner {
             } else {
                 continue
             }
-            if group.backward.isEnd(node), view.localBegins(at: firstDotted(view, at, group), isVERP: separator.isVERP) {
+            if group.backward.isEnd(node), view.localBegins(at: at, isVERP: separator.isVERP) {
                 return at..<end
             }
         }
         return nil
     }
-
-    /// The unit before dots that mean nothing, so that `x.anna@` is seen to go on.
-    private func firstDotted(_ view: View, _ unit: Int, _ group: NameIndex.Group) -> Int { unit }
 
     /// The units of a hidden local part in `domain=local`, as SRS and VERP write it.
     private func reversedLocal(_ view: View, after end: Int, _ group: NameIndex.Group) -> Range<Int>? {

@@ -74,6 +74,9 @@ let package = Package(
             name: "dkim-benchmark", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/DKIMBenchmark",
             swiftSettings: strict),
         .executableTarget(
+            name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
+            swiftSettings: strict),
+        .executableTarget(
             name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
 
         // MARK: Tests

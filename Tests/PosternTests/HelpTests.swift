@@ -12,7 +12,8 @@ import Testing
         ["app", "add"], ["app", "list"], ["app", "remove"], ["user"], ["user", "add"], ["user", "list"], ["user", "show"],
         ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "confirm"], ["inbox", "default"],
         ["inbox", "remove"], ["address"], ["address", "issue"], ["address", "list"], ["address", "show"], ["address", "on"],
-        ["address", "off"], ["address", "retire"],
+        ["address", "off"], ["address", "retire"], ["dkim"], ["dkim", "generate"], ["dkim", "list"], ["dkim", "activate"],
+        ["dkim", "retire"], ["dkim", "dns"], ["verify"], ["doctor"], ["source", "check"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

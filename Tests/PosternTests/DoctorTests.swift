@@ -1,0 +1,256 @@
+// What the doctor makes of facts, and of a relay domain as the DNS has it.
+
+import Foundation
+import PosternServer
+import Testing
+
+@Suite struct DoctorTests {
+    // MARK: Judgement of facts
+
+    private func healthy() -> LocalFacts {
+        var facts = LocalFacts()
+        facts.databaseMode = 0o600
+        facts.databasePath = "/var/lib/postern/postern.db"
+        facts.freeOctets = 10 << 30
+        facts.socket = "inet:8891@127.0.0.1"
+        facts.now = 1_795_000_000
+        facts.newestChange = 1_794_999_000
+        return facts
+    }
+
+    private func verdicts(_ change: (inout LocalFacts) -> Void) -> [String: Check.Verdict] {
+        var facts = healthy()
+        change(&facts)
+        let checks = LocalChecks.judge(facts)
+        for check in checks {
+            #expect(!check.sentence.isEmpty)
+            #expect((check.remedy == nil) == (check.verdict == .ok), "\(check.name)")
+        }
+        return Dictionary(checks.map { ($0.name, $0.verdict) }, uniquingKeysWith: max).filter { $0.value != .ok }
+    }
+
+    @Test func aHealthyMachineHasNothingToMend() {
+        #expect(verdicts { _ in }.isEmpty)
+        #expect(LocalChecks.judge(healthy()).count == 7)
+    }
+
+    @Test func eachTroubleHasItsOwnVerdict() {
+        #expect(verdicts { $0.keyFile = .trouble("x") } == ["key file": .broken])
+        #expect(verdicts { $0.database = .trouble("x") } == ["database": .broken])
+        #expect(verdicts { $0.pendingMigrations = ["0009-x"] } == ["database": .warning])
+        #expect(verdicts { $0.databaseMode = 0o644 } == ["database mode": .warning])
+        #expect(verdicts { $0.databaseMode = nil }.isEmpty)
+        #expect(verdicts { $0.filter = .trouble("nobody listens") } == ["filter": .broken])
+        #expect(verdicts { $0.freeOctets = 100 << 20 } == ["disk": .warning])
+        #expect(verdicts { $0.freeOctets = 1 << 20 } == ["disk": .broken])
+        #expect(verdicts { $0.freeOctets = nil }.isEmpty)
+        #expect(verdicts { $0.now = 1_000_000_000 } == ["clock": .broken])
+        #expect(verdicts { $0.newestChange = $0.now + 100 }.isEmpty)
+        #expect(verdicts { $0.newestChange = $0.now + 1000 } == ["clock": .broken])
+        #expect(verdicts { $0.hasOperatorAddress = false } == ["postmaster": .broken])
+        // What cannot be read says nothing of the rest.
+        #expect(verdicts { $0.configuration = .trouble("x"); $0.filter = .trouble("y") } == ["configuration": .broken])
+    }
+
+    @Test func postfixIsBrokenWhereItDiffers() {
+        var facts = PostfixFacts()
+        facts.directory = "/etc/postfix"
+        #expect(PostfixChecks.judge(facts).map(\.verdict) == [.ok])
+        facts.differences = [
+            .init(name: "internal_mail_filter_classes", present: "", needed: "bounce", reason: "without it bounces pass no filter"),
+            .init(name: "message_size_limit", present: "10240000", needed: "40000000", reason: "too small"),
+        ]
+        facts.hasHeaderCheck = false
+        facts.bypasses = ["submission/inet has no_milters: mail that comes in there does not pass Postern"]
+        facts.conflicts = ["relay.example also stands in mydestination"]
+        let checks = PostfixChecks.judge(facts)
+        #expect(checks.count == 5)
+        #expect(checks.allSatisfy { $0.verdict == .broken && $0.remedy != nil })
+        #expect(checks[0].sentence.contains("is empty, not bounce"))
+        #expect(checks[0].sentence.contains("an inbox can be seen"))
+        #expect(!checks[1].sentence.contains("an inbox can be seen"))
+        facts.trouble = "postconf was not found"
+        #expect(PostfixChecks.judge(facts).map(\.verdict) == [.broken])
+    }
+
+    @Test func aCertificateIsJudgedByItsEndAndName() {
+        let now: Int64 = 1_795_000_000
+        func verdict(_ state: CertificateFacts.State) -> Check.Verdict {
+            CertificateFacts(path: "/etc/ssl/mx.pem", state: state).judge(host: "mx.example", now: now).verdict
+        }
+        #expect(verdict(.valid(until: now + 60 * 86_400, matchesHost: true)) == .ok)
+        #expect(verdict(.valid(until: now + 13 * 86_400, matchesHost: true)) == .warning)
+        #expect(verdict(.valid(until: now, matchesHost: true)) == .broken)
+        #expect(verdict(.valid(until: now + 60 * 86_400, matchesHost: false)) == .warning)
+        #expect(verdict(.unreadable("x")) == .broken)
+        #expect(verdict(.unknown("x")) == .warning)
+        #expect(verdict(.notConfigured) == .warning)
+    }
+
+    // MARK: From outside
+
+    /// The names of everything that is not well, with its verdict.
+    private func outside(
+        _ runner: CommandRunner, _ zone: [String: Any], _ arguments: String..., sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> [String: String] {
+        try JSONSerialization.data(withJSONObject: zone).write(to: runner.folder.appendingPathComponent("zone.json"))
+        try Data("relay_domains: [relay.example]\nlocal_recipients: {dmarc: ops@example.com}\n".utf8)
+            .write(to: URL(fileURLWithPath: runner.configuration))
+        let result = try runner.run(
+            [
+                "doctor", "--json", "--dns", "zone.json", "--skip", "local", "--skip", "postfix", "--set", "hostname=mx.relay.example",
+            ] + arguments)
+        let list = try JSONSerialization.jsonObject(with: Data(result.output.utf8))
+        let rows = try #require(list as? [[String: Any]], "\(result.errors)", sourceLocation: sourceLocation)
+        var found: [String: String] = [:]
+        for row in rows where row["verdict"] as? String != "ok" {
+            #expect(row["remedy"] != nil)
+            found[row["name"] as? String ?? ""] = row["verdict"] as? String
+        }
+        #expect(result.status == (found.values.contains("broken") ? 1 : 0), sourceLocation: sourceLocation)
+        return found
+    }
+
+    /// A relay domain where everything is right.
+    private func healthyZone(_ runner: CommandRunner) throws -> [String: Any] {
+        var zone: [String: Any] = [
+            "mx.relay.example": ["A": ["198.51.100.7"], "TXT": ["v=spf1 a -all"]],
+            "7.100.51.198.in-addr.arpa": ["PTR": ["mx.relay.example"]],
+            "relay.example": ["MX": [[10, "mx.relay.example"]], "TXT": ["v=spf1 mx -all"]],
+            "_dmarc.relay.example": ["TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@relay.example"]],
+        ]
+        let records = try #require(try runner.json("dkim", "dns", "--domain", "relay.example") as? [[String: Any]])
+        for record in records { zone[record["name"] as? String ?? ""] = ["TXT": [record["text"] as? String ?? ""]] }
+        return zone
+    }
+
+    @Test func aRelayDomainIsJudgedRecordByRecord() throws {
+        let runner = try CommandRunner.initialised()
+        let zone = try healthyZone(runner)
+        let key = try #require(zone.keys.first { $0.contains("._domainkey.") })
+        #expect(try outside(runner, zone).isEmpty)
+        func with(_ name: String, _ value: Any?) throws -> [String: String] {
+            var changed = zone
+            changed[name] = value
+            return try outside(runner, changed)
+        }
+        let apex = "relay.example"
+        func records(mx: [Any] = [[10, "mx.relay.example"]], spf: String = "v=spf1 mx -all") -> [String: Any] { ["MX": mx, "TXT": [spf]] }
+        #expect(try with(apex, records(spf: "v=spf1 -all")) == ["spf relay.example": "broken"])
+        #expect(try with(apex, records(spf: "v=spf1 +all")) == ["spf relay.example": "broken"])
+        #expect(try with(apex, records(spf: "v=spf1 nonsense")) == ["spf relay.example": "broken"])
+        #expect(try with(apex, records(mx: [[0, ""]], spf: "v=spf1 a:mx.relay.example -all")) == ["mx relay.example": "broken"])
+        #expect(try with(apex, records(mx: [[5, "other.example"]], spf: "v=spf1 a:mx.relay.example -all")) == ["mx relay.example": "broken"])
+        #expect(
+            try with(apex, records(mx: [[10, "mx.relay.example"], [20, "other.example"]], spf: "v=spf1 a:mx.relay.example -all"))
+                == ["mx relay.example": "warning"])
+        #expect(try with(apex, nil) == ["mx relay.example": "broken", "spf relay.example": "broken"])
+        #expect(try with(apex, ["error": "TIMEOUT"]) == ["mx relay.example": "warning", "spf relay.example": "warning"])
+        #expect(try with("7.100.51.198.in-addr.arpa", nil) == ["ptr 198.51.100.7": "broken"])
+        #expect(try with("7.100.51.198.in-addr.arpa", ["PTR": ["host7.provider.example"]]) == ["ptr 198.51.100.7": "broken"])
+        #expect(try with("mx.relay.example", ["A": ["198.51.100.7"]]) == ["spf mx.relay.example": "warning"])
+        #expect(try with(key, nil) == ["dkim \(key)": "broken"])
+        #expect(try with(key, ["error": "SERVFAIL"]) == ["dkim \(key)": "warning"])
+        let dmarc = "_dmarc.relay.example"
+        #expect(try with(dmarc, nil) == ["dmarc relay.example": "broken"])
+        #expect(try with(dmarc, ["TXT": ["v=DMARC1; p=reject"]]) == ["dmarc reports relay.example": "warning"])
+        #expect(
+            try with(dmarc, ["TXT": ["v=DMARC1; p=none; rua=mailto:dmarc@relay.example"]]) == ["dmarc relay.example": "warning"])
+        #expect(
+            try with(dmarc, ["TXT": ["v=DMARC1; p=reject; rua=mailto:nobody@relay.example"]]) == ["dmarc reports relay.example": "broken"])
+        #expect(
+            try with(dmarc, ["TXT": ["v=DMARC1; p=reject; rua=mailto:us@reports.example"]]) == ["dmarc reports relay.example": "warning"])
+    }
+
+    @Test func reportsElsewhereNeedConsent() throws {
+        let runner = try CommandRunner.initialised()
+        var zone = try healthyZone(runner)
+        zone["_dmarc.relay.example"] = ["TXT": ["v=DMARC1; p=reject; rua=mailto:us@reports.example!10m"]]
+        zone["relay.example._report._dmarc.reports.example"] = ["TXT": ["v=DMARC1"]]
+        zone["reports.example"] = ["MX": [[10, "mx.reports.example"]]]
+        #expect(try outside(runner, zone).isEmpty)
+    }
+
+    @Test func otherAddressesAreNamedWithIP() throws {
+        let runner = try CommandRunner.initialised()
+        let zone = try healthyZone(runner)
+        let found = try outside(runner, zone, "--ip", "203.0.113.9")
+        #expect(found["mx relay.example"] == "broken")
+        #expect(found["spf relay.example"] == "broken")
+        #expect(found["ptr 203.0.113.9"] == "broken")
+        try runner.fail("doctor", "--skip", "local", "--skip", "postfix", "--ip", "nowhere", status: 64, saying: "no IP address")
+        var nameless = zone
+        nameless["mx.relay.example"] = nil
+        #expect(try outside(runner, nameless)["address"] == "broken")
+    }
+
+    @Test func aKeyThatRetiresStaysPublished() throws {
+        let runner = try CommandRunner.initialised()
+        let first = try #require(try healthyZone(runner).keys.first { $0.contains("._domainkey.") })
+        try runner.succeed("dkim", "generate", "--selector", "next")
+        // Not published yet, and not in use: nothing is wrong.
+        var zone = try healthyZone(runner)
+        zone["next._domainkey.relay.example"] = nil
+        #expect(try outside(runner, zone).isEmpty)
+        try runner.succeed("dkim", "activate", "next", "--force")
+        #expect(try outside(runner, zone) == ["dkim next._domainkey.relay.example": "broken"])
+        zone = try healthyZone(runner)
+        zone[first] = nil
+        #expect(try outside(runner, zone) == ["dkim \(first)": "warning"])
+    }
+
+    @Test func thisMachineIsLookedAtWithoutChangingIt() throws {
+        let runner = try CommandRunner.initialised()
+        let result = try runner.run([
+            "doctor", "--json", "--skip", "postfix", "--skip", "outside", "--set", "milter.socket=unix:\(runner.folder.path)/none.sock",
+        ])
+        #expect(result.status == 1)
+        let rows = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]])
+        let verdicts = Dictionary(uniqueKeysWithValues: rows.map { ($0["name"] as? String ?? "", $0["verdict"] as? String ?? "") })
+        #expect(verdicts["filter"] == "broken")
+        #expect(verdicts["postmaster"] == "broken")
+        #expect(verdicts["database"] == "ok")
+        #expect(verdicts["key file"] == "ok")
+        let missing = try CommandRunner().run(["doctor", "--skip", "postfix", "--skip", "outside"])
+        #expect(missing.status == 1)
+        #expect(missing.output.contains("there is no configuration file"))
+    }
+
+    // MARK: A team's domain
+
+    @Test func aSourceIsToldWhatItLacks() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        try runner.succeed("source", "add", "juice", "app.example")
+        func check(_ zone: String, _ arguments: String...) throws -> (status: Int32, verdicts: [String: String]) {
+            try Data(zone.utf8).write(to: runner.folder.appendingPathComponent("zone.json"))
+            let result = try runner.run(["source", "check", "juice"] + arguments + ["--dns", "zone.json", "--json"])
+            let rows = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]], "\(result.errors)")
+            return (
+                result.status,
+                Dictionary(rows.map { ($0["name"] as? String ?? "", $0["verdict"] as? String ?? "") }, uniquingKeysWith: { a, _ in a })
+            )
+        }
+        let bare = try check("{}", "app.example")
+        #expect(bare.status == 1)
+        #expect(bare.verdicts["forwarding"] == "broken")
+        let spf = #"{"app.example": {"TXT": ["v=spf1 ip4:192.0.2.0/28 -all"]}}"#
+        #expect(try check(spf, "app.example").verdicts["forwarding"] == "warning")
+        #expect(try check(spf, "app.example", "--ip", "192.0.2.3").verdicts["spf app.example"] == "ok")
+        #expect(try check(spf, "app.example", "--ip", "192.0.2.99").verdicts["spf app.example"] == "broken")
+        // A subdomain is proved by the source that it lies in.
+        #expect(try check(spf, "mail.app.example").verdicts["forwarding"] == "warning")
+        #expect(try check(spf, "other.example").verdicts["registered"] == "broken")
+        #expect(try check(spf, "app.example", "--selector", "s9").verdicts["dkim s9._domainkey.app.example"] == "broken")
+        #expect(try check(#"{"app.example": {"TXT": ["v=spf1 +all"]}}"#, "app.example").verdicts["spf app.example"] == "broken")
+        #expect(
+            try check(#"{"app.example": {"TXT": ["v=spf1 -all", "v=spf1 +all"]}}"#, "app.example").verdicts["spf app.example"] == "broken")
+        let key = #"{"s9._domainkey.app.example": {"TXT": ["v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="]}}"#
+        let signed = try check(key, "app.example", "--selector", "s9")
+        #expect(signed.status == 0)
+        #expect(signed.verdicts["forwarding"] == "ok")
+        let testing = key.replacingOccurrences(of: "p=", with: "t=y; p=")
+        #expect(try check(testing, "app.example", "--selector", "s9").verdicts["dkim s9._domainkey.app.example"] == "broken")
+        #expect(try runner.run(["source", "check", "nobody", "app.example"]).status == 66)
+    }
+}

@@ -16,14 +16,17 @@ final class KeyHandle: @unchecked Sendable {
     /// Reads one private key; a PEM file that wants a pass phrase is refused, not asked for one.
     static func privateKey(pem: String) throws -> KeyHandle {
         let bytes = Array(pem.utf8)
+        guard !bytes.isEmpty else { throw CryptoError(.invalidKey, "an empty text is no key") }
         guard bytes.count <= 65536 else { throw CryptoError(.invalidKey, "a PEM file over 64 KiB is no key") }
-        guard let bio = BIO_new_mem_buf(bytes.isEmpty ? [0] : bytes, Int32(bytes.count)) else {
-            throw CryptoError.fromLibrary(.libraryFailure, "no memory")
+        // The BIO reads where the text lies, which therefore has to stay until the key is read.
+        let key = try bytes.withUnsafeBufferPointer { buffer in
+            guard let bio = BIO_new_mem_buf(buffer.baseAddress, Int32(buffer.count)) else {
+                throw CryptoError.fromLibrary(.libraryFailure, "no memory")
+            }
+            defer { BIO_free(bio) }
+            return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         }
-        defer { BIO_free(bio) }
-        guard let key = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil) else {
-            throw CryptoError.fromLibrary(.invalidKey, "no private key could be read from the PEM text")
-        }
+        guard let key else { throw CryptoError.fromLibrary(.invalidKey, "no private key could be read from the PEM text") }
         // Reading tries several decoders; those that did not fit leave errors behind even where one did.
         drainLibraryErrors()
         return KeyHandle(key)

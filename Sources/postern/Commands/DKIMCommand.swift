@@ -16,9 +16,9 @@ struct DKIMCommand: ParsableCommand {
 
             To rotate without a gap:
 
-              postern dkim generate          make the next key, and publish the record that it prints
-              postern dkim activate S        checks the DNS, then signs with it; the key before it is retiring
-              postern dkim retire OLD        two weeks later, when no mail that it signed is under way; then remove its record
+              postern dkim generate        the next key; publish the record it prints
+              postern dkim activate NEXT   looks into the DNS, then signs with it
+              postern dkim retire OLD      two weeks later; then remove its record
             """,
         subcommands: [Generate.self, List.self, Activate.self, Retire.self, Records.self])
 

@@ -1,6 +1,7 @@
 // Gathers what PostfixChecks and CertificateFacts judge, with postconf(1) and openssl(1).
 
 import Foundation
+import Milter
 import PosternServer
 import PostfixSetup
 
@@ -11,9 +12,13 @@ struct PostfixProbe {
     /// - Returns: the facts, the certificates, and what Postfix says in HELO; nil where it could not be asked.
     func gather() -> (PostfixFacts, [CertificateFacts], heloName: String?) {
         var facts = PostfixFacts()
+        guard let socket = MilterSocket(configuration.milter.socket) else {
+            facts.trouble = "milter.socket cannot be read"
+            return (facts, [], nil)
+        }
         do {
             let plan = try PostfixSetup.plan(
-                relayDomains: configuration.relayDomains, socket: Self.socket(configuration.milter.socket), directory: directory)
+                relayDomains: configuration.relayDomains, socket: socket.postfixName, directory: directory)
             let postfix = try PostfixConfiguration.read(directory: plan.directory)
             facts.directory = plan.directory
             facts.differences = (plan.mainChanges + plan.masterChanges).map {
@@ -27,12 +32,6 @@ struct PostfixProbe {
             facts.trouble = "\(error)"
             return (facts, [], nil)
         }
-    }
-
-    /// libmilter's form as Postfix writes it: `inet:8891@127.0.0.1` is `inet:127.0.0.1:8891`.
-    static func socket(_ text: String) -> String {
-        guard text.hasPrefix("inet"), let at = text.firstIndex(of: "@"), let colon = text.firstIndex(of: ":") else { return text }
-        return "inet:\(text[text.index(after: at)...]):\(text[text.index(after: colon)..<at])"
     }
 
     private func certificates(_ postfix: PostfixConfiguration) -> [CertificateFacts] {

@@ -19,6 +19,11 @@ enum Archive {
         return false
     }
 
+    /// Whether octets begin as something that is looked into.
+    static func isArchive(_ bytes: [UInt8]) -> Bool { signatures.contains { bytes.starts(with: $0) } }
+
+    private static let signatures: [[UInt8]] = [[0x50, 0x4B], [0x1F, 0x8B, 0x08], Array("%PDF".utf8), [0x89, 0x50, 0x4E, 0x47]]
+
     /// Offsets at which deflate streams begin.
     private static func deflated(in bytes: [UInt8]) -> [Int] {
         if bytes.starts(with: [0x50, 0x4B]) { return zip(bytes) }

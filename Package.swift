@@ -89,10 +89,14 @@ let package = Package(
         .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
-            name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto"], exclude: ["Vectors"],
-            swiftSettings: strict),
+            name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto"],
+            exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
-            name: "MilterTests", dependencies: ["Milter", "MilterTesting", "RelayMilter", "RelayCore"], swiftSettings: strict),
+            name: "MilterTests",
+            dependencies: [
+                "Milter", "MilterTesting", "RelayMilter", "RelayCore", "InternetMessage", "MailAuth", "MailCrypto",
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
         .testTarget(
             name: "StoreTests", dependencies: ["PosternStore", "PosternSQLite", "InternetMessage", "MailCrypto"],
             swiftSettings: strict),

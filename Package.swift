@@ -109,7 +109,9 @@ let package = Package(
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
             swiftSettings: strict),
-        .executableTarget(name: "relay-demo", dependencies: ["PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo", swiftSettings: strict),
+        .executableTarget(
+            name: "relay-demo", dependencies: ["InternetMessage", "PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo",
+            swiftSettings: strict),
         .executableTarget(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(

@@ -16,17 +16,18 @@ final class KeyHandle: @unchecked Sendable {
     /// Reads one private key; a PEM file that wants a pass phrase is refused, not asked for one.
     static func privateKey(pem: String) throws -> KeyHandle {
         let bytes = Array(pem.utf8)
-        guard !bytes.isEmpty else { throw CryptoError(.invalidKey, "an empty text is no key") }
-        guard bytes.count <= 65536 else { throw CryptoError(.invalidKey, "a PEM file over 64 KiB is no key") }
-        // The BIO reads where the text lies, which therefore has to stay until the key is read.
-        let key = try bytes.withUnsafeBufferPointer { buffer in
+        guard (1...65536).contains(bytes.count) else { throw CryptoError(.invalidKey, "an empty PEM file, or one over 64 KiB, is no key") }
+        // The BIO reads from the array for as long as it lives: the pointer has to stay good until the key is read.
+        let pointer = try bytes.withUnsafeBytes { buffer -> OpaquePointer? in
             guard let bio = BIO_new_mem_buf(buffer.baseAddress, Int32(buffer.count)) else {
                 throw CryptoError.fromLibrary(.libraryFailure, "no memory")
             }
             defer { BIO_free(bio) }
             return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         }
-        guard let key else { throw CryptoError.fromLibrary(.invalidKey, "no private key could be read from the PEM text") }
+        guard let key = pointer else {
+            throw CryptoError.fromLibrary(.invalidKey, "no private key could be read from the PEM text")
+        }
         // Reading tries several decoders; those that did not fit leave errors behind even where one did.
         drainLibraryErrors()
         return KeyHandle(key)

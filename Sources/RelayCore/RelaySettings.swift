@@ -43,8 +43,9 @@ package struct RelayLimits: Sendable, Hashable {
     package var messagesPerDay = 100
     /// Octets of a whole message; beyond: `552 5.3.4`.
     package var messageSize = 40_000_000
-    /// Octets of one header field. libmilter cuts at about 60,000, so Postfix would deliver more than was judged; from here on: `550 5.6.0`.
-    package var headerFieldSize = 60_000
+    /// Octets of one header field. Postfix cuts what it shows a filter at 60,000, name included, so a field of nearly that size may be
+    /// a cut one; from here on: `550 5.6.0`.
+    package var headerFieldSize = 59_900
     /// Header fields of a message; beyond: `550 5.6.0`.
     package var headerFields = 1_000
     /// Octets of the whole header section; beyond: `550 5.6.0`.

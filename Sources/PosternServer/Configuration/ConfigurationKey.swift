@@ -92,9 +92,9 @@ package struct ConfigurationKey: Sendable {
             beyond: .refuse(code: 552, enhanced: "5.3.4"),
             "Octets of a message, as Postfix's message_size_limit in our setup. 25 MB of attachments are 34 MB in base64."),
         ConfigurationKey(
-            "limits.header_field", .size(1_000...60_000), .value(.integer(60_000)),
+            "limits.header_field", .size(1_000...59_900), .value(.integer(59_900)),
             beyond: .refuse(code: 550, enhanced: "5.6.0"),
-            "Octets of one header field. Postfix cuts what it shows a filter there, and would deliver more than was judged."),
+            "Octets of one header field. Postfix cuts what it shows a filter at 60,000, so one of nearly that size may be a cut one."),
         ConfigurationKey(
             "limits.header_fields", .integer(50...100_000), .value(.integer(1_000)),
             beyond: .refuse(code: 550, enhanced: "5.6.0"),

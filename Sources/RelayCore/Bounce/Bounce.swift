@@ -42,11 +42,13 @@ enum Bounce {
     private static func automatic(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
-        guard token.purpose == .forward || token.purpose == .storedForward, let sender = try sender(engine: engine, token: token) else {
+        guard token.purpose == .forward || token.purpose == .storedForward, let sender = try sender(engine: engine, token: token)
+        else {
             return discard(engine, message, token, .automaticDropped, "nobody to send the note to")
         }
         do {
-            return try Reply.decide(engine: engine, message: message, account: token.account, correspondents: [sender], paths: paths)
+            return try Reply.decide(
+                engine: engine, message: message, account: token.account, correspondents: [sender], paths: paths)
         } catch {
             if case .temporary = error { throw error }
             return discard(engine, message, token, .automaticDropped, "automatic note not relayed: \(error.reason.code)")
@@ -85,17 +87,22 @@ enum Bounce {
         let outgoing: (message: OutgoingMessage, to: AddrSpec)
         switch token.purpose {
         case .reply:
-            guard let inbox = account.inbox, inbox.isVerified else { return discard(engine, message, token, .reportDropped, "no inbox") }
+            guard let inbox = account.inbox, inbox.isVerified else {
+                return discard(engine, message, token, .reportDropped, "no inbox")
+            }
             outgoing = (try builder.forUser(inbox.address), inbox.address.revealed)
         case .forward, .storedForward:
-            guard let sender = try sender(engine: engine, token: token) else { return discard(engine, message, token, .reportDropped, "sender not stored") }
+            guard let sender = try sender(engine: engine, token: token) else {
+                return discard(engine, message, token, .reportDropped, "sender not stored")
+            }
             outgoing = (try builder.forTeam(sender), sender)
         case .silentForward, .reverse, .storedReverse:
             return discard(engine, message, token, .reportDropped, "the sender was not proved")
         }
         engine.directory.count(.reportRelayed, account: token.account, day: message.day)
         return try outgoing.message.decision(
-            replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>", paths: paths,
+            replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>",
+            paths: paths,
             recipients: [outgoing.to],
             reasons: [RelayReason("report-relayed", decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
     }

@@ -39,7 +39,9 @@ package struct RecipientReport: Sendable, Hashable {
     /// What the status comes to once the words beside it are read: where a server states 5.0.0 and says *no such user*, 5.1.1.
     package var understood: EnhancedStatus
 
-    package init(address: String, action: DeliveryAction, status: EnhancedStatus, diagnostic: String, understood: EnhancedStatus? = nil) {
+    package init(
+        address: String, action: DeliveryAction, status: EnhancedStatus, diagnostic: String, understood: EnhancedStatus? = nil
+    ) {
         self.address = address
         self.action = action
         self.status = status

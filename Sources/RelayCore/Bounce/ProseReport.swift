@@ -5,39 +5,56 @@ import InternetMessage
 enum ProseReport {
     /// Lines behind which the returned message begins, in lower case.
     private static let originals = [
-        "--- below this line is a copy of the message", "------ this is a copy of", "----- original message follows", "----- unsent message follows",
+        "--- below this line is a copy of the message", "------ this is a copy of", "----- original message follows",
+        "----- unsent message follows",
         "this is a copy of the message", "----- message header follows", "--- the header of the original", "--- original message",
-        "|------------------------- message header follows", "received message follows", "--- returned message", "----- message body suppressed",
-        "original message headers", "----- original message", "---------- original message ----------", "the original message is attached",
-        "------------------------- message header", "------------------------- message text", "message text follows", "--- undelivered message follows", "copy of your message", "headers of the original message",
-        "unsent message below", "=== original message", "your original message follows", "message headers follow", "--- message header",
+        "|------------------------- message header follows", "received message follows", "--- returned message",
+        "----- message body suppressed",
+        "original message headers", "----- original message", "---------- original message ----------",
+        "the original message is attached",
+        "------------------------- message header", "------------------------- message text", "message text follows",
+        "--- undelivered message follows", "copy of your message", "headers of the original message",
+        "unsent message below", "=== original message", "your original message follows", "message headers follow",
+        "--- message header",
         "the first 50 lines of the original", "transcript of the original",
     ]
 
     /// What only a report on a failed delivery says.
     private static let failures = [
-        "qmail-send program", "mail failed, returning", "failed addresses follow", "did not reach the", "could not be delivered", "couldn't be delivered", "was not delivered", "not be delivered to", "did not reach the following",
-        "delivery has failed", "delivery to the following recipient", "delivery failed", "delivery failure", "delivery status notification", "undeliverable",
-        "undelivered", "permanent fatal errors", "transcript of session follows", "returned mail", "returned to sender", "unable to deliver", "mail delivery failed",
-        "mail delivery subsystem", "failed permanently", "message you sent was not", "failure notice", "non-delivery", "nondeliverable", "non remis", "unzustellbar",
-        "nicht zugestellt", "konnte nicht", "wasn't able to deliver", "i'm sorry to have to inform you", "not able to deliver", "cannot be delivered",
-        "following address failed", "following addresses failed", "addresses failed", "following recipient", "following destination", "could not deliver",
-        "non-delivered", "unable to send", "rejected your message", "message not delivered", "has not been delivered", "wasn't delivered", "was undeliverable",
-        "host said:", "server response", "error that the other server returned", "mail server permanently rejected", "non recapitato", "no se ha podido entregar",
+        "qmail-send program", "mail failed, returning", "failed addresses follow", "did not reach the", "could not be delivered",
+        "couldn't be delivered", "was not delivered", "not be delivered to", "did not reach the following",
+        "delivery has failed", "delivery to the following recipient", "delivery failed", "delivery failure",
+        "delivery status notification", "undeliverable",
+        "undelivered", "permanent fatal errors", "transcript of session follows", "returned mail", "returned to sender",
+        "unable to deliver", "mail delivery failed",
+        "mail delivery subsystem", "failed permanently", "message you sent was not", "failure notice", "non-delivery",
+        "nondeliverable", "non remis", "unzustellbar",
+        "nicht zugestellt", "konnte nicht", "wasn't able to deliver", "i'm sorry to have to inform you", "not able to deliver",
+        "cannot be delivered",
+        "following address failed", "following addresses failed", "addresses failed", "following recipient",
+        "following destination", "could not deliver",
+        "non-delivered", "unable to send", "rejected your message", "message not delivered", "has not been delivered",
+        "wasn't delivered", "was undeliverable",
+        "host said:", "server response", "error that the other server returned", "mail server permanently rejected",
+        "non recapitato", "no se ha podido entregar",
         "配信", "could not send your message", "not deliverable", "delivery error", "giving up", "mailbox full", "user unknown",
     ]
 
     /// What a report on a delay says.
     private static let delays = [
-        "has not yet been delivered", "not been delivered yet", "still trying", "will continue to be retried", "will keep trying", "warning message only",
-        "do not need to resend", "don't need to resend", "delivery delayed", "delayed delivery", "delivery is delayed", "will retry", "continue trying", "delay reason",
-        "has been delayed", "temporarily unable to deliver", "warning: could not send message", "message delayed", "delivery attempts will continue", "delivery status notification (delay)",
+        "has not yet been delivered", "not been delivered yet", "still trying", "will continue to be retried", "will keep trying",
+        "warning message only",
+        "do not need to resend", "don't need to resend", "delivery delayed", "delayed delivery", "delivery is delayed",
+        "will retry", "continue trying", "delay reason",
+        "has been delayed", "temporarily unable to deliver", "warning: could not send message", "message delayed",
+        "delivery attempts will continue", "delivery status notification (delay)",
         "noch nicht zugestellt", "will be retried", "not yet been delivered", "delivery incomplete",
     ]
 
     /// Who sends reports.
     private static let reporters = [
-        "mailer-daemon", "postmaster", "mail delivery", "maildaemon", "mail-daemon", "mailerdaemon", "administrator", "microsoft exchange", "bounce", "double-bounce",
+        "mailer-daemon", "postmaster", "mail delivery", "maildaemon", "mail-daemon", "mailerdaemon", "administrator",
+        "microsoft exchange", "bounce", "double-bounce",
         "system attendant", "delivery subsystem", "mdaemon", "mmdf", "virtual-daemon", "nobody@", "mailer", "mail system",
     ]
 
@@ -48,7 +65,8 @@ enum ProseReport {
         let (text, original) = split(prose)
         let words = OctetSearch.lowercased(text, limit: 20_000)
         let title = Array(subject.utf8)
-        let isReporter = reporters.contains { OctetSearch.find($0, in: Array(from.utf8)) != nil } || header.first("X-Failed-Recipients") != nil
+        let isReporter =
+            reporters.contains { OctetSearch.find($0, in: Array(from.utf8)) != nil } || header.first("X-Failed-Recipients") != nil
         let saysFailure = failures.contains { OctetSearch.find($0, in: words) != nil || OctetSearch.find($0, in: title) != nil }
         let saysDelay = delays.contains { OctetSearch.find($0, in: words) != nil || OctetSearch.find($0, in: title) != nil }
         guard isReport || (isReporter && (saysFailure || saysDelay)) || (saysFailure && isTitled(title)) else { return nil }
@@ -62,7 +80,8 @@ enum ProseReport {
         if let found, !found.isVague {
             status = found
         } else if let read = StatusPhrases.status(in: text) ?? StatusPhrases.status(in: subject) {
-            let level = action == .delayed ? 4 : StatusCodes.replyCode(in: diagnostic).map { $0 / 100 } ?? found?.level ?? read.level
+            let level =
+                action == .delayed ? 4 : StatusCodes.replyCode(in: diagnostic).map { $0 / 100 } ?? found?.level ?? read.level
             status = EnhancedStatus(level, read.subject, read.detail)
         } else {
             status = StatusCodes.replyCode(in: diagnostic).flatMap(StatusCodes.status(ofReply:)) ?? found
@@ -73,28 +92,42 @@ enum ProseReport {
         let level = action == .delayed ? 4 : status.level == 2 ? 5 : status.level
         let settled = EnhancedStatus(level, status.subject, status.detail) ?? status
         return DeliveryReport(
-            kind: .delivery, recipients: [RecipientReport(address: address, action: action, status: settled, diagnostic: diagnostic)], original: fields)
+            kind: .delivery,
+            recipients: [RecipientReport(address: address, action: action, status: settled, diagnostic: diagnostic)],
+            original: fields)
     }
 
     private static func isTitled(_ subject: [UInt8]) -> Bool {
-        ["failure notice", "undeliver", "returned mail", "delivery fail", "delivery status", "mail delivery", "delivery problem", "delivery notification", "nondeliver",
-            "non-deliver", "unzustellbar", "could not be delivered", "delivery report", "undeliverable", "returned to sender", "delayed mail", "warning:"]
-            .contains { OctetSearch.find($0, in: subject) != nil }
+        [
+            "failure notice", "undeliver", "returned mail", "delivery fail", "delivery status", "mail delivery",
+            "delivery problem", "delivery notification", "nondeliver",
+            "non-deliver", "unzustellbar", "could not be delivered", "delivery report", "undeliverable", "returned to sender",
+            "delayed mail", "warning:",
+        ]
+        .contains { OctetSearch.find($0, in: subject) != nil }
     }
 
     /// A complaint written for people, as feedback loops without RFC 5965 send it.
     static func isComplaint(header: HeaderSection, prose: String) -> Bool {
         let words = OctetSearch.lowercased(prose, limit: 4_000)
         let subject = Array((header.first("Subject")?.decodedValue.lowercased() ?? "").utf8)
-        if header.first("X-HmXmrOriginalRecipient") != nil || OctetSearch.find("complaint about message from", in: subject) != nil { return true }
-        return ["this is an email abuse report", "this is a spam report", "abuse report for", "feedback-type:", "this is an spam complaint", "email feedback report for", "abuse complaint"]
-            .contains { OctetSearch.find($0, in: words) != nil } || OctetSearch.find("email feedback report", in: subject) != nil
+        if header.first("X-HmXmrOriginalRecipient") != nil || OctetSearch.find("complaint about message from", in: subject) != nil
+        {
+            return true
+        }
+        return [
+            "this is an email abuse report", "this is a spam report", "abuse report for", "feedback-type:",
+            "this is an spam complaint", "email feedback report for", "abuse complaint",
+        ]
+        .contains { OctetSearch.find($0, in: words) != nil } || OctetSearch.find("email feedback report", in: subject) != nil
     }
 
     /// The prose without the returned message, and the returned message.
     private static func split(_ prose: String) -> (text: String, original: String) {
         var text: [Substring] = []
-        let lines = prose.split(separator: "\n", maxSplits: 4_000, omittingEmptySubsequences: false).map { $0.hasSuffix("\r") ? $0.dropLast() : $0 }
+        let lines = prose.split(separator: "\n", maxSplits: 4_000, omittingEmptySubsequences: false).map {
+            $0.hasSuffix("\r") ? $0.dropLast() : $0
+        }
         for (index, line) in lines.enumerated() {
             let lower = Array(line.lowercased().utf8)
             let isMark = !lower.isEmpty && originals.contains { OctetSearch.find($0, in: lower) != nil }
@@ -114,8 +147,11 @@ enum ProseReport {
     /// The line in which the server's answer stands, with the two after it.
     private static func diagnostic(in text: String) -> String {
         let lines = text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }).map { $0.drop { $0 == " " || $0 == "\t" } }
-        let isQuote: (Substring) -> Bool = { $0.hasPrefix("<<<") || $0.lowercased().contains("said:") || $0.lowercased().contains("the error that") }
-        let place = lines.firstIndex { isQuote($0) && StatusCodes.replyCode(in: String($0)) != nil }
+        let isQuote: (Substring) -> Bool = {
+            $0.hasPrefix("<<<") || $0.lowercased().contains("said:") || $0.lowercased().contains("the error that")
+        }
+        let place =
+            lines.firstIndex { isQuote($0) && StatusCodes.replyCode(in: String($0)) != nil }
             ?? lines.firstIndex { StatusCodes.enhanced(in: String($0)) != nil }
             ?? lines.firstIndex { StatusCodes.replyCode(in: String($0)) != nil }
             ?? lines.firstIndex { StatusPhrases.status(in: String($0)) != nil }
@@ -125,7 +161,8 @@ enum ProseReport {
 
     private static func firstAddress(in text: String) -> String {
         for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) {
-            for word in line.split(whereSeparator: { " \t<>()[],;:\"'".contains($0) }) where word.contains("@") && !word.hasPrefix("@") { return String(word) }
+            for word in line.split(whereSeparator: { " \t<>()[],;:\"'".contains($0) })
+            where word.contains("@") && !word.hasPrefix("@") { return String(word) }
         }
         return ""
     }

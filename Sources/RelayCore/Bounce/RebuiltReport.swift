@@ -63,7 +63,8 @@ struct RebuiltReport {
         let redaction = ReportRedaction(names: names, addresses: report.recipients.map(\.address))
         let writer = ReportWriter(
             reader: reader, relayDomain: domain, to: to, recipient: recipient, report: decisive,
-            diagnostic: diagnostic ?? decisive.map { redaction.redact($0.diagnostic) } ?? "", original: original, date: MessageDate.format(message.now),
+            diagnostic: diagnostic ?? decisive.map { redaction.redact($0.diagnostic) } ?? "", original: original,
+            date: MessageDate.format(message.now),
             id: String(decoding: Base32.encode(engine.randomness(15)), as: UTF8.self))
         let (fields, body) = writer.write()
         var hops = 0
@@ -78,7 +79,11 @@ struct RebuiltReport {
         if let subject = report.original["subject"], !subject.isEmpty {
             let clean = Array(subject.utf8.prefix(900)).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
             let rewritten = text.rewrite(clean) ?? clean
-            fields.append(HeaderField(name: "Subject", rawValue: [0x20] + HeaderText.unstructured(Array(String(decoding: rewritten, as: UTF8.self).utf8), startingAt: 9)))
+            fields.append(
+                HeaderField(
+                    name: "Subject",
+                    rawValue: [0x20]
+                        + HeaderText.unstructured(Array(String(decoding: rewritten, as: UTF8.self).utf8), startingAt: 9)))
         }
         if let date = report.original["date"], date.utf8.count <= 40,
             date.utf8.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || " ,:+-".utf8.contains($0) })

@@ -9,7 +9,8 @@ enum ReportReader {
     static func read(header: HeaderSection, body: [UInt8]) -> DeliveryReport {
         let root = MIMEPart.parse(header: header, body: body)
         let parts = root.flattened
-        let reportType = root.contentType.matches("multipart", "report") ? root.contentType.parameters["report-type"]?.lowercased() : nil
+        let reportType =
+            root.contentType.matches("multipart", "report") ? root.contentType.parameters["report-type"]?.lowercased() : nil
         let original = original(parts, body: body)
 
         if reportType == "feedback-report" || parts.contains(where: { $0.contentType.matches("message", "feedback-report") }) {
@@ -50,22 +51,30 @@ enum ReportReader {
 
     /// A vague status becomes what the explanation beside it says of the failure.
     private static func refine(_ recipient: inout RecipientReport, prose: String) {
-        guard recipient.status.isVague, recipient.action == .failed || recipient.action == .delayed, recipient.diagnostic.isEmpty else { return }
-        if let said = StatusCodes.enhanced(in: prose), said.level == recipient.status.level, !said.isVague { recipient.status = said }
+        guard recipient.status.isVague, recipient.action == .failed || recipient.action == .delayed, recipient.diagnostic.isEmpty
+        else { return }
+        if let said = StatusCodes.enhanced(in: prose), said.level == recipient.status.level, !said.isVague {
+            recipient.status = said
+        }
         recipient.understood = StatusCodes.understood(recipient.status, diagnostic: prose)
     }
 
     private static func isNote(_ header: HeaderSection) -> Bool {
         if AutomaticMail.isAutomatic(header) { return true }
         let subject = header.first("Subject")?.decodedValue.lowercased() ?? ""
-        return ["out of office", "automatic reply", "auto reply", "autoreply", "auto-reply", "auto:", "automatische antwort", "abwesenheit", "vacation",
-            "réponse automatique", "respuesta automática", "risposta automatica", "away from my mail", "out of the office", "自動応答", "自動返信"]
-            .contains { subject.hasPrefix($0) }
+        return [
+            "out of office", "automatic reply", "auto reply", "autoreply", "auto-reply", "auto:", "automatische antwort",
+            "abwesenheit", "vacation",
+            "réponse automatique", "respuesta automática", "risposta automatica", "away from my mail", "out of the office",
+            "自動応答", "自動返信",
+        ]
+        .contains { subject.hasPrefix($0) }
     }
 
     /// The decoded octets of a part, line ends as they are.
     private static func text(of part: MIMEPart, body: [UInt8]) -> [UInt8] {
-        let range = part.bodyRange.clamped(to: part.bodyRange.lowerBound..<min(part.bodyRange.upperBound, part.bodyRange.lowerBound + partLimit))
+        let range = part.bodyRange.clamped(
+            to: part.bodyRange.lowerBound..<min(part.bodyRange.upperBound, part.bodyRange.lowerBound + partLimit))
         guard let decoded = part.transferEncoding.decode(body[range])?.bytes else { return [] }
         guard let charset = part.contentType.charset, let text = Charset.decode(decoded, charset) else { return decoded }
         return Array(text.utf8)
@@ -76,11 +85,14 @@ enum ReportReader {
         var nested = false
         for part in parts {
             if part.contentType.matches("message", "rfc822") { nested = true }
-            guard !nested, !part.isComposite, part.contentType.matches("text"), part.contentType.subtype != "rfc822-headers" else { continue }
+            guard !nested, !part.isComposite, part.contentType.matches("text"), part.contentType.subtype != "rfc822-headers"
+            else { continue }
             let text = text(of: part, body: body)
             let plain = part.contentType.subtype == "html" ? ProseReport.withoutTags(text) : text
             // To Swift CR LF is one character; prose is cut into lines at LF alone.
-            if plain.contains(where: { !$0.isFoldingWhiteSpace }) { return String(decoding: plain.filter { $0 != 0x0D }, as: UTF8.self) }
+            if plain.contains(where: { !$0.isFoldingWhiteSpace }) {
+                return String(decoding: plain.filter { $0 != 0x0D }, as: UTF8.self)
+            }
         }
         // Parts that cannot be told from one another: everything is prose.
         guard let root = parts.first, root.contentType.matches("multipart") else { return "" }
@@ -106,7 +118,9 @@ enum ReportReader {
     static func fields(_ header: HeaderSection) -> [String: String] {
         var fields: [String: String] = [:]
         for name in ["Subject", "Date", "Message-ID"] {
-            if let field = header.first(name) { fields[name.lowercased()] = name == "Subject" ? field.decodedValue : field.unfoldedValue }
+            if let field = header.first(name) {
+                fields[name.lowercased()] = name == "Subject" ? field.decodedValue : field.unfoldedValue
+            }
         }
         return fields
     }

@@ -17,7 +17,8 @@ struct ReportRedaction {
         relayAddress = names.relayAddress
         text = TextRewriter(names: names)
         var words: Set<String> = []
-        let own = names.hidden.map(\.revealed.localPart) + addresses.compactMap { $0.split(separator: "@").first.map(String.init) }
+        let own =
+            names.hidden.map(\.revealed.localPart) + addresses.compactMap { $0.split(separator: "@").first.map(String.init) }
         for local in own {
             let local = Self.core(local.lowercased()[...])
             if local.count >= 3 { words.insert(String(local)) }
@@ -55,11 +56,17 @@ struct ReportRedaction {
         let lower = word.lowercased()
         let core = Self.core(lower[...])
         if core == relayAddress.wireForm.lowercased() { return true }
-        if lower.contains("@") || lower.contains("=") || lower.contains("%") || lower.contains("//") || lower.contains("\\") || lower.contains("&#") { return false }
+        if lower.contains("@") || lower.contains("=") || lower.contains("%") || lower.contains("//") || lower.contains("\\")
+            || lower.contains("&#")
+        {
+            return false
+        }
         // `MSEXCH:IMS:ORGANISATION:SITE:SERVER`, and IPv6.
         if lower.filter({ $0 == ":" }).count >= 2 { return false }
         // The name of a mailbox, also as a part of the word.
-        for piece in lower.split(whereSeparator: { !($0.isLetter || $0.isNumber || $0 == "." || $0 == "_" || $0 == "-" || $0 == "+") }) {
+        for piece in lower.split(whereSeparator: {
+            !($0.isLetter || $0.isNumber || $0 == "." || $0 == "_" || $0 == "-" || $0 == "+")
+        }) {
             let piece = Self.core(piece)
             if words.contains(String(piece)) { return false }
             if isHostOrAddress(piece) { return false }
@@ -75,7 +82,9 @@ struct ReportRedaction {
         }
         if StatusCodes.enhanced(in: String(piece)).map({ $0.description == piece }) == true { return false }
         let labels = piece.split(separator: ".")
-        if labels.count >= 2 { return labels.contains { $0.contains { $0.isNumber } } || labels.last.map { $0.count >= 2 } ?? false }
+        if labels.count >= 2 {
+            return labels.contains { $0.contains { $0.isNumber } } || labels.last.map { $0.count >= 2 } ?? false
+        }
         if piece.filter({ $0 == ":" }).count >= 2 { return true }
         // `f12-20020a05si123`, `DESKTOP-7F3K2`: letters and digits mixed.
         return piece.utf8.count >= 10 && piece.contains { $0.isNumber } && piece.contains { $0.isLetter }

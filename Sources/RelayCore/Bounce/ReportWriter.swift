@@ -43,7 +43,9 @@ struct ReportWriter {
         fields += [
             HeaderField("Auto-Submitted", "auto-replied"),
             HeaderField("MIME-Version", "1.0"),
-            HeaderField(name: "Content-Type", rawValue: Array(" multipart/report; report-type=delivery-status;\r\n boundary=\"\(boundary)\"".utf8)),
+            HeaderField(
+                name: "Content-Type",
+                rawValue: Array(" multipart/report; report-type=delivery-status;\r\n boundary=\"\(boundary)\"".utf8)),
         ]
         var body = part(boundary, "text/plain; charset=us-ascii", explanation)
         body += part(boundary, "message/delivery-status", status)
@@ -72,11 +74,14 @@ struct ReportWriter {
         var lines: [String] = []
         let whom = recipient.map { "<\($0.wireForm)>" } ?? "one of its recipients"
         if let report {
-            lines.append(isDelayed ? "Your message to \(whom) has not been delivered yet." : "Your message to \(whom) could not be delivered.")
+            lines.append(
+                isDelayed
+                    ? "Your message to \(whom) has not been delivered yet." : "Your message to \(whom) could not be delivered.")
             lines.append(
                 isDelayed
                     ? "The server that takes mail for this address goes on trying; there is nothing you need to do."
-                    : report.status.level == 4 ? "The server that takes mail for this address gave up for a reason that may pass: you may send it again."
+                    : report.status.level == 4
+                        ? "The server that takes mail for this address gave up for a reason that may pass: you may send it again."
                         : "Sending it again as it is will not help.")
             lines.append("")
             lines.append("Status: \(report.status)" + (Self.meaning(report.status).map { " (\($0))" } ?? ""))
@@ -94,7 +99,9 @@ struct ReportWriter {
         lines.append("Action: \(report?.action.rawValue ?? DeliveryAction.failed.rawValue)")
         lines.append("Status: \((report?.status ?? .unknown).description)")
         if report != nil, !diagnostic.isEmpty {
-            lines.append(String(decoding: HeaderText.fold(Array("Diagnostic-Code: smtp; \(diagnostic)".utf8), startingAt: 0), as: UTF8.self))
+            lines.append(
+                String(
+                    decoding: HeaderText.fold(Array("Diagnostic-Code: smtp; \(diagnostic)".utf8), startingAt: 0), as: UTF8.self))
         }
         return lines.joined(separator: "\r\n") + "\r\n"
     }

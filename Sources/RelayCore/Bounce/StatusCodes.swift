@@ -19,7 +19,9 @@ enum StatusCodes {
         switch action {
         case .delayed: 4
         case .delivered, .relayed, .expanded: 2
-        case .failed: enhanced(in: diagnostic)?.level ?? replyCode(in: diagnostic).map { $0 / 100 } ?? StatusPhrases.status(in: diagnostic)?.level ?? 5
+        case .failed:
+            enhanced(in: diagnostic)?.level ?? replyCode(in: diagnostic).map { $0 / 100 } ?? StatusPhrases.status(in: diagnostic)?
+                .level ?? 5
         }
     }
 
@@ -28,7 +30,8 @@ enum StatusCodes {
         let octets = Array(text.utf8.prefix(8_000))
         var index = 0
         while index < octets.count {
-            guard octets[index] == 0x32 || octets[index] == 0x34 || octets[index] == 0x35, index == 0 || !continues(octets[index - 1]),
+            guard octets[index] == 0x32 || octets[index] == 0x34 || octets[index] == 0x35,
+                index == 0 || !continues(octets[index - 1]),
                 index + 4 < octets.count, octets[index + 1] == 0x2E
             else {
                 index += 1
@@ -38,7 +41,9 @@ enum StatusCodes {
             let subject = number(octets, &at)
             if let subject, at < octets.count, octets[at] == 0x2E {
                 at += 1
-                if let detail = number(octets, &at), at >= octets.count || !continues(octets[at]) || (octets[at] == 0x2E && (at + 1 >= octets.count || !isDigit(octets[at + 1]))),
+                if let detail = number(octets, &at),
+                    at >= octets.count || !continues(octets[at])
+                        || (octets[at] == 0x2E && (at + 1 >= octets.count || !isDigit(octets[at + 1]))),
                     let status = EnhancedStatus(Int(octets[index]) - 0x30, subject, detail)
                 {
                     return status
@@ -54,7 +59,8 @@ enum StatusCodes {
         let octets = Array(text.utf8.prefix(8_000))
         guard octets.count >= 3 else { return nil }
         for index in 0...(octets.count - 3) {
-            guard octets[index] == 0x34 || octets[index] == 0x35, isDigit(octets[index + 1]), octets[index + 1] <= 0x37, isDigit(octets[index + 2]),
+            guard octets[index] == 0x34 || octets[index] == 0x35, isDigit(octets[index + 1]), octets[index + 1] <= 0x37,
+                isDigit(octets[index + 2]),
                 index == 0 || " \t\r\n:;(<\"'#-[".utf8.contains(octets[index - 1]),
                 index + 3 >= octets.count || " \t\r\n-:;,)>\"'_]#".utf8.contains(octets[index + 3])
             else { continue }

@@ -16,9 +16,11 @@ enum StatusFields {
             recipients.append(recipient)
         }
         for (name, value) in fields(in: body) {
-            let begins = name == "final-recipient" && group["final-recipient"] != nil
+            let begins =
+                name == "final-recipient" && group["final-recipient"] != nil
                 || name == "original-recipient" && group["final-recipient"] != nil && group["status"] != nil
-                || name.isEmpty && (group["final-recipient"] != nil || group["original-recipient"] != nil) && (group["status"] != nil || group["action"] != nil)
+                || name.isEmpty && (group["final-recipient"] != nil || group["original-recipient"] != nil)
+                    && (group["status"] != nil || group["action"] != nil)
             if begins { finish() }
             if !name.isEmpty, group[name] == nil { group[name] = value }
         }
@@ -58,7 +60,9 @@ enum StatusFields {
         let diagnostic = value(group["diagnostic-code"] ?? "")
         let stated = group["status"].flatMap { StatusCodes.enhanced(in: $0) }
         let word = (group["action"] ?? "").lowercased().prefix { $0.isLetter }
-        let action = DeliveryAction(rawValue: String(word)) ?? (stated?.level == 2 ? .delivered : word.hasPrefix("delay") || stated?.level == 4 ? .delayed : .failed)
+        let action =
+            DeliveryAction(rawValue: String(word))
+            ?? (stated?.level == 2 ? .delivered : word.hasPrefix("delay") || stated?.level == 4 ? .delayed : .failed)
         let status = StatusCodes.status(stated: stated, action: action, diagnostic: diagnostic)
         return RecipientReport(
             address: address, action: action, status: status, diagnostic: diagnostic,
@@ -67,10 +71,13 @@ enum StatusFields {
 
     /// What stands behind `type;` (`rfc822; anna@example.org`, `smtp; 550 …`).
     private static func value(_ field: String) -> String {
-        guard let mark = field.firstIndex(of: ";"), field[..<mark].allSatisfy({ $0.isLetter || $0.isNumber || "- /._".contains($0) }), field[..<mark].count <= 24
+        guard let mark = field.firstIndex(of: ";"),
+            field[..<mark].allSatisfy({ $0.isLetter || $0.isNumber || "- /._".contains($0) }), field[..<mark].count <= 24
         else { return trim(field) }
         return trim(String(field[field.index(after: mark)...]))
     }
 
-    private static func trim(_ text: String) -> String { String(decoding: HeaderField.trim(Array(text.utf8)[...]), as: UTF8.self) }
+    private static func trim(_ text: String) -> String {
+        String(decoding: HeaderField.trim(Array(text.utf8)[...]), as: UTF8.self)
+    }
 }

@@ -3,60 +3,129 @@
 enum StatusPhrases {
     /// Phrases in lower case; the first that occurs counts. More telling ones come first.
     private static let table: [(status: EnhancedStatus, phrases: [String])] = [
-        (status(5, 2, 1), [
-            "account is disabled", "account has been disabled", "mailbox disabled", "mailbox is disabled", "account disabled", "account that you tried to reach is disabled",
-            "mailbox is inactive", "account inactive", "account is inactive", "user is inactive", "inactive user", "account has been suspended",
-            "user suspended", "mailbox unavailable or access denied", "is no longer in use", "account expired", "this account is not allowed",
-            "account is locked", "mailbox locked", "deactivated", "user has moved", "no longer active",
-        ]),
-        (status(4, 2, 2), [
-            "mailbox full", "mailbox is full", "over quota", "overquota", "quota exceeded", "exceeded storage", "mailbox exceeded", "out of storage",
-            "exceeds its quota", "exceed mailbox quota", "mailfolder is full", "disk quota", "mailbox size limit", "insufficient disk space", "inbox is full",
-            "has exceeded the max", "storage space", "not enough space", "mailbox has exceeded", "mailbox quota", "user is over the quota",
-        ]),
-        (status(5, 1, 2), [
-            "host unknown", "unknown host", "host not found", "domain not found", "name or service not known", "domain name not found", "unrouteable mail domain",
-            "unrouteable address", "unroutable address", "no such domain", "couldn't find any host", "host or domain name not found", "bad destination host",
-            "domain does not exist", "domain is not found", "unable to route", "cannot find your hostname", "illegal host/domain name", "no route found to domain",
-        ]),
-        (status(5, 1, 1), [
-            "user unknown", "unknown user", "no such user", "does not exist", "doesn't exist", "user doesn't", "no mailbox here", "no such recipient", "recipient unknown",
-            "unknown recipient", "recipient not found", "user not found", "address not found", "mailbox not found", "recipnotfound", "unknown or illegal alias",
-            "not listed in", "not a valid mailbox", "invalid recipient", "recipient rejected", "address rejected", "no such mailbox", "mailbox unavailable",
-            "unknown address", "unknown local part", "unknown local-part", "unknown virtual", "not known at this", "no account by that name", "this user doesn't have",
-            "unrecognised-or-name", "unrecognized-or-name", "unrecognised or-name", "recipient name is not recognized", "is not recognized", "invalid mailbox",
-            "bad address", "undeliverable address", "unable to find recipient", "not our customer", "addressee unknown", "no local mailbox", "unknown account",
-            "isn't a valid", "nobody of that name", "user is unknown", "address unknown", "bad destination mailbox", "invalid address", "no such person",
-            "user invalid", "name not found", "there is no user", "no valid recipient", "couldn't be found", "wasn't found", "could not be found", "not found",
-            "no such address", "unbekannt", "keine mailbox", "does not have an account", "doesn't have an", "person is unknown", "all recipients failed",
-        ]),
-        (status(5, 3, 4), [
-            "message too big", "message too large", "size limit", "exceeds size", "too large", "maximum message size", "exceeds the maximum", "message size exceeds",
-            "message exceeds", "larger than the", "message length exceeds",
-        ]),
-        (status(4, 4, 7), [
-            "retry timeout exceeded", "retry time not reached", "delivery time expired", "message expired", "could not be delivered for", "timed out waiting", "time expired",
-            "delivery expired", "too long in the queue", "in the queue too long", "giving up on", "retry timeout", "queue too long", "for more than", "maximum retry",
-            "not been able to deliver", "delivery attempts", "expired",
-        ]),
-        (status(4, 4, 1), [
-            "connection timed out", "connection refused", "no route to host", "network is unreachable", "connect to", "operation timed out", "could not connect",
-            "couldn't connect", "unable to connect", "did not respond", "no answer from host", "timed out while", "connection reset", "lost connection",
-            "conversation with", "unable to contact", "connection dropped", "timed out", "timeout",
-        ]),
-        (status(4, 4, 6), ["too many hops", "mail loop", "loops back", "loop detected", "mail forwarding loop", "routing loop", "looping"]),
+        (
+            status(5, 2, 1),
+            [
+                "account is disabled", "account has been disabled", "mailbox disabled", "mailbox is disabled", "account disabled",
+                "account that you tried to reach is disabled",
+                "mailbox is inactive", "account inactive", "account is inactive", "user is inactive", "inactive user",
+                "account has been suspended",
+                "user suspended", "mailbox unavailable or access denied", "is no longer in use", "account expired",
+                "this account is not allowed",
+                "account is locked", "mailbox locked", "deactivated", "user has moved", "no longer active",
+            ]
+        ),
+        (
+            status(4, 2, 2),
+            [
+                "mailbox full", "mailbox is full", "over quota", "overquota", "quota exceeded", "exceeded storage",
+                "mailbox exceeded", "out of storage",
+                "exceeds its quota", "exceed mailbox quota", "mailfolder is full", "disk quota", "mailbox size limit",
+                "insufficient disk space", "inbox is full",
+                "has exceeded the max", "storage space", "not enough space", "mailbox has exceeded", "mailbox quota",
+                "user is over the quota",
+            ]
+        ),
+        (
+            status(5, 1, 2),
+            [
+                "host unknown", "unknown host", "host not found", "domain not found", "name or service not known",
+                "domain name not found", "unrouteable mail domain",
+                "unrouteable address", "unroutable address", "no such domain", "couldn't find any host",
+                "host or domain name not found", "bad destination host",
+                "domain does not exist", "domain is not found", "unable to route", "cannot find your hostname",
+                "illegal host/domain name", "no route found to domain",
+            ]
+        ),
+        (
+            status(5, 1, 1),
+            [
+                "user unknown", "unknown user", "no such user", "does not exist", "doesn't exist", "user doesn't",
+                "no mailbox here", "no such recipient", "recipient unknown",
+                "unknown recipient", "recipient not found", "user not found", "address not found", "mailbox not found",
+                "recipnotfound", "unknown or illegal alias",
+                "not listed in", "not a valid mailbox", "invalid recipient", "recipient rejected", "address rejected",
+                "no such mailbox", "mailbox unavailable",
+                "unknown address", "unknown local part", "unknown local-part", "unknown virtual", "not known at this",
+                "no account by that name", "this user doesn't have",
+                "unrecognised-or-name", "unrecognized-or-name", "unrecognised or-name", "recipient name is not recognized",
+                "is not recognized", "invalid mailbox",
+                "bad address", "undeliverable address", "unable to find recipient", "not our customer", "addressee unknown",
+                "no local mailbox", "unknown account",
+                "isn't a valid", "nobody of that name", "user is unknown", "address unknown", "bad destination mailbox",
+                "invalid address", "no such person",
+                "user invalid", "name not found", "there is no user", "no valid recipient", "couldn't be found", "wasn't found",
+                "could not be found", "not found",
+                "no such address", "unbekannt", "keine mailbox", "does not have an account", "doesn't have an",
+                "person is unknown", "all recipients failed",
+            ]
+        ),
+        (
+            status(5, 3, 4),
+            [
+                "message too big", "message too large", "size limit", "exceeds size", "too large", "maximum message size",
+                "exceeds the maximum", "message size exceeds",
+                "message exceeds", "larger than the", "message length exceeds",
+            ]
+        ),
+        (
+            status(4, 4, 7),
+            [
+                "retry timeout exceeded", "retry time not reached", "delivery time expired", "message expired",
+                "could not be delivered for", "timed out waiting", "time expired",
+                "delivery expired", "too long in the queue", "in the queue too long", "giving up on", "retry timeout",
+                "queue too long", "for more than", "maximum retry",
+                "not been able to deliver", "delivery attempts", "expired",
+            ]
+        ),
+        (
+            status(4, 4, 1),
+            [
+                "connection timed out", "connection refused", "no route to host", "network is unreachable", "connect to",
+                "operation timed out", "could not connect",
+                "couldn't connect", "unable to connect", "did not respond", "no answer from host", "timed out while",
+                "connection reset", "lost connection",
+                "conversation with", "unable to contact", "connection dropped", "timed out", "timeout",
+            ]
+        ),
+        (
+            status(4, 4, 6),
+            ["too many hops", "mail loop", "loops back", "loop detected", "mail forwarding loop", "routing loop", "looping"]
+        ),
         (status(5, 7, 26), ["dmarc", "unauthenticated mail", "spf check failed", "sender policy framework"]),
-        (status(5, 7, 1), [
-            "spam", "blocked", "blacklist", "blocklist", "black list", "listed at", "listed in dnsbl", "spamhaus", "denied", "rejected", "refused", "policy", "relaying",
-            "relay not permitted", "prohibited", "not permitted", "not allowed", "unauthorized", "not authorized", "virus", "content filter", "content reject", "unacceptable",
-            "reputation", "access restriction", "banned",
-        ]),
-        (status(4, 7, 1), ["greylist", "graylist", "try again later", "temporarily deferred", "temporarily rejected", "rate limit", "too many connections", "too many messages"]),
-        (status(5, 5, 0), ["syntax error", "command not recognized", "bad sequence", "command unrecognized", "protocol error", "unimplemented"]),
-        (status(5, 3, 0), ["local delivery failed", "system error", "mailer error", "internal error", "local error", "mail system", "i/o error", "command died", "cannot create"]),
+        (
+            status(5, 7, 1),
+            [
+                "spam", "blocked", "blacklist", "blocklist", "black list", "listed at", "listed in dnsbl", "spamhaus", "denied",
+                "rejected", "refused", "policy", "relaying",
+                "relay not permitted", "prohibited", "not permitted", "not allowed", "unauthorized", "not authorized", "virus",
+                "content filter", "content reject", "unacceptable",
+                "reputation", "access restriction", "banned",
+            ]
+        ),
+        (
+            status(4, 7, 1),
+            [
+                "greylist", "graylist", "try again later", "temporarily deferred", "temporarily rejected", "rate limit",
+                "too many connections", "too many messages",
+            ]
+        ),
+        (
+            status(5, 5, 0),
+            ["syntax error", "command not recognized", "bad sequence", "command unrecognized", "protocol error", "unimplemented"]
+        ),
+        (
+            status(5, 3, 0),
+            [
+                "local delivery failed", "system error", "mailer error", "internal error", "local error", "mail system",
+                "i/o error", "command died", "cannot create",
+            ]
+        ),
     ]
 
-    private static func status(_ level: Int, _ subject: Int, _ detail: Int) -> EnhancedStatus { EnhancedStatus(level, subject, detail) ?? .unknown }
+    private static func status(_ level: Int, _ subject: Int, _ detail: Int) -> EnhancedStatus {
+        EnhancedStatus(level, subject, detail) ?? .unknown
+    }
 
     static func status(in text: String) -> EnhancedStatus? {
         let text = OctetSearch.lowercased(text, limit: 8_000)

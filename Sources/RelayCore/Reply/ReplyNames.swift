@@ -14,6 +14,8 @@ package struct ReplyNames {
     package let relayDomains: [String]
     /// Host names and addresses of the user's machine, as the message's own Received fields tell them; lower case.
     package let traces: [String]
+    /// Domains of the user's inboxes, canonical: those that may tell who the user is.
+    package let inboxDomains: Set<String>
     private let teamDomains: Set<String>
     private let tokens: TokenMint
     private let stored: StoredAddresses
@@ -25,6 +27,7 @@ package struct ReplyNames {
         relayDomains = engine.settings.relayDomains
         tokens = engine.tokens
         self.stored = stored
+        inboxDomains = Set(account.inboxes.map { engine.settings.providers.canonical($0.address.revealed).domain })
         let teamDomains = Set(account.sources.map(\.registeredDomain))
         self.teamDomains = teamDomains
         traces = ClientTraces.find(in: header, relayDomains: engine.settings.relayDomains).filter { !Self.lies($0, in: teamDomains) }

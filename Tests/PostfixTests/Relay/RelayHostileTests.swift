@@ -70,10 +70,14 @@ import Testing
         let (rig, address) = try World.anna()
         defer { rig.stop() }
         let head = "From: news@juice.example\r\nTo: \(address)\r\n"
-        for message in [head + "Subject: a\0b\r\n\r\nx\r\n", head + "\r\nbody \0 nul\r\n", head + "Subject: a\rb\r\n\r\nx\r\n"] {
+        for message in [head + "Subject: a\0b\r\n\r\nx\r\n", head + "\r\nbody \0 nul\r\n"] {
             let result = try rig.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(message.utf8))
             #expect(result.data.map { $0.code / 100 == 5 } == true, "\(result)")
         }
+        // Postfix makes a space of a bare CR before the filter sees it: nothing is left to read in two ways.
+        let bareCR = head + "Subject: a\rFrom: evil@juice.example\r\n\r\nx\r\n"
+        #expect(try rig.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(bareCR.utf8)).data?.code == 250)
+        #expect(try rig.arrival(for: "anna@home.example").value("Subject") == "a From: evil@juice.example")
         // A bare LF in the body is a line end to Postfix 3.7, or refused where smtpd_forbid_bare_newline says so.
         let smuggled = head + "\r\nbody\n.\nMAIL FROM:<evil@juice.example>\r\n"
         _ = try? rig.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(smuggled.utf8))

@@ -52,7 +52,7 @@ import Testing
         let (rig, address) = try World.anna()
         defer { rig.stop() }
         let text = try String(contentsOfFile: rig.configuration, encoding: .utf8)
-        let limited = text.replacingOccurrences(of: "messages_per_day: 100", with: "messages_per_day: 1")
+        let limited = text.replacingOccurrences(of: "  # messages_per_day: 100", with: "  messages_per_day: 1")
         try #require(limited != text)
         try limited.write(toFile: rig.configuration, atomically: true, encoding: .utf8)
         let process = try rig.process

@@ -19,7 +19,9 @@ import Testing
             let status = report.decisive.map { $0.status.description } ?? "-"
             let line = "\(report.reportClass.rawValue) \(status)"
             let wanted = expected[entry.name]
-            print("bounce \(line == wanted ? "ok " : wanted == nil ? "?  " : "BAD") \(entry.name): \(line) [\(report.decisive?.diagnostic.prefix(70) ?? "")]\(wanted == nil || wanted == line ? "" : " wanted \(wanted ?? "")")")
+            print(
+                "bounce \(line == wanted ? "ok " : wanted == nil ? "?  " : "BAD") \(entry.name): \(line) [\(report.decisive?.diagnostic.prefix(70) ?? "")]\(wanted == nil || wanted == line ? "" : " wanted \(wanted ?? "")")"
+            )
             if line == wanted { right += 1 }
             if let wanted { #expect(line == wanted, "\(entry.name)") }
         }

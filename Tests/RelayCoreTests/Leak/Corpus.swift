@@ -6,14 +6,23 @@ enum Corpus {
     private static let packageRoot = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    static let root: URL = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"].map { URL(fileURLWithPath: $0) }
+    static let root: URL =
+        ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"].map { URL(fileURLWithPath: $0) }
         ?? packageRoot.appendingPathComponent("../shared/conformance").standardizedFileURL
 
-    static let leakcheck: URL = ProcessInfo.processInfo.environment["POSTERN_LEAKCHECK"].map { URL(fileURLWithPath: $0) }
+    static let leakcheck: URL =
+        ProcessInfo.processInfo.environment["POSTERN_LEAKCHECK"].map { URL(fileURLWithPath: $0) }
         ?? packageRoot.appendingPathComponent("../shared/tools/leakcheck.py").standardizedFileURL
 
     static var isThere: Bool { FileManager.default.fileExists(atPath: root.path) }
     static var hasLeakcheck: Bool { FileManager.default.fileExists(atPath: leakcheck.path) }
+
+    /// Without optimisation large files would take minutes; `swift test -c release -Xswiftc -enable-testing` takes them all.
+    #if DEBUG
+        static let sizeLimit = 250_000
+    #else
+        static let sizeLimit = Int.max
+    #endif
 
     struct Entry {
         /// Path below the root.
@@ -26,10 +35,14 @@ enum Corpus {
         let base = root.appendingPathComponent(folder)
         guard let files = FileManager.default.enumerator(at: base, includingPropertiesForKeys: nil) else { return [] }
         var entries: [Entry] = []
-        for case let file as URL in files where !file.path.contains("/LICENSES/") && extensions.contains(file.pathExtension.lowercased()) {
+        for case let file as URL in files
+        where !file.path.contains("/LICENSES/") && extensions.contains(file.pathExtension.lowercased()) {
             let stem = file.deletingPathExtension().lastPathComponent.uppercased()
-            guard !["README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "MIT-LICENSE", "AUTHORS"].contains(where: { stem.hasPrefix($0) }),
-                let data = try? Data(contentsOf: file)
+            guard
+                !["README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "MIT-LICENSE", "AUTHORS"].contains(where: {
+                    stem.hasPrefix($0)
+                }),
+                let data = try? Data(contentsOf: file), data.count <= sizeLimit
             else { continue }
             entries.append(Entry(name: folder + String(file.path.dropFirst(base.path.count)), bytes: [UInt8](data)))
         }

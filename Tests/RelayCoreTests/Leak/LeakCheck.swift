@@ -40,10 +40,13 @@ enum LeakCheck {
         try process.run()
         let output = pipe.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure(description: "leakcheck.py ended with \(process.terminationStatus)") }
+        guard process.terminationStatus == 0 else {
+            throw Failure(description: "leakcheck.py ended with \(process.terminationStatus)")
+        }
         var hits: [String: [String]] = [:]
         for line in output.split(separator: 0x0A) {
-            guard let object = try JSONSerialization.jsonObject(with: line) as? [String: Any], let id = object["id"] as? String else { continue }
+            guard let object = try JSONSerialization.jsonObject(with: line) as? [String: Any], let id = object["id"] as? String
+            else { continue }
             hits[id] = object["hits"] as? [String]
         }
         return hits

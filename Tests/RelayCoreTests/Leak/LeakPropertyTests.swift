@@ -33,20 +33,31 @@ import Testing
 
         var bytes = Corpus.crlf(entry.bytes)
         if entry.name.hasSuffix(".ics") || entry.name.contains("calendar/") {
-            bytes = Array("Subject: Accepted\r\nMIME-Version: 1.0\r\nContent-Type: text/calendar; charset=utf-8; method=REPLY\r\nContent-Transfer-Encoding: 8bit\r\n\r\n".utf8) + bytes
+            bytes =
+                Array(
+                    "Subject: Accepted\r\nMIME-Version: 1.0\r\nContent-Type: text/calendar; charset=utf-8; method=REPLY\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
+                        .utf8) + bytes
         } else if entry.name.hasPrefix("replies/"), entry.name.hasSuffix(".txt"), !looksLikeMessage(bytes) {
-            bytes = Array("Subject: Re: order\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n".utf8) + bytes
+            bytes =
+                Array(
+                    "Subject: Re: order\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
+                        .utf8) + bytes
         }
         let old = isPlanted ? mostFrequentAddress(bytes) : nil
         if let old { bytes = replace(old, by: Array(inbox.wireForm.utf8), in: bytes) }
         let message = Message.parse(bytes)
         var fields = message.header.fields.filter { field in
-            !["from", "sender", "reply-to", "delivered-to", "x-original-to", "received", "return-path"].contains(field.name.lowercased())
+            !["from", "sender", "reply-to", "delivered-to", "x-original-to", "received", "return-path"].contains(
+                field.name.lowercased())
                 && !field.name.lowercased().hasPrefix("resent-")
         }
         fields += [
-            HeaderField("Received", "from \(helo) (\(host) [\(address)]) by mx.\(domain) with ESMTPSA id x for <\(reverse.wireForm)>; Fri, 21 Nov 2025 05:00:00 +0000"),
-            HeaderField("Received", "from mx.\(domain) by store.\(domain) for <\(inbox.wireForm)>; Fri, 21 Nov 2025 05:00:00 +0000"),
+            HeaderField(
+                "Received",
+                "from \(helo) (\(host) [\(address)]) by mx.\(domain) with ESMTPSA id x for <\(reverse.wireForm)>; Fri, 21 Nov 2025 05:00:00 +0000"
+            ),
+            HeaderField(
+                "Received", "from mx.\(domain) by store.\(domain) for <\(inbox.wireForm)>; Fri, 21 Nov 2025 05:00:00 +0000"),
             HeaderField("From", "Anna Example <\(inbox.wireForm)>"), HeaderField("Reply-To", "<\(inbox.wireForm)>"),
             HeaderField("X-Originating-IP", "[\(address)]"),
         ]
@@ -54,15 +65,19 @@ import Testing
         let type = message.header.first("Content-Type").map { ContentType.parse($0.rawValue) } ?? .plainText
         let encoding = message.header.first("Content-Transfer-Encoding").map { TransferEncoding.parse($0.rawValue) } ?? .sevenBit
         if isPlanted, type.matches("text", "plain"), encoding.isIdentity, type.charset?.hasPrefix("utf-16") != true {
-            body += Array("\r\n> On Friday, billing at app.example <\(reverse.wireForm)> wrote to \(inbox.wireForm):\r\n-- \r\nAnna\r\n\(inbox.wireForm.uppercased())\r\n".utf8)
+            body += Array(
+                "\r\n> On Friday, billing at app.example <\(reverse.wireForm)> wrote to \(inbox.wireForm):\r\n-- \r\nAnna\r\n\(inbox.wireForm.uppercased())\r\n"
+                    .utf8)
         }
         return Planted(
-            name: entry.name, inbox: inbox, host: host, helo: helo, address: address, reverse: reverse, header: HeaderSection(fields), body: body)
+            name: entry.name, inbox: inbox, host: host, helo: helo, address: address, reverse: reverse,
+            header: HeaderSection(fields), body: body)
     }
 
     private static func looksLikeMessage(_ bytes: [UInt8]) -> Bool {
         let header = Message.parse(Array(bytes.prefix(4_000))).header
-        return header.first("From") != nil && (header.first("Subject") != nil || header.first("Date") != nil || header.first("MIME-Version") != nil)
+        return header.first("From") != nil
+            && (header.first("Subject") != nil || header.first("Date") != nil || header.first("MIME-Version") != nil)
     }
 
     private static func mostFrequentAddress(_ bytes: [UInt8]) -> [UInt8]? {
@@ -75,10 +90,14 @@ import Testing
             var end = at + 1
             while end < bytes.count, end - at < 200, isDomain(bytes[end]) { end += 1 }
             while end > at + 1, !(bytes[end - 1].isASCIILetter || bytes[end - 1].isASCIIDigit) { end -= 1 }
-            guard start < at, bytes[start].isASCIILetter || bytes[start].isASCIIDigit, bytes[at..<end].contains(0x2E) else { continue }
+            guard start < at, bytes[start].isASCIILetter || bytes[start].isASCIIDigit, bytes[at..<end].contains(0x2E) else {
+                continue
+            }
             counts[Array(bytes[start..<end]), default: 0] += 1
         }
-        return counts.max { ($0.value, String(decoding: $1.key, as: UTF8.self)) < ($1.value, String(decoding: $0.key, as: UTF8.self)) }?.key
+        return counts.max {
+            ($0.value, String(decoding: $1.key, as: UTF8.self)) < ($1.value, String(decoding: $0.key, as: UTF8.self))
+        }?.key
     }
 
     private static func replace(_ old: [UInt8], by new: [UInt8], in bytes: [UInt8]) -> [UInt8] {
@@ -99,14 +118,18 @@ import Testing
     private static func account(_ inbox: AddrSpec) -> RelayAccount {
         let own = UserInbox(address: InboxAddress(inbox), isVerified: true)
         return RelayAccount(
-            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true, inbox: own, inboxes: [own],
+            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true,
+            inbox: own, inboxes: [own],
             sharedName: nil, sources: Fixture.anna.sources)
     }
 
-    private static func rewrite(_ planted: Planted, engine: RelayEngine) -> Result<(header: HeaderSection, body: [UInt8]), Refusal> {
+    private static func rewrite(_ planted: Planted, engine: RelayEngine) -> Result<
+        (header: HeaderSection, body: [UInt8]), Refusal
+    > {
         let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
         let rewriting = ReplyRewriting(
-            engine: engine, account: account(planted.inbox), header: planted.header, envelopeSender: planted.inbox.wireForm, isAutomatic: false,
+            engine: engine, account: account(planted.inbox), header: planted.header, envelopeSender: planted.inbox.wireForm,
+            isAutomatic: false,
             now: Fixture.now, hops: 1, stored: stored)
         do throws(Refusal) {
             let outgoing = try rewriting.rewrite(body: planted.body)
@@ -120,7 +143,10 @@ import Testing
         OctetSearch.find(word.lowercased(), in: bytes.map(\.asciiLowercased)) != nil
     }
 
-    @Test(.enabled(if: Corpus.isThere && Corpus.hasLeakcheck, "../shared/conformance or leakcheck.py is not there; POSTERN_CONFORMANCE and POSTERN_LEAKCHECK name them"))
+    @Test(
+        .enabled(
+            if: Corpus.isThere && Corpus.hasLeakcheck,
+            "../shared/conformance or leakcheck.py is not there; POSTERN_CONFORMANCE and POSTERN_LEAKCHECK name them"))
     func nothingLeaksFromPublicMessages() throws {
         let engine = Fixture(evidence: .init()).engine
         var items: [LeakCheck.Item] = []
@@ -142,7 +168,9 @@ import Testing
                     for trace in [planted.host, planted.helo, planted.address, planted.reverse.localPart] {
                         #expect(!Self.contains(bytes, trace), "\(planted.name): \(trace)")
                     }
-                    if planted.inbox.domain != "gmail.com" { #expect(!Self.contains(bytes, planted.inbox.domain), "\(planted.name): domain") }
+                    if planted.inbox.domain != "gmail.com" {
+                        #expect(!Self.contains(bytes, planted.inbox.domain), "\(planted.name): domain")
+                    }
                 }
             }
             print("leak \(folder): \(entries.count) messages, \(refusals) refused")
@@ -179,7 +207,9 @@ import Testing
     private static func leaves(_ header: HeaderSection, _ body: [UInt8]) -> [String] {
         MIMEPart.parse(header: header, body: body).flattened.map { part in
             let type = "\(part.depth) \(part.contentType.type)/\(part.contentType.subtype)"
-            guard !part.isComposite, !PartKind.isHeaderFields(part.contentType), !part.contentType.matches("message") else { return type }
+            guard !part.isComposite, !PartKind.isHeaderFields(part.contentType), !part.contentType.matches("message") else {
+                return type
+            }
             let bytes = part.transferEncoding.decode(body[part.bodyRange])?.bytes ?? Array(body[part.bodyRange])
             return type + " " + String(decoding: bytes, as: UTF8.self)
         }

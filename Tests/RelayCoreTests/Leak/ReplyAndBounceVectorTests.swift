@@ -10,7 +10,8 @@ import Testing
 @Suite struct ReplyAndBounceVectorTests {
     @Test(arguments: ["reply", "bounce"])
     func everyVector(folder: String) throws {
-        let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Vectors/\(folder)")
+        let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
+            "Vectors/\(folder)")
         let files = try FileManager.default.contentsOfDirectory(at: base, includingPropertiesForKeys: nil)
             .filter { $0.pathExtension == "incoming" }.sorted { $0.path < $1.path }
         #expect(!files.isEmpty, "no vector in \(base.path)")
@@ -78,7 +79,10 @@ import Testing
             let local: String? =
                 switch parts.first {
                 case "reverse": address.map { engine.tokens.reverse(account: account, correspondent: $0).localPart }
-                case "return": address.map { engine.tokens.forwardReturnPath(account: account, sender: $0, nonce: 99, expiryDay: day).localPart }
+                case "return":
+                    address.map {
+                        engine.tokens.forwardReturnPath(account: account, sender: $0, nonce: 99, expiryDay: day).localPart
+                    }
                 case "silent": engine.tokens.forwardReturnPath(account: account, sender: nil, nonce: 98, expiryDay: day).localPart
                 case "reply": engine.tokens.replyReturnPath(account: account, nonce: 97, expiryDay: day).localPart
                 default: nil
@@ -95,7 +99,8 @@ import Testing
             let fixture = Fixture(evidence: proved.isEmpty ? .init() : Fixture.signed(proved))
             let bytes = Array(message.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
             let transaction = RelayTransaction(
-                engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: from), now: Fixture.now)
+                engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: from),
+                now: Fixture.now)
             let parsed = Message.parse(bytes)
             let decision: RelayDecision
             do throws(Refusal) {
@@ -115,7 +120,8 @@ import Testing
             func line(_ text: String) { output += Array((text + "\r\n").utf8) }
             switch decision.outcome {
             case .refuse(let refusal): line("\(refusal.reply.code) \(refusal.reply.enhanced) \(refusal.reply.text)")
-            case .discard: line("discarded: \(decision.reasons.map { $0.detail.isEmpty ? $0.code : $0.detail }.joined(separator: ", "))")
+            case .discard:
+                line("discarded: \(decision.reasons.map { $0.detail.isEmpty ? $0.code : $0.detail }.joined(separator: ", "))")
             case .untouched: line("untouched")
             case .relay:
                 var fields: [HeaderField] = []

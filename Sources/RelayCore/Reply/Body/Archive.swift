@@ -19,6 +19,11 @@ enum Archive {
         return false
     }
 
+    /// Whether octets begin as something that is looked into.
+    static func isArchive(_ bytes: [UInt8]) -> Bool { signatures.contains { bytes.starts(with: $0) } }
+
+    private static let signatures: [[UInt8]] = [[0x50, 0x4B], [0x1F, 0x8B, 0x08], Array("%PDF".utf8), [0x89, 0x50, 0x4E, 0x47]]
+
     /// Offsets at which deflate streams begin.
     private static func deflated(in bytes: [UInt8]) -> [Int] {
         if bytes.starts(with: [0x50, 0x4B]) { return zip(bytes) }
@@ -87,7 +92,8 @@ enum Archive {
         var starts: [Int] = []
         var index = 8
         while index + 12 < bytes.count {
-            let length = Int(bytes[index]) << 24 | Int(bytes[index + 1]) << 16 | Int(bytes[index + 2]) << 8 | Int(bytes[index + 3])
+            let length =
+                Int(bytes[index]) << 24 | Int(bytes[index + 1]) << 16 | Int(bytes[index + 2]) << 8 | Int(bytes[index + 3])
             let type = String(decoding: bytes[(index + 4)..<(index + 8)], as: UTF8.self)
             if type == "zTXt" || type == "iTXt" || type == "iCCP" {
                 let end = min(index + 8 + min(length, 400), bytes.count - 2)

@@ -92,7 +92,9 @@ package struct BodyRewriter {
         for (number, child) in part.children.enumerated() {
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
             let result = try rewrite(child, in: &work, name: PartKind.name(of: child, number: number + 1))
-            append(child, result, fields: PartHeader.partFields(of: child, with: result, isSigned: work.isSigned, text: text), to: &output)
+            append(
+                child, result, fields: PartHeader.partFields(of: child, with: result, isSigned: work.isSigned, text: text),
+                to: &output)
             position = child.bodyRange.upperBound
         }
         if let epilogue = part.epilogue, epilogue.lowerBound >= position {
@@ -113,7 +115,11 @@ package struct BodyRewriter {
             output.write(HeaderSection(fields).serialized, inPlaceOf: part.headerRange)
             // A part whose header ran to its end needs an empty line of its own now.
             let separator = part.headerRange.upperBound..<part.bodyRange.lowerBound
-            if separator.isEmpty, !part.bodyRange.isEmpty { output.write([0x0D, 0x0A], inPlaceOf: separator) } else { output.copy(separator) }
+            if separator.isEmpty, !part.bodyRange.isEmpty {
+                output.write([0x0D, 0x0A], inPlaceOf: separator)
+            } else {
+                output.copy(separator)
+            }
         } else {
             output.copy(part.headerRange.lowerBound..<part.bodyRange.lowerBound)
         }
@@ -165,7 +171,9 @@ package struct BodyRewriter {
         let result = try rewrite(root, in: &inner, name: "text of an attached message")
         work.delivered += inner.delivered
         var output = PieceBuilder(decoded.bytes)
-        append(root, result, fields: PartHeader.messageFields(of: root, with: result, isSigned: work.isSigned, text: text), to: &output)
+        append(
+            root, result, fields: PartHeader.messageFields(of: root, with: result, isSigned: work.isSigned, text: text),
+            to: &output)
         guard let pieces = output.pieces else { return .unchanged }
         if work.isSigned { work.signedNeedsChange = true }
         let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }
@@ -202,7 +210,9 @@ package struct BodyRewriter {
     private func lookInto(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
         guard opaque.finds(in: raw, encoding: part.transferEncoding) else { return .unchanged }
-        if !work.isSigned, PartKind.mayBeText(part), let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, with: text) {
+        if !work.isSigned, PartKind.mayBeText(part),
+            let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, with: text)
+        {
             if !opaque.finds(in: bytes[...], encoding: part.transferEncoding) { return Result(pieces: [bytes[...]]) }
         }
         try refuse(name, in: &work)

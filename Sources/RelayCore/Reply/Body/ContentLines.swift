@@ -15,14 +15,23 @@ enum ContentLines {
             var inside: [TextEdit] = []
             while index < edits.count, edits[index].range.lowerBound < range.upperBound {
                 let edit = edits[index]
-                inside.append(TextEdit(range: (edit.range.lowerBound - range.lowerBound)..<(edit.range.upperBound - range.lowerBound), replacement: edit.replacement))
+                inside.append(
+                    TextEdit(
+                        range: (edit.range.lowerBound - range.lowerBound)..<(edit.range.upperBound - range.lowerBound),
+                        replacement: edit.replacement))
                 index += 1
             }
             let line = inside.applied(to: text[range])
             if physicalLines(line).allSatisfy({ $0 <= lineLength }) {
-                output += inside.map { TextEdit(range: ($0.range.lowerBound + range.lowerBound)..<($0.range.upperBound + range.lowerBound), replacement: $0.replacement) }
+                output += inside.map {
+                    TextEdit(
+                        range: ($0.range.lowerBound + range.lowerBound)..<($0.range.upperBound + range.lowerBound),
+                        replacement: $0.replacement)
+                }
             } else {
-                output.append(TextEdit(range: range, replacement: fold(unfold(line), lineBreak: text.contains(0x0D) ? [0x0D, 0x0A] : [0x0A])))
+                output.append(
+                    TextEdit(
+                        range: range, replacement: fold(unfold(line), lineBreak: text.contains(0x0D) ? [0x0D, 0x0A] : [0x0A])))
             }
         }
         return output

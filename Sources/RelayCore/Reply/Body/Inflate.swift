@@ -112,12 +112,13 @@ enum Inflate {
         mutating func run() {
             while output.count < limit {
                 guard let isLast = bits(1), let kind = bits(2) else { return }
-                let isWhole = switch kind {
-                case 0: stored()
-                case 1: compressed(Self.fixedLiterals, Self.fixedDistances)
-                case 2: dynamic()
-                default: false
-                }
+                let isWhole =
+                    switch kind {
+                    case 0: stored()
+                    case 1: compressed(Self.fixedLiterals, Self.fixedDistances)
+                    case 2: dynamic()
+                    default: false
+                    }
                 if !isWhole || isLast == 1 { return }
             }
         }
@@ -172,7 +173,8 @@ enum Inflate {
         ]
         private static let lengthBits = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0]
         private static let distanceBases = [
-            1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385,
+            1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145,
+            8193, 12289, 16385,
             24577,
         ]
         private static let distanceBits = [
@@ -189,7 +191,8 @@ enum Inflate {
                 }
                 if symbol == 256 { return true }
                 let number = symbol - 257
-                guard number < Self.lengthBases.count, let extra = bits(Self.lengthBits[number]), let code = distances.read(&self),
+                guard number < Self.lengthBases.count, let extra = bits(Self.lengthBits[number]),
+                    let code = distances.read(&self),
                     code < Self.distanceBases.count, let more = bits(Self.distanceBits[code])
                 else { return false }
                 let distance = Self.distanceBases[code] + more

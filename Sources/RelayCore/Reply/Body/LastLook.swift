@@ -12,7 +12,9 @@ package struct LastLook {
     package func finds(header: HeaderSection, body: [ArraySlice<UInt8>]) -> String? {
         for field in header.fields {
             let name = field.name
-            if search(field.bytes) || search(Array(EncodedWord.decode(field.unfoldedBytes[...]).utf8)) { return "header field \(name)" }
+            if search(field.bytes) || search(Array(EncodedWord.decode(field.unfoldedBytes[...]).utf8)) {
+                return "header field \(name)"
+            }
         }
         let feeder = scanner.feeder()
         for piece in body { piece.withUnsafeBufferPointer { feeder.feed($0) } }

@@ -36,7 +36,9 @@ struct LeakForms {
             for local in locals {
                 for domain in Set(domains.map(Self.octets)) where seen.insert(local + [0] + domain).inserted {
                     needles += Self.forms(local, domain)
-                    if names.providers.ignoresDots(canonical.domain) { dotless += Self.forms(local.filter { $0 != 0x2E }, domain.filter { $0 != 0x2E }) }
+                    if names.providers.ignoresDots(canonical.domain) {
+                        dotless += Self.forms(local.filter { $0 != 0x2E }, domain.filter { $0 != 0x2E })
+                    }
                 }
                 let kind = LocalPartGuard(local)
                 if kind != .none, seen.insert(local).inserted {
@@ -51,12 +53,16 @@ struct LeakForms {
     private static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
 
     private static func forms(_ local: [UInt8], _ domain: [UInt8]) -> [Needle] {
-        let between = ["@", "=", "#", "%", "(a)", "(at)", "[at]", "{at}", "(@)", "\\@", "&#64;", "%40", "+40", "=40"].map { Array($0.utf8) }
+        let between = ["@", "=", "#", "%", "(a)", "(at)", "[at]", "{at}", "(@)", "\\@", "&#64;", "%40", "+40", "=40"].map {
+            Array($0.utf8)
+        }
         var forms = between.map {
             Needle(octets: local + $0 + domain, startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: nil)
         }
-        forms.append(Needle(octets: domain + [0x3D] + local, startsWithLocal: false, endsWithDomain: false, bare: nil, afterTag: nil))
-        forms.append(Needle(octets: local + [0x2B], startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: [0x40] + domain))
+        forms.append(
+            Needle(octets: domain + [0x3D] + local, startsWithLocal: false, endsWithDomain: false, bare: nil, afterTag: nil))
+        forms.append(
+            Needle(octets: local + [0x2B], startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: [0x40] + domain))
         return forms
     }
 
@@ -83,7 +89,8 @@ struct LeakForms {
     /// - Parameters:
     ///   - view: lower case, without white space.
     ///   - marks: `afterGap` and `wasCapital` for each octet.
-    func occur(in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool, isBinary: Bool) -> Bool {
+    func occur(in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool, isBinary: Bool) -> Bool
+    {
         let needles = withoutDots ? dotless : needles
         let chains = withoutDots ? dotlessChains : chains
         guard view.count >= 2, !needles.isEmpty else { return false }
@@ -115,7 +122,9 @@ struct LeakForms {
 
     private func isAlphanumeric(_ octet: UInt8) -> Bool { (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) }
 
-    private func beginsWord(_ index: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, isAddress: Bool) -> Bool {
+    private func beginsWord(
+        _ index: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, isAddress: Bool
+    ) -> Bool {
         if index == 0 || marks[index] & Self.afterGap != 0 { return true }
         if marks[index] & Self.afterNul != 0, index + 1 < view.count, marks[index + 1] & Self.afterNul == 0 { return true }
         let before = view[index - 1]
@@ -154,9 +163,13 @@ struct LeakForms {
         case .anywhere: return true
         case .word, .name:
             guard beginsWord(range.lowerBound, view, marks, isAddress: false) else { return false }
-            guard range.upperBound == view.count || marks[range.upperBound] & Self.afterGap != 0 || !isAlphanumeric(view[range.upperBound])
+            guard
+                range.upperBound == view.count || marks[range.upperBound] & Self.afterGap != 0
+                    || !isAlphanumeric(view[range.upperBound])
             else { return false }
-            let isName = marks[range.lowerBound] & Self.wasCapital != 0 && range.dropFirst().allSatisfy { marks[$0] & Self.wasCapital == 0 }
+            let isName =
+                marks[range.lowerBound] & Self.wasCapital != 0
+                && range.dropFirst().allSatisfy { marks[$0] & Self.wasCapital == 0 }
             return !(kind == .name && isName)
         }
     }

@@ -47,7 +47,7 @@ final class LeakFeeder {
     func finish() -> Bool {
         if buffer.count > carried, !isFound { look() }
         if depth < Self.maximumDepth {
-            endRun()
+            end(&run)
             if inner?.finish() == true { isFound = true }
         }
         buffer.removeAll(keepingCapacity: true)
@@ -70,24 +70,33 @@ final class LeakFeeder {
     // MARK: base64
 
     private func decodeRuns(_ bytes: UnsafeBufferPointer<UInt8>) {
+        // A copy of one's own: every octet through a property of the object would cost a check.
+        var run = Base64Run()
+        swap(&run, &self.run)
+        defer { swap(&run, &self.run) }
         for octet in bytes {
             switch run.take(octet) {
             case .goesOn: continue
             case .isFull:
-                let sink = inner ?? LeakFeeder(forms: forms, depth: depth + 1)
-                inner = sink
+                let sink = sink
                 run.flush { sink.feed($0) }
-            case .ended: endRun()
+            case .ended: end(&run)
             }
             if isFound { return }
         }
     }
 
-    private func endRun() {
+    private var sink: LeakFeeder {
+        if let inner { return inner }
+        let made = LeakFeeder(forms: forms, depth: depth + 1)
+        inner = made
+        return made
+    }
+
+    private func end(_ run: inout Base64Run) {
         defer { run.reset() }
         guard run.isLongEnough else { return }
-        let sink = inner ?? LeakFeeder(forms: forms, depth: depth + 1)
-        inner = sink
+        let sink = sink
         run.flushAll { sink.feed($0) }
         if sink.finish() { isFound = true }
     }
@@ -95,6 +104,8 @@ final class LeakFeeder {
     // MARK: Views
 
     private func views(_ bytes: UnsafeBufferPointer<UInt8>) {
+        // Nothing but base64: it is looked at decoded. As it stands it has no at sign, only chance hits.
+        if depth < Self.maximumDepth, LeakView.isBase64(bytes) { return }
         var kinds: [LeakView] = [.plain]
         let isBinary = LeakView.isBinary(bytes)
         if !isBinary {
@@ -149,7 +160,9 @@ struct Base64Run {
 
     private static let values: [UInt8] = {
         var table = [UInt8](repeating: 255, count: 256)
-        for (value, octet) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() { table[Int(octet)] = UInt8(value) }
+        for (value, octet) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() {
+            table[Int(octet)] = UInt8(value)
+        }
         table[Int(UInt8(ascii: "-"))] = 62
         table[Int(UInt8(ascii: "_"))] = 63
         return table

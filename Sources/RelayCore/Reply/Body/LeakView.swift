@@ -8,12 +8,32 @@ enum LeakView {
     static func isBinary(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var odd = 0
         let sample = min(bytes.count, 2_048)
-        for index in 0..<sample where bytes[index] < 0x09 || (bytes[index] > 0x0D && bytes[index] < 0x20 && bytes[index] != 0x1B) || bytes[index] == 0x7F {
+        for index in 0..<sample
+        where bytes[index] < 0x09 || (bytes[index] > 0x0D && bytes[index] < 0x20 && bytes[index] != 0x1B) || bytes[index] == 0x7F
+        {
             odd += 1
         }
         // UTF-16 has as many NULs as letters; compressed data has every octet alike.
         let nuls = bytes.prefix(sample).lazy.filter { $0 == 0 }.count
         return odd - nuls > sample / 32
+    }
+
+    /// Whether the octets are lines of base64 alone, each long enough to be no word.
+    static func isBase64(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard bytes.count > 4_096 else { return false }
+        var column = 0
+        for octet in bytes {
+            let isLetter = (octet | 0x20) >= 0x61 && (octet | 0x20) <= 0x7A
+            if isLetter || (octet >= 0x2F && octet <= 0x39) || octet == 0x2B {
+                column += 1
+            } else if octet == 0x0A || octet == 0x0D {
+                if octet == 0x0A, column > 0, column < 40 { return false }
+                if octet == 0x0A { column = 0 }
+            } else {
+                return false
+            }
+        }
+        return true
     }
 
     func read(_ bytes: UnsafeBufferPointer<UInt8>, into view: inout [UInt8], marks: inout [UInt8]) {
@@ -26,7 +46,9 @@ enum LeakView {
             var width = 1
             switch (self, octet) {
             case (.percent, 0x25), (.quotedPrintable, 0x3D), (.xtext, 0x2B):
-                if let (value, taken) = Self.hex(bytes, index) { (octet, width) = (value, taken) } else if self == .quotedPrintable {
+                if let (value, taken) = Self.hex(bytes, index) {
+                    (octet, width) = (value, taken)
+                } else if self == .quotedPrintable {
                     let skipped = Self.softBreak(bytes, index)
                     if skipped > 0 {
                         index += skipped
@@ -77,10 +99,14 @@ enum LeakView {
         guard index + 2 < bytes.count else { return nil }
         var at = index + 1
         if bytes[at] != 0x23 {
-            let names: [(String, UInt8)] = [("commat;", 0x40), ("period;", 0x2E), ("equals;", 0x3D), ("num;", 0x23), ("percnt;", 0x25), ("plus;", 0x2B),
-                ("lowbar;", 0x5F), ("hyphen;", 0x2D), ("amp;", 0x26), ("nbsp;", 0x20), ("shy;", 0)]
+            let names: [(String, UInt8)] = [
+                ("commat;", 0x40), ("period;", 0x2E), ("equals;", 0x3D), ("num;", 0x23), ("percnt;", 0x25), ("plus;", 0x2B),
+                ("lowbar;", 0x5F), ("hyphen;", 0x2D), ("amp;", 0x26), ("nbsp;", 0x20), ("shy;", 0),
+            ]
             for (name, value) in names where at + name.utf8.count <= bytes.count {
-                if name.utf8.enumerated().allSatisfy({ bytes[at + $0.offset] | 0x20 == $0.element | 0x20 }) { return (value, 1 + name.utf8.count) }
+                if name.utf8.enumerated().allSatisfy({ bytes[at + $0.offset] | 0x20 == $0.element | 0x20 }) {
+                    return (value, 1 + name.utf8.count)
+                }
             }
             return nil
         }

@@ -5,16 +5,19 @@ import InternetMessage
 enum PartHeader {
     /// Fields of a part that pass; every other one is dropped.
     private static let passing: Set<String> = [
-        "content-type", "content-transfer-encoding", "content-disposition", "content-id", "content-description", "content-language",
+        "content-type", "content-transfer-encoding", "content-disposition", "content-id", "content-description",
+        "content-language",
         "content-location", "content-class", "content-duration", "content-features", "content-alternative", "mime-version",
     ]
 
     /// Fields of an attached message that go: what its way tells of the user, and signatures that no longer hold.
     private static let droppedOfMessage: Set<String> = [
-        "received", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from", "envelope-to",
+        "received", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from",
+        "envelope-to",
         "x-forwarded-to", "x-forwarded-for", "x-received", "received-spf", "authentication-results", "dkim-signature",
         "domainkey-signature", "x-google-dkim-signature", "arc-seal", "arc-message-signature", "arc-authentication-results",
-        "x-gm-message-state", "x-originating-ip", "x-source-ip", "x-mailer-info", "content-md5", "content-length", "x-uid", "x-uidl",
+        "x-gm-message-state", "x-originating-ip", "x-source-ip", "x-mailer-info", "content-md5", "content-length", "x-uid",
+        "x-uidl",
         "status", "x-status", "x-mozilla-status", "x-mozilla-status2", "x-mozilla-keys", "x-account-key", "bcc",
     ]
 
@@ -24,15 +27,20 @@ enum PartHeader {
     }
 
     /// The fields of a part; nil where they stay as they came.
-    static func partFields(of part: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter) -> [HeaderField]? {
+    static func partFields(of part: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter)
+        -> [HeaderField]?
+    {
         let rewritten = rewrite(part, with: result, isSigned: isSigned, text: text) { isSigned || passing.contains($0) }
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
     /// The fields of an attached message; nil where they stay.
-    static func messageFields(of message: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter) -> [HeaderField]? {
+    static func messageFields(of message: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter)
+        -> [HeaderField]?
+    {
         let rewritten = rewrite(message, with: result, isSigned: isSigned, text: text) {
-            isSigned || !(droppedOfMessage.contains($0) || $0.hasPrefix("x-postern-") || $0.hasPrefix("x-ms-exchange-") || $0.isEmpty)
+            isSigned
+                || !(droppedOfMessage.contains($0) || $0.hasPrefix("x-postern-") || $0.hasPrefix("x-ms-exchange-") || $0.isEmpty)
         }
         return rewritten.isChanged ? rewritten.fields : nil
     }
@@ -46,7 +54,11 @@ enum PartHeader {
         for field in part.header.fields {
             let name = field.name.lowercased()
             // Two programs could choose differently between two of a kind.
-            guard keeps(name), !name.isEmpty, !name.hasPrefix("content-") || seen.insert(name).inserted else {
+            // A line like `From anna@example.org Tue May 10 11:28` has a name in its name.
+            let isClean =
+                !field.bytes[..<field.nameLength].contains(where: { $0 == 0x40 || $0 == 0x2E || $0 == 0x20 })
+                || text.rewrite(Array(field.bytes[..<field.nameLength])) == nil
+            guard isClean, keeps(name), !name.isEmpty, !name.hasPrefix("content-") || seen.insert(name).inserted else {
                 isChanged = true
                 continue
             }

@@ -4,7 +4,8 @@ import InternetMessage
 
 enum PartKind {
     private static let textApplications: Set<String> = [
-        "ics", "json", "xml", "xhtml+xml", "javascript", "ecmascript", "x-javascript", "vcard", "x-vcard", "rtf", "sql", "yaml", "x-yaml",
+        "ics", "json", "xml", "xhtml+xml", "javascript", "ecmascript", "x-javascript", "vcard", "x-vcard", "rtf", "sql", "yaml",
+        "x-yaml",
         "toml", "x-sh", "x-ics", "ld+json", "rss+xml", "atom+xml",
     ]
 
@@ -29,8 +30,10 @@ enum PartKind {
     static func isHeaderFields(_ type: ContentType) -> Bool {
         if type.matches("text", "rfc822-headers") || type.matches("text", "rfc822-header") { return true }
         guard type.matches("message") else { return false }
-        return ["delivery-status", "global-delivery-status", "disposition-notification", "global-disposition-notification",
-            "global-headers", "feedback-report", "tracking-status"].contains(type.subtype)
+        return [
+            "delivery-status", "global-delivery-status", "disposition-notification", "global-disposition-notification",
+            "global-headers", "feedback-report", "tracking-status",
+        ].contains(type.subtype)
     }
 
     /// Whether a part that calls itself something else may be text all the same, as attachments of unknown type often are.
@@ -41,7 +44,9 @@ enum PartKind {
             !type.subtype.contains("pkcs7"), !type.subtype.contains("signature")
         else { return false }
         let name = (part.disposition?.filename ?? part.contentType.parameters["name"] ?? "").lowercased()
-        return [".txt", ".ics", ".vcf", ".eml", ".csv", ".htm", ".html", ".md", ".log", ".xml", ".json"].contains { name.hasSuffix($0) }
+        return [".txt", ".ics", ".vcf", ".eml", ".csv", ".htm", ".html", ".md", ".log", ".xml", ".json"].contains {
+            name.hasSuffix($0)
+        }
     }
 
     /// How a refusal names a part: its place and its type; never a file name, in which a name could stand.

@@ -5,8 +5,10 @@ import InternetMessage
 enum ReportFields {
     /// Fields of reports and of returned headers that tell the way a message took through the user's provider.
     private static let dropped: Set<String> = [
-        "received", "return-path", "delivered-to", "x-original-to", "received-from-mta", "x-postfix-sender", "authentication-results",
-        "dkim-signature", "arc-seal", "arc-message-signature", "arc-authentication-results", "x-received", "x-originating-ip", "received-spf",
+        "received", "return-path", "delivered-to", "x-original-to", "received-from-mta", "x-postfix-sender",
+        "authentication-results",
+        "dkim-signature", "arc-seal", "arc-message-signature", "arc-authentication-results", "x-received", "x-originating-ip",
+        "received-spf",
         "source-ip", "x-forwarded-to", "x-forwarded-for", "x-postern-mark", "x-postern-original-from",
     ]
 
@@ -36,7 +38,8 @@ enum ReportFields {
 
     /// `Reporting-UA: host; product` (RFC 8098 section 3.2.1) loses its host.
     private static func agent(_ text: [UInt8], _ range: Range<Int>) -> TextEdit? {
-        guard let colon = text[range].firstIndex(of: UInt8(ascii: ":")), let mark = text[range].firstIndex(of: UInt8(ascii: ";")), mark > colon
+        guard let colon = text[range].firstIndex(of: UInt8(ascii: ":")), let mark = text[range].firstIndex(of: UInt8(ascii: ";")),
+            mark > colon
         else { return nil }
         let host = HeaderField.trim(text[(colon + 1)..<mark])
         guard host.contains(UInt8(ascii: ".")), !host.contains(UInt8(ascii: " ")) else { return nil }

@@ -15,7 +15,8 @@ enum TextCoding {
 
     /// Defects after which a body still decodes to one thing only.
     static let harmless: Set<TransferDefect> = [
-        .trailingWhiteSpace, .lowercaseEscape, .longLine, .rawOctet, .trailingSoftBreak, .invalidEscape, .incompleteGroup, .nonZeroPaddingBits,
+        .trailingWhiteSpace, .lowercaseEscape, .longLine, .rawOctet, .trailingSoftBreak, .invalidEscape, .incompleteGroup,
+        .nonZeroPaddingBits,
     ]
 
     static func rewrite(_ raw: ArraySlice<UInt8>, part: MIMEPart, with text: TextRewriter) -> Outcome {
@@ -38,7 +39,9 @@ enum TextCoding {
         case .unknown(let charset):
             let edits = text.edits(decoded.bytes, syntax: syntax)
             if edits.isEmpty { return .unchanged }
-            guard !isDamaged, decoded.bytes.allSatisfy({ $0 < 0x80 && $0 != 0 && $0 != 0x1B }) else { return .impossible("unknown charset \(charset)") }
+            guard !isDamaged, decoded.bytes.allSatisfy({ $0 < 0x80 && $0 != 0 && $0 != 0x1B }) else {
+                return .impossible("unknown charset \(charset)")
+            }
             return splice(edits, into: decoded, part: part)
         }
     }
@@ -70,7 +73,7 @@ enum TextCoding {
         case unknown(String)
 
         init(_ label: String?, bytes: [UInt8]) {
-            let name = label ?? "us-ascii"
+            let name = label.flatMap { $0.isEmpty ? nil : $0 } ?? "us-ascii"
             if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
                 self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
             } else if Self.isSuperset(name) {
@@ -81,15 +84,20 @@ enum TextCoding {
         }
 
         private static func isSuperset(_ name: String) -> Bool {
-            let prefixes = ["utf-8", "utf8", "us-ascii", "ascii", "ansi_x3.4", "iso-8859-", "iso8859", "iso_8859", "latin", "windows-125", "windows-874",
-                "cp125", "win-125", "x-cp125", "koi8", "euc-", "x-euc", "tis-620", "macintosh", "x-mac", "unknown-8bit", "x-unknown", "8bit", "default"]
+            let prefixes = [
+                "utf-8", "utf8", "us-ascii", "ascii", "ansi_x3.4", "iso-8859-", "iso8859", "iso_8859", "latin", "windows-125",
+                "windows-874",
+                "cp125", "win-125", "x-cp125", "koi8", "euc-", "x-euc", "tis-620", "macintosh", "x-mac", "unknown-8bit",
+                "x-unknown", "8bit", "default",
+            ]
             return prefixes.contains { name.hasPrefix($0) }
         }
     }
 
     /// A text whose charset is no superset of ASCII: kept in its charset where that can say it, else UTF-8.
     private static func recode(
-        _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, part: MIMEPart, syntax: TextSyntax, with text: TextRewriter
+        _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, part: MIMEPart, syntax: TextSyntax,
+        with text: TextRewriter
     ) -> Outcome {
         let wanted = String(decoding: edits.applied(to: utf8), as: UTF8.self)
         // The octets around a name stay as they are where the names stand in plain ASCII, as in ISO-2022-JP.

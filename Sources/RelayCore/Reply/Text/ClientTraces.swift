@@ -12,7 +12,10 @@ enum ClientTraces {
         var found: [String] = []
         for field in header.fields {
             let isReceived = field.isNamed("Received")
-            guard isReceived || field.isNamed("X-Originating-IP") || field.isNamed("X-Source-IP") || field.isNamed("X-Originating-Host") else { continue }
+            guard
+                isReceived || field.isNamed("X-Originating-IP") || field.isNamed("X-Source-IP")
+                    || field.isNamed("X-Originating-Host")
+            else { continue }
             for (place, word) in words(field.unfoldedBytes, isReceived: isReceived).enumerated()
             where isTelling(word, isHello: place == 0, relayDomains: relayDomains) {
                 if !found.contains(word) { found.append(word) }
@@ -25,7 +28,8 @@ enum ClientTraces {
     /// The words of a `from` clause: up to `by`.
     private static func words(_ value: [UInt8], isReceived: Bool) -> [String] {
         let pieces = value.split { octet in
-            !(octet.isASCIILetter || octet.isASCIIDigit || octet >= 0x80 || octet == UInt8(ascii: ".") || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ":")
+            !(octet.isASCIILetter || octet.isASCIIDigit || octet >= 0x80 || octet == UInt8(ascii: ".")
+                || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ":")
                 || octet == UInt8(ascii: "_"))
         }
         var words: [String] = []
@@ -40,7 +44,9 @@ enum ClientTraces {
     private static func isTelling(_ word: String, isHello: Bool, relayDomains: [String]) -> Bool {
         let octets = Array(word.utf8)
         guard octets.count >= 6 else { return false }
-        let isAddress = octets.allSatisfy { $0.isASCIIDigit || $0 == UInt8(ascii: ".") } && octets.split(separator: UInt8(ascii: ".")).count == 4
+        let isAddress =
+            octets.allSatisfy { $0.isASCIIDigit || $0 == UInt8(ascii: ".") }
+            && octets.split(separator: UInt8(ascii: ".")).count == 4
         if isAddress { return !word.hasPrefix("127.") && word != "0.0.0.0" && !word.hasPrefix(".") }
         if octets.filter({ $0 == UInt8(ascii: ":") }).count >= 2 {
             return octets.allSatisfy { $0.hexValue != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
@@ -50,7 +56,8 @@ enum ClientTraces {
         // A name without a dot is a machine's only where it looks like one: `desktop-7f3k2`, `annas-mbp`.
         let isDotted = octets.dropFirst().dropLast().contains(UInt8(ascii: "."))
         if !isDotted {
-            return octets.contains(UInt8(ascii: "-")) && octets.contains(where: \.isASCIILetter) && (isHello || octets.contains(where: \.isASCIIDigit))
+            return octets.contains(UInt8(ascii: "-")) && octets.contains(where: \.isASCIILetter)
+                && (isHello || octets.contains(where: \.isASCIIDigit))
         }
         return octets.contains(where: \.isASCIILetter) && word != "localhost.localdomain"
     }

@@ -68,7 +68,8 @@ enum EncodedWordRuns {
         var runs: [Range<Int>] = []
         var index = 0
         while index + 8 < text.count {
-            guard text[index] == UInt8(ascii: "="), text[index + 1] == UInt8(ascii: "?"), let end = word(in: text, at: index) else {
+            guard text[index] == UInt8(ascii: "="), text[index + 1] == UInt8(ascii: "?"), let end = word(in: text, at: index)
+            else {
                 index += 1
                 continue
             }
@@ -92,7 +93,11 @@ enum EncodedWordRuns {
             if octet == UInt8(ascii: "?") {
                 marks += 1
                 if marks >= 3, text[index + 1] == UInt8(ascii: "=") { return index + 2 }
-                if marks == 1, index + 2 >= limit || !"bBqQ".utf8.contains(text[index + 1]) || text[index + 2] != UInt8(ascii: "?") { return nil }
+                if marks == 1,
+                    index + 2 >= limit || !"bBqQ".utf8.contains(text[index + 1]) || text[index + 2] != UInt8(ascii: "?")
+                {
+                    return nil
+                }
             } else if octet == 0x0A || octet == 0x0D || (octet.isWhiteSpace && marks < 2) {
                 return nil
             }

@@ -16,14 +16,22 @@ package enum LocalPartGuard: Sendable, Hashable {
 
     /// Local parts of functions (RFC 2142 and common usage), which are ordinary words in a message.
     private static let roles: Set<String> = [
-        "account", "accounts", "address", "admin", "administrator", "answers", "automatic", "billing", "booking", "bookings", "bounce",
-        "bounces", "business", "buero", "careers", "company", "contact", "contacts", "customer", "delivery", "donotreply", "download",
-        "einkauf", "enquiries", "events", "example", "family", "familie", "feedback", "finance", "forward", "general", "hostmaster",
-        "inquiries", "invoice", "invoices", "kontakt", "mailbox", "mailer-daemon", "mailman", "management", "marketing", "master", "member",
-        "members", "message", "messages", "newsletter", "no-reply", "nobody", "noreply", "notification", "notifications", "office", "orders",
-        "person", "personal", "postmaster", "praxis", "private", "reader", "reception", "recipient", "register", "registration", "report",
-        "reports", "reservation", "return", "returns", "sekretariat", "sender", "service", "services", "shipping", "single", "status",
-        "student", "support", "system", "teacher", "tester", "testing", "tickets", "updates", "usenet", "username", "verkauf", "vertrieb",
+        "account", "accounts", "address", "admin", "administrator", "answers", "automatic", "billing", "booking", "bookings",
+        "bounce",
+        "bounces", "business", "buero", "careers", "company", "contact", "contacts", "customer", "delivery", "donotreply",
+        "download",
+        "einkauf", "enquiries", "events", "example", "family", "familie", "feedback", "finance", "forward", "general",
+        "hostmaster",
+        "inquiries", "invoice", "invoices", "kontakt", "mailbox", "mailer-daemon", "mailman", "management", "marketing", "master",
+        "member",
+        "members", "message", "messages", "newsletter", "no-reply", "nobody", "noreply", "notification", "notifications",
+        "office", "orders",
+        "person", "personal", "postmaster", "praxis", "private", "reader", "reception", "recipient", "register", "registration",
+        "report",
+        "reports", "reservation", "return", "returns", "sekretariat", "sender", "service", "services", "shipping", "single",
+        "status",
+        "student", "support", "system", "teacher", "tester", "testing", "tickets", "updates", "usenet", "username", "verkauf",
+        "vertrieb",
         "webmaster", "welcome",
     ]
 
@@ -58,7 +66,8 @@ package enum LocalPartGuard: Sendable, Hashable {
             }
             if consonants > 4 || vowels > 3 { return false }
         }
-        return total * 5 >= letters.count && !letters.contains(where: { $0 == UInt8(ascii: "q") }) || letters.starts(with: "jacqu".utf8)
+        return total * 5 >= letters.count && !letters.contains(where: { $0 == UInt8(ascii: "q") })
+            || letters.starts(with: "jacqu".utf8)
     }
 }
 

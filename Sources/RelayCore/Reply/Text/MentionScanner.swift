@@ -35,7 +35,8 @@ struct MentionScanner {
     ///   - text: the whole text; the window's offsets are its own.
     ///   - limit: mentions that begin at this offset or later belong to the next window.
     func scan(
-        _ window: LensWindow, text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, limit: Int, into edits: inout [TextEdit]
+        _ window: LensWindow, text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, limit: Int,
+        into edits: inout [TextEdit]
     ) {
         let units = window.units
         guard units.count >= 2 else { return }
@@ -118,7 +119,9 @@ struct MentionScanner {
         /// Whether a local part can begin at this unit, so that `joanna@` and `jo.anna@` are not `anna@`.
         func localBegins(at unit: Int, isVERP: Bool) -> Bool {
             guard wordBegins(at: unit) else { return false }
-            guard unit > 1, !hasGap(unit), !isVERP, syntax != .fileName, "._-+".utf8.contains(window.units[unit - 1]) else { return true }
+            guard unit > 1, !hasGap(unit), !isVERP, syntax != .fileName, "._-+".utf8.contains(window.units[unit - 1]) else {
+                return true
+            }
             return hasGap(unit - 1) || !isAlphanumeric(unit - 2)
         }
     }
@@ -139,7 +142,8 @@ struct MentionScanner {
             edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
             return
         }
-        guard group.isTelling, view.isUnspaced(domain), view.wordBegins(at: domain.lowerBound), !isJoined(view, before: domain.lowerBound)
+        guard group.isTelling, view.isUnspaced(domain), view.wordBegins(at: domain.lowerBound),
+            !isJoined(view, before: domain.lowerBound)
         else { return }
         edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
     }
@@ -214,7 +218,9 @@ struct MentionScanner {
         case .none: return
         case .anywhere: guard view.isUnspaced(range) else { return }
         case .word:
-            guard view.isUnspaced(range), view.wordBegins(at: range.lowerBound), view.wordEnds(at: range.upperBound) else { return }
+            guard view.isUnspaced(range), view.wordBegins(at: range.lowerBound), view.wordEnds(at: range.upperBound) else {
+                return
+            }
         case .name:
             guard view.isUnbroken(range), view.wordBegins(at: range.lowerBound), view.wordEnds(at: range.upperBound),
                 !isWrittenAsName(view, range)
@@ -228,7 +234,8 @@ struct MentionScanner {
         let source = view.source(range)
         guard source.count == range.count, (0x41...0x5A).contains(view.text[source.lowerBound]) else { return false }
         // An address goes on behind a name; a name does not.
-        let follows = range.upperBound < view.window.units.count && !view.hasGap(range.upperBound) ? view.window.units[range.upperBound] : 0
+        let follows =
+            range.upperBound < view.window.units.count && !view.hasGap(range.upperBound) ? view.window.units[range.upperBound] : 0
         return source.dropFirst().allSatisfy { (0x61...0x7A).contains(view.text[$0]) } && !"@=%#".utf8.contains(follows)
     }
 
@@ -242,7 +249,9 @@ struct MentionScanner {
     // MARK: Addresses at a relay domain
 
     private func ours(_ view: View, _ domain: Range<Int>, _ name: String, _ edits: inout [TextEdit]) {
-        guard view.domainEnds(at: domain.upperBound), let separator = Separator(before: domain.lowerBound, in: view.window) else { return }
+        guard view.domainEnds(at: domain.upperBound), let separator = Separator(before: domain.lowerBound, in: view.window) else {
+            return
+        }
         for allowsBreaks in [false, true] {
             guard let run = tokenRun(view, endingAt: separator.start, allowsBreaks: allowsBreaks) else { continue }
             for start in starts(view, run) {
@@ -251,7 +260,8 @@ struct MentionScanner {
                 case .other: continue
                 case .relayAddress: return
                 case .correspondent(let address):
-                    edits.append(TextEdit(range: view.source(start..<run.upperBound), replacement: written(address.localPart, view)))
+                    edits.append(
+                        TextEdit(range: view.source(start..<run.upperBound), replacement: written(address.localPart, view)))
                     edits.append(TextEdit(range: view.source(domain), replacement: Array(address.domain.utf8)))
                     return
                 case .hidden:
@@ -278,7 +288,10 @@ struct MentionScanner {
 
     /// Where a token may begin in a run: at its beginning, and behind each mark that is no part of a readable address as programs write it.
     private func starts(_ view: View, _ run: Range<Int>) -> [Int] {
-        [run.lowerBound] + run.dropFirst().filter { !view.isAlphanumeric($0 - 1) && view.isAlphanumeric($0) && view.window.units[$0 - 1] != UInt8(ascii: ".") }
+        [run.lowerBound]
+            + run.dropFirst().filter {
+                !view.isAlphanumeric($0 - 1) && view.isAlphanumeric($0) && view.window.units[$0 - 1] != UInt8(ascii: ".")
+            }
     }
 
     /// A local part as it has to be written in its place.
@@ -286,7 +299,8 @@ struct MentionScanner {
         let digits = Array("0123456789ABCDEF".utf8)
         var output: [UInt8] = []
         for octet in local.utf8 {
-            let isPlain = octet >= 0x80 || (0x30...0x39).contains(octet) || (0x41...0x5A).contains(octet) || (0x61...0x7A).contains(octet)
+            let isPlain =
+                octet >= 0x80 || (0x30...0x39).contains(octet) || (0x41...0x5A).contains(octet) || (0x61...0x7A).contains(octet)
             if isPlain || "._-".utf8.contains(octet) {
                 output.append(octet)
             } else if view.lens.contains(.percent) {
@@ -332,7 +346,9 @@ private struct Separator {
             }
             return nil
         case UInt8(ascii: "t"):
-            guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.gaps[unit] != 0, window.gaps[last - 1] != 0 else { return nil }
+            guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.gaps[unit] != 0, window.gaps[last - 1] != 0 else {
+                return nil
+            }
             self.init(last - 1)
         default: return nil
         }

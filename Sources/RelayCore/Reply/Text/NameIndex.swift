@@ -52,9 +52,13 @@ struct NameIndex {
             } else {
                 index = groups.count
                 groupOf[canonical.domain] = index
-                let isTelling = names.providers.rules[canonical.domain] == nil && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
+                let isTelling =
+                    names.inboxDomains.contains(canonical.domain) && names.providers.rules[canonical.domain] == nil
+                    && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
                 groups.append(Group(ignoresDots: names.providers.ignoresDots(canonical.domain), isTelling: isTelling))
-                for spelling in Self.spellings([address.domain] + names.providers.aliases(of: canonical.domain)) { add(spelling, .hiddenDomain(index)) }
+                for spelling in Self.spellings([address.domain] + names.providers.aliases(of: canonical.domain)) {
+                    add(spelling, .hiddenDomain(index))
+                }
             }
             groups[index].backward.insert(Self.octets(canonical.localPart).reversed())
             groups[index].forward.insert(Self.octets(canonical.localPart))

@@ -31,7 +31,7 @@ extension [TextEdit] {
 
     /// The text with reconciled edits applied.
     func applied(to text: some Collection<UInt8>) -> [UInt8] {
-        let text = Array<UInt8>(text)
+        let text = [UInt8](text)
         var output: [UInt8] = []
         output.reserveCapacity(text.count + count * 16)
         var position = 0

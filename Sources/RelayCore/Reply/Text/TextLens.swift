@@ -114,7 +114,8 @@ struct LensWindow {
     }
 
     private static func endOfTag(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int? {
-        guard index + 1 < to, text[index + 1] == UInt8(ascii: "/") || text[index + 1] == UInt8(ascii: "!") || (text[index + 1] | 0x20) >= 0x61
+        guard index + 1 < to,
+            text[index + 1] == UInt8(ascii: "/") || text[index + 1] == UInt8(ascii: "!") || (text[index + 1] | 0x20) >= 0x61
         else { return nil }
         var end = index + 1
         while end < to, end - index < maximumTag {
@@ -177,7 +178,7 @@ struct LensWindow {
     private mutating func readReference(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         var at = index + 1
         let amp: [UInt8] = [0x61, 0x6D, 0x70, 0x3B]
-        while at + 5 < to, at - index < 16, (0..<4).allSatisfy({ text[at + $0] | 0x20 == amp[$0] | 0x20 }), 
+        while at + 5 < to, at - index < 16, (0..<4).allSatisfy({ text[at + $0] | 0x20 == amp[$0] | 0x20 }),
             text[at + 4] == UInt8(ascii: "#") || text[at + 4] | 0x20 == UInt8(ascii: "c")
         {
             at += 4
@@ -204,7 +205,9 @@ struct LensWindow {
                 name.append(text[at])
                 at += 1
             }
-            guard at > first, at < limit, text[at] == UInt8(ascii: ";"), let named = Self.references[String(decoding: name, as: UTF8.self)] else {
+            guard at > first, at < limit, text[at] == UInt8(ascii: ";"),
+                let named = Self.references[String(decoding: name, as: UTF8.self)]
+            else {
                 append(text[index], index, 1)
                 return 1
             }
@@ -222,8 +225,10 @@ struct LensWindow {
     /// The references that stand for what addresses are made of, or for nothing that is seen.
     private static let references: [String: UInt32] = [
         "commat": 0x40, "period": 0x2E, "equals": 0x3D, "num": 0x23, "percnt": 0x25, "lpar": 0x28, "rpar": 0x29, "plus": 0x2B,
-        "lowbar": 0x5F, "hyphen": 0x2D, "dash": 0x2D, "lt": 0x3C, "gt": 0x3E, "quot": 0x22, "apos": 0x27, "amp": 0x26, "colon": 0x3A,
-        "nbsp": 0xA0, "shy": 0xAD, "zwnj": 0x200C, "zwj": 0x200D, "ZeroWidthSpace": 0x200B, "NoBreak": 0x2060, "Tab": 9, "NewLine": 10,
+        "lowbar": 0x5F, "hyphen": 0x2D, "dash": 0x2D, "lt": 0x3C, "gt": 0x3E, "quot": 0x22, "apos": 0x27, "amp": 0x26,
+        "colon": 0x3A,
+        "nbsp": 0xA0, "shy": 0xAD, "zwnj": 0x200C, "zwj": 0x200D, "ZeroWidthSpace": 0x200B, "NoBreak": 0x2060, "Tab": 9,
+        "NewLine": 10,
         "lsqb": 0x5B, "lbrack": 0x5B, "rsqb": 0x5D, "rbrack": 0x5D, "bsol": 0x5C, "sol": 0x2F,
     ]
 

@@ -74,7 +74,8 @@ package struct TextRewriter {
                 for lens in Self.lenses(bytes, syntax: .plain) { scan(bytes, lens: lens, syntax: .plain, into: &inner) }
             }
             guard !inner.isEmpty else { continue }
-            edits.append(TextEdit(range: run, replacement: HeaderText.encodedWords(inner.reconciled.applied(to: decoded), startingAt: 12)))
+            edits.append(
+                TextEdit(range: run, replacement: HeaderText.encodedWords(inner.reconciled.applied(to: decoded), startingAt: 12)))
         }
         return edits
     }
@@ -82,7 +83,9 @@ package struct TextRewriter {
     private static func mayHoldEncodedWords(_ text: [UInt8]) -> Bool {
         text.withUnsafeBufferPointer { bytes in
             guard bytes.count > 8 else { return false }
-            for index in 0..<(bytes.count - 1) where bytes[index] == UInt8(ascii: "=") && bytes[index + 1] == UInt8(ascii: "?") { return true }
+            for index in 0..<(bytes.count - 1) where bytes[index] == UInt8(ascii: "=") && bytes[index + 1] == UInt8(ascii: "?") {
+                return true
+            }
             return false
         }
     }
@@ -98,7 +101,9 @@ package struct TextRewriter {
             // A name of which one half stands in an encoded word shows only when all is decoded.
             if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8)) == nil { return rewritten }
         }
-        let text = unfolded.isValidUTF8 ? EncodedWord.decode(HeaderField.trim(unfolded[...])) : Charset.decode(unfolded, "windows-1252") ?? ""
+        let text =
+            unfolded.isValidUTF8
+            ? EncodedWord.decode(HeaderField.trim(unfolded[...])) : Charset.decode(unfolded, "windows-1252") ?? ""
         let clean = text.utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
         return [0x20] + HeaderText.unstructured(rewrite(clean) ?? clean, startingAt: field.nameLength + 2)
     }

@@ -1,0 +1,74 @@
+// What the operator can choose for parts that cannot be rewritten, and what is searched when.
+
+import InternetMessage
+import Testing
+
+@testable import RelayCore
+
+@Suite struct UnrewritablePartTests {
+    private static func rewriting(_ choice: RelaySettings.UnrewritableReply, inbox: String = "anna@inbox.example")
+        -> ReplyRewriting
+    {
+        var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
+        settings.unrewritableReply = choice
+        let engine = Fixture(evidence: .init(), settings: settings).engine
+        let header = HeaderSection([
+            HeaderField("From", "<anna@inbox.example>"), HeaderField("Content-Type", "image/png"),
+            HeaderField("Content-Transfer-Encoding", "base64"),
+        ])
+        return ReplyRewriting(
+            engine: engine, account: Fixture.anna, header: header, envelopeSender: inbox, isAutomatic: false, now: Fixture.now,
+            hops: 1,
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+    }
+
+    private static let body = Base64.encode(Array("\u{1}\u{2}\u{3}anna@inbox.example\u{4}".utf8))
+
+    @Test func refusedByDefault() throws {
+        let refusal = #expect(throws: Refusal.self) { try Self.rewriting(.refuse).rewrite(body: Self.body) }
+        #expect(refusal?.reply.code == 550)
+        #expect(refusal?.reply.enhanced == "5.7.7")
+    }
+
+    @Test func deliveredWithAReasonWhereTheOperatorWantsIt() throws {
+        let outgoing = try Self.rewriting(.deliver).rewrite(body: Self.body)
+        #expect(outgoing.body == nil)
+        #expect(outgoing.reasons.map(\.code) == ["unrewritable-delivered"])
+    }
+
+    /// The last look has to see by itself what the rewriter is not given.
+    @Test(arguments: [
+        "anna@inbox.example", "ANNA@INBOX.EXAMPLE", "anna&#64;inbox.example", "anna%40inbox.example", "anna=40inbox.example",
+        "anna+40inbox.example",
+        "inbox.example=anna", "anna=inbox.example", "anna+shop@inbox.example", "anna@inbox.\r\nexample", "anna.second",
+        "YW5uYUBpbmJveC5leGFtcGxl",
+        "a\u{0}n\u{0}n\u{0}a\u{0}@\u{0}i\u{0}n\u{0}b\u{0}o\u{0}x\u{0}.\u{0}e\u{0}x\u{0}a\u{0}m\u{0}p\u{0}l\u{0}e\u{0}",
+    ])
+    func theLastLookSees(form: String) {
+        let engine = Fixture(evidence: .init()).engine
+        let names = ReplyNames(
+            engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+        let body = Array("Hello \(form) there".utf8)
+        #expect(LastLook(names: names).finds(header: HeaderSection(), body: [body[...]]) == "message body")
+        #expect(
+            LastLook(names: names).finds(header: HeaderSection([HeaderField("Subject", form)]), body: [])
+                == "header field Subject")
+        // In any number of pieces.
+        let pieces = body.indices.map { body[$0...$0] }
+        #expect(LastLook(names: names).finds(header: HeaderSection(), body: pieces) == "message body")
+    }
+
+    @Test(arguments: [
+        "joanna@inbox.example", "jo.anna@inbox.example", "anna@inbox.example.org", "anna@notinbox.example", "Hanna at work",
+    ])
+    func theLastLookLeavesOthersAlone(form: String) {
+        let engine = Fixture(evidence: .init()).engine
+        let names = ReplyNames(
+            engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+        #expect(
+            LastLook(names: names).finds(header: HeaderSection([HeaderField("Subject", form)]), body: [Array(form.utf8)[...]])
+                == nil)
+    }
+}

@@ -71,9 +71,6 @@ let package = Package(
 
         // MARK: Benchmarks
         .executableTarget(
-            name: "dkim-benchmark", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/DKIMBenchmark",
-            swiftSettings: strict),
-        .executableTarget(
             name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
             swiftSettings: strict),
         .executableTarget(

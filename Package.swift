@@ -81,8 +81,10 @@ let package = Package(
             name: "InternetMessageTests", dependencies: ["InternetMessage"], exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto"], swiftSettings: strict),
         .testTarget(
-            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], exclude: ["Tools", "Vectors"],
+            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "MailTesting"], exclude: ["Vectors"],
             swiftSettings: strict),
+        .target(
+            name: "MailTesting", dependencies: ["InternetMessage"], path: "Tests/MailTesting", exclude: ["Tools"], swiftSettings: strict),
         .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
@@ -113,7 +115,9 @@ let package = Package(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(
             name: "PostfixTests", dependencies: [
-                "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "postfix-test-filter", "postern",
+                "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage", "MailTesting",
+                "postfix-test-filter",
+                "postern",
             ],
             exclude: ["README.md", "Cases"], swiftSettings: strict),
     ],

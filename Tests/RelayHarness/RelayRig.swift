@@ -72,7 +72,8 @@ package final class RelayRig: @unchecked Sendable {
 
     // MARK: The service
 
-    private var flags: [String] {
+    /// The configuration keys of this rig, as flags for any command that needs them.
+    package var settings: [String] {
         let settings = [
             "milter.socket": socket, "milter.socket_mode": "0666", "dns.servers": "\(dns.address)", "operator_address": "ops@operator.example",
         ].merging(options.settings) { $1 }
@@ -81,7 +82,7 @@ package final class RelayRig: @unchecked Sendable {
 
     /// Starts `postern serve` and waits until it listens.
     package func serve() throws {
-        let process = try ManagedProcess(program, ["serve", "--config", configuration] + flags)
+        let process = try ManagedProcess(program, ["serve", "--config", configuration] + settings)
         service = process
         try process.waitForLine(containing: "serving")
     }

@@ -58,6 +58,7 @@ final class Story {
         check("text, HTML, picture and PDF are the same, byte for byte", letter.body == Letter(sent).body)
         check("the request for a read receipt is gone", letter.value("Disposition-Notification-To") == nil)
         check("one-click unsubscription still works", letter.value("List-Unsubscribe")?.contains("https://juice.example/u/42") == true)
+        check("the relay domain has signed it", letter.value("DKIM-Signature")?.contains("d=relay.example") == true)
         check("bounces come back to the relay", arrived.mailFrom.contains("@relay.example"))
     }
 
@@ -94,6 +95,7 @@ final class Story {
         behaviour.refusedRecipients = ["<\(Self.inbox)>": "550 5.1.1 <\(Self.inbox)>: no such user at mx.home.example"]
         rig.sink.set(behaviour)
         let sent = Messages.plain(from: "orders@juice.example", to: relayAddress, subject: "Delivery")
+        show(sent, "sent by the team", .sent)
         try rig.send(from: Self.envelopeSender, to: [relayAddress], sent)
         let arrived = try rig.arrival(for: Self.envelopeSender)
         rig.sink.set(SinkBehaviour())

@@ -13,13 +13,23 @@ import Testing
     }
 
     @Test func aSettingThatWouldLeakIsNamed() throws {
-        let (rig, _) = try World.anna()
+        let (rig, _) = try World.anna(World.options { $0.postfix["smtp_tls_security_level"] = "may" })
         defer { rig.stop() }
         let healthy = try doctor(rig)
         #expect(healthy.status == 0, "\(healthy.output)")
-        try rig.postfix.set(["internal_mail_filter_classes": ""])
-        let broken = try doctor(rig)
-        #expect(broken.status == 1)
-        #expect(broken.output.contains("internal_mail_filter_classes"), "\(broken.output)")
+        let settings = [
+            ("internal_mail_filter_classes", ""), ("milter_default_action", "accept"), ("smtpd_discard_ehlo_keywords", ""),
+            ("non_smtpd_milters", ""), ("smtp_header_checks", ""), ("message_reject_characters", ""),
+        ]
+        for (name, value) in settings {
+            let old = try ManagedProcess.run("/usr/sbin/postconf", ["-c", rig.postfix.configuration, "-h", name]).output
+            try rig.postfix.set([name: value])
+            let broken = try doctor(rig)
+            #expect(broken.status == 1)
+            let lines = broken.output.split(separator: "\n").filter { $0.hasPrefix("broken") }
+            #expect(lines.count == 1 && lines[0].contains(name), "\(name): \(broken.output)")
+            try rig.postfix.set([name: old.trimmingCharacters(in: .whitespacesAndNewlines)])
+        }
+        #expect(try doctor(rig).status == 0)
     }
 }

@@ -133,6 +133,22 @@ package final class RelayRig: @unchecked Sendable {
         try run(["address", "issue", team, user]).trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
+    /// The reverse address of a correspondent for the user of a relay address, as `postern explain` shows it.
+    package func reverseAddress(of author: String, for relayAddress: String) throws -> String {
+        let zone = folder + "/explain-zone.json"
+        let domain = author.split(separator: "@").last ?? ""
+        try #"{"\#(domain)": {"TXT": ["v=spf1 ip4:192.0.2.1 -all"]}}"#.write(toFile: zone, atomically: true, encoding: .utf8)
+        let result = try ManagedProcess.run(
+            program,
+            ["explain", "--config", configuration, "--mail-from", author, "--rcpt", relayAddress, "--ip", "192.0.2.1", "--dns", zone],
+            input: "From: \(author)\r\nTo: \(relayAddress)\r\n\r\n")
+        let line = result.output.split(whereSeparator: \.isNewline).first { $0.hasPrefix("From: ") } ?? ""
+        guard let open = line.lastIndex(of: "<"), let close = line.lastIndex(of: ">"), open < close else {
+            throw HarnessError("no reverse address in\n\(result.output)")
+        }
+        return String(line[line.index(after: open)..<close])
+    }
+
     // MARK: Mail
 
     /// Hands a message to Postfix as an SMTP client.

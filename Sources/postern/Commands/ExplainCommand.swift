@@ -146,18 +146,18 @@ struct ExplainAnswer: Encodable {
 
 /// The answer for a person.
 enum ExplainText {
+    /// Written at once, through one stream: the message may hold any octets.
     static func print(_ explanation: Explanation) {
-        Swift.print("decision  \(explanation.action.rawValue)")
-        for reply in explanation.replies {
-            Swift.print("reply     \(reply.recipient): \(reply.reply.code) \(reply.reply.enhanced) \(reply.reply.text)")
+        var lines = ["decision  \(explanation.action.rawValue)"]
+        lines += explanation.replies.map { "reply     \($0.recipient): \($0.reply.code) \($0.reply.enhanced) \($0.reply.text)" }
+        lines += explanation.reasons.map { "reason    \($0.code)\($0.detail.isEmpty ? "" : ": \($0.detail)")" }
+        var output = Data()
+        if let outgoing = explanation.outgoing {
+            lines.append("sender    <\(outgoing.sender)>")
+            lines += outgoing.recipients.map { "recipient <\($0)>" }
+            lines.append("")
+            output = Data(outgoing.bytes)
         }
-        for reason in explanation.reasons {
-            Swift.print("reason    \(reason.code)\(reason.detail.isEmpty ? "" : ": \(reason.detail)")")
-        }
-        guard let outgoing = explanation.outgoing else { return }
-        Swift.print("sender    <\(outgoing.sender)>")
-        for recipient in outgoing.recipients { Swift.print("recipient <\(recipient)>") }
-        Swift.print("")
-        FileHandle.standardOutput.write(Data(outgoing.bytes))
+        FileHandle.standardOutput.write(Data(lines.map { $0 + "\n" }.joined().utf8) + output)
     }
 }

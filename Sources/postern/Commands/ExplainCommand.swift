@@ -142,6 +142,22 @@ struct ExplainAnswer: Encodable {
         rcpts = explanation.outgoing?.recipients ?? []
         messageBase64 = explanation.outgoing.map { Data($0.bytes).base64EncodedString() }
     }
+
+    enum CodingKeys: CodingKey {
+        case id, action, replies, reasons, envelopeFrom, rcpts, messageBase64
+    }
+
+    /// Every key is there in every answer; what there is nothing of is null.
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        if let id { try container.encode(id, forKey: .id) }
+        try container.encode(action, forKey: .action)
+        try container.encode(replies, forKey: .replies)
+        try container.encode(reasons, forKey: .reasons)
+        try container.encode(envelopeFrom, forKey: .envelopeFrom)
+        try container.encode(rcpts, forKey: .rcpts)
+        try container.encode(messageBase64, forKey: .messageBase64)
+    }
 }
 
 /// The answer for a person.

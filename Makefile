@@ -30,9 +30,9 @@ test: packages test-tools ## Every test, those on a real Postfix included
 	swift test $(SWIFT_FLAGS) --skip-build
 
 bench: packages ## Benchmarks, in release builds
-	swift build $(SWIFT_FLAGS) -c release --product dkim-benchmark
+	swift build $(SWIFT_FLAGS) -c release --product AuthBench
 	swift build $(SWIFT_FLAGS) -c release --product PolicyBench
-	.build/release/dkim-benchmark
+	.build/release/AuthBench
 	.build/release/PolicyBench
 
 .PHONY: help packages build release demo test-tools test bench

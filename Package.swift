@@ -71,9 +71,6 @@ let package = Package(
 
         // MARK: Benchmarks
         .executableTarget(
-            name: "dkim-benchmark", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/DKIMBenchmark",
-            swiftSettings: strict),
-        .executableTarget(
             name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
             swiftSettings: strict),
         .executableTarget(
@@ -84,15 +81,21 @@ let package = Package(
             name: "InternetMessageTests", dependencies: ["InternetMessage"], exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto"], swiftSettings: strict),
         .testTarget(
-            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], exclude: ["Tools", "Vectors"],
+            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "MailTesting"], exclude: ["Vectors"],
             swiftSettings: strict),
+        .target(
+            name: "MailTesting", dependencies: ["InternetMessage"], path: "Tests/MailTesting", exclude: ["Tools"], swiftSettings: strict),
         .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
-            name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto"], exclude: ["Vectors"],
-            swiftSettings: strict),
+            name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto"],
+            exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
-            name: "MilterTests", dependencies: ["Milter", "MilterTesting", "RelayMilter", "RelayCore"], swiftSettings: strict),
+            name: "MilterTests",
+            dependencies: [
+                "Milter", "MilterTesting", "RelayMilter", "RelayCore", "InternetMessage", "MailAuth", "MailCrypto",
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
         .testTarget(
             name: "StoreTests", dependencies: ["PosternStore", "PosternSQLite", "InternetMessage", "MailCrypto"],
             swiftSettings: strict),
@@ -105,14 +108,18 @@ let package = Package(
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
             swiftSettings: strict),
-        .executableTarget(name: "relay-demo", dependencies: ["PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo", swiftSettings: strict),
+        .executableTarget(
+            name: "relay-demo", dependencies: ["InternetMessage", "PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo",
+            swiftSettings: strict),
         .executableTarget(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(
             name: "PostfixTests", dependencies: [
-                "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "postfix-test-filter", "postern",
+                "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage", "MailTesting",
+                "postfix-test-filter",
+                "postern",
             ],
-            exclude: ["README.md", "Cases"], swiftSettings: strict),
+            exclude: ["README.md", "Cases", "RelayCases"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

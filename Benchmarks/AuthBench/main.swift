@@ -53,7 +53,9 @@ private func hash(_ body: [UInt8]) -> [UInt8] {
     return hash.finalize()
 }
 
-private func zone(_ texts: [String: [String]], addresses: [String: [[UInt8]]] = [:], exchanges: [String: [String]] = [:]) -> ZoneResolver {
+private func zone(_ texts: [String: [String]], addresses: [String: [[UInt8]]] = [:], exchanges: [String: [String]] = [:])
+    -> ZoneResolver
+{
     var nodes: [String: ZoneResolver.Node] = [:]
     for (name, list) in texts { nodes[name, default: .init()].records[.txt] = list.map { .txt(Array($0.utf8)) } }
     for (name, list) in addresses { nodes[name, default: .init()].records[.a] = list.map { .address($0) } }
@@ -69,7 +71,8 @@ private let sentence = "The quick brown fox jumps over the lazy dog, and the dog
 private let header = HeaderSection(
     [
         HeaderField(
-            "Received", "from mail.example ([192.0.2.1])\r\n\tby relay.example with ESMTPS id 12345;\r\n\tMon, 2 Nov 2026 10:00:00 +0000"),
+            "Received",
+            "from mail.example ([192.0.2.1])\r\n\tby relay.example with ESMTPS id 12345;\r\n\tMon, 2 Nov 2026 10:00:00 +0000"),
         HeaderField("From", "Billing <billing@app.example>"), HeaderField("To", "x7k2m9q4wd@relay.example"),
         HeaderField("Subject", "Your invoice for October"), HeaderField("Date", "Mon, 2 Nov 2026 10:00:00 +0000"),
         HeaderField("Message-ID", "<123456.7890@app.example>"), HeaderField("MIME-Version", "1.0"),
@@ -88,7 +91,10 @@ private func measure(
         try primitive()
     }
     let full = try rate(whole)
-    print("\(name) \(size): \(shown(full))/s; SHA-256 of the body and the key operation alone \(shown(raw))/s (\(shown(full / raw * 100)) %)")
+    print(
+        "\(name) \(size): \(shown(full))/s; SHA-256 of the body and the key operation alone "
+            + "\(shown(raw))/s (\(shown(full / raw * 100)) %)"
+    )
 }
 
 private let rsa = try RSAPrivateKey.generate(bits: 2048)
@@ -97,7 +103,8 @@ private let ed25519 = try Ed25519PrivateKey.generate()
 private let ed25519Public = try Ed25519PublicKey(rawBytes: ed25519.rawPublicKey())
 private let digest = SHA256.hash(Array(sentence.utf8))
 
-private func measureDKIM(_ algorithm: String, _ key: DKIMSigner.Key, sign: () throws -> [UInt8], verify: ([UInt8]) -> Bool) throws {
+private func measureDKIM(_ algorithm: String, _ key: DKIMSigner.Key, sign: () throws -> [UInt8], verify: ([UInt8]) -> Bool) throws
+{
     let signer = try DKIMSigner(domain: "app.example", selector: "s", key: key)
     let publication = try DKIMKeyPublication(domain: "app.example", selector: "s", key: key)
     let dns = zone([publication.name: [publication.text]])
@@ -141,7 +148,8 @@ for (name, line) in [
     let plain = rate { _ = hash(body) } * megabytes
     var report = "body \(name): SHA-256 alone \(shown(plain)) MB/s"
     for kind in ["simple", "relaxed"] {
-        let field = HeaderField("DKIM-Signature", "v=1; a=rsa-sha256; c=\(kind)/\(kind); d=app.example; s=s; h=from; bh=AAAA; b=AAAA")
+        let field = HeaderField(
+            "DKIM-Signature", "v=1; a=rsa-sha256; c=\(kind)/\(kind); d=app.example; s=s; h=from; bh=AAAA; b=AAAA")
         let signed = HeaderSection([field] + header.fields)
         let none = zone([:])
         let speed =
@@ -172,7 +180,8 @@ private let spf = zone(
     exchanges: ["usual.example": ["h0.ten.example", "h1.ten.example"]])
 
 for (name, domain, result) in [
-    ("one network", "one.example", SPFResult.pass), ("three includes and mx", "usual.example", .fail), ("macros and redirect", "macro.example", .pass),
+    ("one network", "one.example", SPFResult.pass), ("three includes and mx", "usual.example", .fail),
+    ("macros and redirect", "macro.example", .pass),
     ("ten look-ups", "ten.example", .fail), ("no record", "h0.ten.example", .none),
 ] where isWanted("spf \(name)") {
     let client = SMTPClientIdentity(address: "192.0.2.7", helo: "mx.one.example", mailFrom: "bounce@\(domain)")
@@ -188,7 +197,8 @@ if isWanted("everything 4 kB") {
     let message = HeaderSection([try signer.sign(header: header, bodyHash: hasher.finish(), now: now)] + header.fields)
     let publication = try DKIMKeyPublication(domain: "app.example", selector: "s", key: .rsa(rsa))
     let dns = zone([
-        publication.name: [publication.text], "_dmarc.app.example": ["v=DMARC1; p=reject"], "app.example": ["v=spf1 ip4:192.0.2.0/24 -all"],
+        publication.name: [publication.text], "_dmarc.app.example": ["v=DMARC1; p=reject"],
+        "app.example": ["v=spf1 ip4:192.0.2.0/24 -all"],
     ])
     let authenticator = NativeAuthenticator { dns }
     let client = SMTPClientIdentity(address: "192.0.2.7", helo: "mx.app.example", mailFrom: "bounce@app.example")

@@ -105,6 +105,11 @@ extension Refusal {
             RelayReason("unrewritable-part", part))
     }
 
+    /// The last look found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an incident.
+    package static func leakIncident(place: String) -> Refusal {
+        .permanent(PermanentRefusal(copying: unrewritable(part: place).reply, RelayReason(RelayReason.leakIncident, place)))
+    }
+
     package static let replyMemory = temporary(
         452, "4.3.1", "Too much mail at once; try again later", RelayReason("reply-memory", "held bodies of replies are at their limit"))
 

@@ -30,6 +30,9 @@ package struct RelayReason: Sendable, Hashable {
         self.code = code
         self.detail = detail
     }
+
+    /// The code of an incident: the inbox stood in a reply that was taken for rewritten. Refused, and logged as an error.
+    package static let leakIncident = "leak-incident"
 }
 
 /// A refusal that will not change: 5xx.
@@ -39,6 +42,12 @@ package struct PermanentRefusal: Error, Sendable, Hashable {
 
     package init(_ code: Int, _ enhanced: String, _ text: String, _ reason: RelayReason) {
         reply = SMTPReply(code: code, enhanced: enhanced, text: text)
+        self.reason = reason
+    }
+
+    /// The same reply for another reason.
+    package init(copying reply: SMTPReply, _ reason: RelayReason) {
+        self.reply = reply
         self.reason = reason
     }
 }

@@ -3,6 +3,7 @@
 import Foundation
 import InternetMessage
 import MailCrypto
+import MailTesting
 import Testing
 
 @testable import MailAuth
@@ -30,7 +31,8 @@ private enum Signed {
             records[publication.name] = publication.characterStrings.joined()
         }
         let messages = try (0..<count).map { number in
-            var message = DKIMMessageGenerator.message(number)
+            let generated = GeneratedMail.message(number)
+            var message = DKIMTestMessage(header: generated.header, body: generated.body)
             let hasher = DKIMBodyHasher()
             feed(message.body, chunk: 1 + number * 37) { hasher.update(body: $0) }
             let hash = hasher.finish()
@@ -49,46 +51,11 @@ private enum Signed {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         for (number, message) in fixture.messages.enumerated() {
             let name = String(number + 1000).dropFirst()
-            try Data(message.bytes).write(to: folder.appendingPathComponent("\(name)-\(DKIMMessageGenerator.kind(number)).eml"))
+            try Data(message.bytes).write(to: folder.appendingPathComponent("\(name)-\(GeneratedMail.kind(number)).eml"))
         }
         let records = fixture.records.map { "\($0)\t\($1)\n" }.joined()
         try Data(records.utf8).write(to: folder.appendingPathComponent("dns.tsv"))
         return folder
-    }
-}
-
-private enum Tools {
-    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools")
-
-    /// Python that has dkimpy and PyNaCl: that of `make test-tools`, else the system's.
-    static let python: String? = [
-        DKIMConformance.package.appendingPathComponent(".build/test-tools/bin/python3").path, "python3",
-    ]
-    .first { (try? run([$0, "-c", "import dkim, nacl"])) != nil }
-
-    static let hasMailDKIM = (try? run(["perl", "-MMail::DKIM::Verifier", "-MNet::DNS", "-e", "1"])) != nil
-
-    struct Failure: Error { let command: [String], status: Int32 }
-
-    static func run(_ command: [String]) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = command
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure(command: command, status: process.terminationStatus) }
-        return String(decoding: data, as: UTF8.self)
-    }
-
-    /// Runs a verifier over all messages; results by file.
-    static func verify(_ command: [String]) throws -> [[Substring]] {
-        let folder = try Signed.write()
-        defer { try? FileManager.default.removeItem(at: folder) }
-        return try run(command + [folder.path]).split(separator: "\n").map { $0.split(separator: " ") }
     }
 }
 
@@ -106,10 +73,12 @@ struct DKIMSigningTests {
         print("dkim signing: \(fixture.messages.count) of \(Signed.count) messages verified here")
     }
 
-    @Test(.enabled(if: Tools.python != nil, "skipped: no python3 with dkimpy and PyNaCl (make test-tools)"))
+    @Test(.enabled(if: DKIMVerifiers.python != nil, "skipped: no python3 with dkimpy and PyNaCl (make test-tools)"))
     func verifiesWithDkimpy() throws {
-        let python = try #require(Tools.python)
-        let lines = try Tools.verify([python, Tools.folder.appendingPathComponent("verify_dkimpy.py").path])
+        let python = try #require(DKIMVerifiers.python)
+        let folder = try Signed.write()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let lines = try DKIMVerifiers.dkimpy(folder, python: python)
         #expect(lines.count == Signed.count)
         for line in lines { #expect(line.dropFirst() == ["pass", "pass"], "\(line)") }
         print(
@@ -118,9 +87,11 @@ struct DKIMSigningTests {
         )
     }
 
-    @Test(.enabled(if: Tools.hasMailDKIM, "skipped: no perl with Mail::DKIM (Debian: libmail-dkim-perl)"))
+    @Test(.enabled(if: DKIMVerifiers.hasMailDKIM, "skipped: no perl with Mail::DKIM (Debian: libmail-dkim-perl)"))
     func verifiesWithMailDKIM() throws {
-        let lines = try Tools.verify(["perl", Tools.folder.appendingPathComponent("verify_mail_dkim.pl").path])
+        let folder = try Signed.write()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let lines = try DKIMVerifiers.mailDKIM(folder)
         #expect(lines.count == Signed.count)
         for line in lines {
             #expect(line.count == 3 && line[1] == "pass" && (line[2] == "pass" || line[2] == "unsupported"), "\(line)")
@@ -148,7 +119,7 @@ struct DKIMSigningTests {
 
     @Test func overSignsEveryName() throws {
         let signer = try DKIMSigner(domain: "relay.example", selector: "s", key: .ed25519(.generate()))
-        var header = DKIMMessageGenerator.message(0).header
+        var header = GeneratedMail.message(0).header
         header.fields.append(HeaderField("cc", "a@example.org"))
         header.fields.append(HeaderField("Cc", "b@example.org"))
         let signature = try DKIMSignature(signer.sign(header: header, bodyHash: DKIMBodyHasher().finish(), now: 1))

@@ -26,7 +26,8 @@ private struct ForgedFrom: CustomTestStringConvertible {
         guard lines.count > 2, lines[0].hasPrefix("# why: "), lines[1].hasPrefix("# defect: ") else { return nil }
         name = file.deletingPathExtension().lastPathComponent
         defect = String(lines[1].dropFirst("# defect: ".count))
-        message = lines[2...].flatMap { Self.unescaped($0.replacing("{to}", with: "x@relay.example")) + [0x0D, 0x0A] } + [0x0D, 0x0A]
+        message =
+            lines[2...].flatMap { Self.unescaped($0.replacing("{to}", with: "x@relay.example")) + [0x0D, 0x0A] } + [0x0D, 0x0A]
     }
 
     /// Undoes `\r \n \t \0 \\ \xHH`.

@@ -40,7 +40,7 @@ import Testing
         #expect(configuration.milter.socketMode == 0o660)
         #expect(configuration.limits.messagesPerDay == Limit(max: 100, onExceed: .tryLater(code: 452, enhanced: "4.7.1")))
         #expect(configuration.limits.messageSize.max == 40_000_000)
-        #expect(configuration.limits.headerField == Limit(max: 60_000, onExceed: .refuse(code: 550, enhanced: "5.6.0")))
+        #expect(configuration.limits.headerField == Limit(max: 59_900, onExceed: .refuse(code: 550, enhanced: "5.6.0")))
         #expect(configuration.limits.hops.onExceed.text == "554 5.4.6")
         #expect(configuration.limits.replyMemory.max == 256_000_000)
         #expect(configuration.returnPathDays == 14)

@@ -12,9 +12,10 @@ import Testing
 
     private func states(_ runner: CommandRunner, domain: String = "relay.example") throws -> [String: String] {
         let keys = try rows(runner, "dkim", "list").filter { $0["domain"] as? String == domain }
-        return Dictionary(uniqueKeysWithValues: keys.compactMap { key in
-            (key["selector"] as? String).map { ($0, key["state"] as? String ?? "") }
-        })
+        return Dictionary(
+            uniqueKeysWithValues: keys.compactMap { key in
+                (key["selector"] as? String).map { ($0, key["state"] as? String ?? "") }
+            })
     }
 
     /// The DNS with every key that should be in it, and more.
@@ -28,7 +29,8 @@ import Testing
 
     @Test func anInstallationSignsFromTheStart() throws {
         let runner = try CommandRunner()
-        let output = try runner.succeed("init", "--directory", "data", "--relay-domain", "relay.example", "--relay-domain", "b.example")
+        let output = try runner.succeed(
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--relay-domain", "b.example")
         #expect(output.contains("._domainkey.relay.example. IN TXT ("))
         #expect(output.contains("._domainkey.b.example. IN TXT ("))
         let keys = try rows(runner, "dkim", "list")
@@ -63,7 +65,10 @@ import Testing
         try runner.fail("dkim", "retire", "next", status: 65, saying: "activate another first")
         #expect(try runner.succeed("dkim", "retire", first, "--domain", "relay.example").contains("not before"))
         #expect(try states(runner) == [first: "retired", "next": "active"])
-        #expect(try rows(runner, "dkim", "dns").allSatisfy { $0["domain"] as? String == "old.example" || $0["selector"] as? String == "next" })
+        #expect(
+            try rows(runner, "dkim", "dns").allSatisfy {
+                $0["domain"] as? String == "old.example" || $0["selector"] as? String == "next"
+            })
         try runner.fail("dkim", "activate", first, "--domain", "relay.example", status: 65, saying: "retired")
         try runner.fail("dkim", "generate", "--selector", "next", status: 73, saying: "never used twice")
     }
@@ -71,7 +76,8 @@ import Testing
     @Test func whatIsPublishedMustBeRight() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("dkim", "generate", "--selector", "next")
-        let other = try #require(try rows(runner, "dkim", "dns").first { $0["selector"] as? String != "next" }?["text"] as? String)
+        let other = try #require(
+            try rows(runner, "dkim", "dns").first { $0["selector"] as? String != "next" }?["text"] as? String)
         let own = try #require(try rows(runner, "dkim", "dns", "next").first?["text"] as? String)
         for (records, complaint) in [
             (["TXT": [other]], "another key"), (["TXT": ["v=DKIM1; p="]], "revoked"), (["error": "SERVFAIL"], "no answer"),
@@ -105,11 +111,13 @@ import Testing
         try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified")
         let address = try runner.succeed("address", "issue", "juice", "jane")
         try publish(runner, ["app.example": ["TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]]])
-        let message = "From: Billing <billing@app.example>\nTo: \(address)\nSubject: x\nDate: Mon, 2 Nov 2026 10:00:00 +0000\n\nHello.\n"
+        let message =
+            "From: Billing <billing@app.example>\nTo: \(address)\nSubject: x\nDate: Mon, 2 Nov 2026 10:00:00 +0000\n\nHello.\n"
         func forward() throws -> [String: Any] {
             let explained = try runner.run(
                 [
-                    "explain", "--rcpt", address, "--mail-from", "a@app.example", "--ip", "192.0.2.1", "--helo", "mx.app.example", "--dns",
+                    "explain", "--rcpt", address, "--mail-from", "a@app.example", "--ip", "192.0.2.1", "--helo", "mx.app.example",
+                    "--dns",
                     "zone.json", "--json",
                 ], input: message)
             try #require(explained.status == 0, "\(explained.errors)")

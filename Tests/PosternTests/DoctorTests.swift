@@ -49,7 +49,10 @@ import Testing
         #expect(verdicts { $0.newestChange = $0.now + 1000 } == ["clock": .broken])
         #expect(verdicts { $0.hasOperatorAddress = false } == ["postmaster": .broken])
         // What cannot be read says nothing of the rest.
-        #expect(verdicts { $0.configuration = .trouble("x"); $0.filter = .trouble("y") } == ["configuration": .broken])
+        #expect(
+            verdicts {
+                $0.configuration = .trouble("x"); $0.filter = .trouble("y")
+            } == ["configuration": .broken])
     }
 
     @Test func postfixIsBrokenWhereItDiffers() {
@@ -57,7 +60,8 @@ import Testing
         facts.directory = "/etc/postfix"
         #expect(PostfixChecks.judge(facts).map(\.verdict) == [.ok])
         facts.differences = [
-            .init(name: "internal_mail_filter_classes", present: "", needed: "bounce", reason: "without it bounces pass no filter"),
+            .init(
+                name: "internal_mail_filter_classes", present: "", needed: "bounce", reason: "without it bounces pass no filter"),
             .init(name: "message_size_limit", present: "10240000", needed: "40000000", reason: "too small"),
         ]
         facts.hasHeaderCheck = false
@@ -98,7 +102,8 @@ import Testing
             .write(to: URL(fileURLWithPath: runner.configuration))
         let result = try runner.run(
             [
-                "doctor", "--json", "--dns", "zone.json", "--skip", "local", "--skip", "postfix", "--set", "hostname=mx.relay.example",
+                "doctor", "--json", "--dns", "zone.json", "--skip", "local", "--skip", "postfix", "--set",
+                "hostname=mx.relay.example",
             ] + arguments)
         let list = try JSONSerialization.jsonObject(with: Data(result.output.utf8))
         let rows = try #require(list as? [[String: Any]], "\(result.errors)", sourceLocation: sourceLocation)
@@ -135,14 +140,20 @@ import Testing
             return try outside(runner, changed)
         }
         let apex = "relay.example"
-        func records(mx: [Any] = [[10, "mx.relay.example"]], spf: String = "v=spf1 mx -all") -> [String: Any] { ["MX": mx, "TXT": [spf]] }
+        func records(mx: [Any] = [[10, "mx.relay.example"]], spf: String = "v=spf1 mx -all") -> [String: Any] {
+            ["MX": mx, "TXT": [spf]]
+        }
         #expect(try with(apex, records(spf: "v=spf1 -all")) == ["spf relay.example": "broken"])
         #expect(try with(apex, records(spf: "v=spf1 +all")) == ["spf relay.example": "broken"])
         #expect(try with(apex, records(spf: "v=spf1 nonsense")) == ["spf relay.example": "broken"])
         #expect(try with(apex, records(mx: [[0, ""]], spf: "v=spf1 a:mx.relay.example -all")) == ["mx relay.example": "broken"])
-        #expect(try with(apex, records(mx: [[5, "other.example"]], spf: "v=spf1 a:mx.relay.example -all")) == ["mx relay.example": "broken"])
         #expect(
-            try with(apex, records(mx: [[10, "mx.relay.example"], [20, "other.example"]], spf: "v=spf1 a:mx.relay.example -all"))
+            try with(apex, records(mx: [[5, "other.example"]], spf: "v=spf1 a:mx.relay.example -all")) == [
+                "mx relay.example": "broken"
+            ])
+        #expect(
+            try with(
+                apex, records(mx: [[10, "mx.relay.example"], [20, "other.example"]], spf: "v=spf1 a:mx.relay.example -all"))
                 == ["mx relay.example": "warning"])
         #expect(try with(apex, nil) == ["mx relay.example": "broken", "spf relay.example": "broken"])
         #expect(try with(apex, ["error": "TIMEOUT"]) == ["mx relay.example": "warning", "spf relay.example": "warning"])
@@ -157,9 +168,13 @@ import Testing
         #expect(
             try with(dmarc, ["TXT": ["v=DMARC1; p=none; rua=mailto:dmarc@relay.example"]]) == ["dmarc relay.example": "warning"])
         #expect(
-            try with(dmarc, ["TXT": ["v=DMARC1; p=reject; rua=mailto:nobody@relay.example"]]) == ["dmarc reports relay.example": "broken"])
+            try with(dmarc, ["TXT": ["v=DMARC1; p=reject; rua=mailto:nobody@relay.example"]]) == [
+                "dmarc reports relay.example": "broken"
+            ])
         #expect(
-            try with(dmarc, ["TXT": ["v=DMARC1; p=reject; rua=mailto:us@reports.example"]]) == ["dmarc reports relay.example": "warning"])
+            try with(dmarc, ["TXT": ["v=DMARC1; p=reject; rua=mailto:us@reports.example"]]) == [
+                "dmarc reports relay.example": "warning"
+            ])
     }
 
     @Test func reportsElsewhereNeedConsent() throws {
@@ -202,11 +217,13 @@ import Testing
     @Test func thisMachineIsLookedAtWithoutChangingIt() throws {
         let runner = try CommandRunner.initialised()
         let result = try runner.run([
-            "doctor", "--json", "--skip", "postfix", "--skip", "outside", "--set", "milter.socket=unix:\(runner.folder.path)/none.sock",
+            "doctor", "--json", "--skip", "postfix", "--skip", "outside", "--set",
+            "milter.socket=unix:\(runner.folder.path)/none.sock",
         ])
         #expect(result.status == 1)
         let rows = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]])
-        let verdicts = Dictionary(uniqueKeysWithValues: rows.map { ($0["name"] as? String ?? "", $0["verdict"] as? String ?? "") })
+        let verdicts = Dictionary(
+            uniqueKeysWithValues: rows.map { ($0["name"] as? String ?? "", $0["verdict"] as? String ?? "") })
         #expect(verdicts["filter"] == "broken")
         #expect(verdicts["postmaster"] == "broken")
         #expect(verdicts["database"] == "ok")
@@ -225,10 +242,12 @@ import Testing
         func check(_ zone: String, _ arguments: String...) throws -> (status: Int32, verdicts: [String: String]) {
             try Data(zone.utf8).write(to: runner.folder.appendingPathComponent("zone.json"))
             let result = try runner.run(["source", "check", "juice"] + arguments + ["--dns", "zone.json", "--json"])
-            let rows = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]], "\(result.errors)")
+            let rows = try #require(
+                try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]], "\(result.errors)")
             return (
                 result.status,
-                Dictionary(rows.map { ($0["name"] as? String ?? "", $0["verdict"] as? String ?? "") }, uniquingKeysWith: { a, _ in a })
+                Dictionary(
+                    rows.map { ($0["name"] as? String ?? "", $0["verdict"] as? String ?? "") }, uniquingKeysWith: { a, _ in a })
             )
         }
         let bare = try check("{}", "app.example")
@@ -244,8 +263,10 @@ import Testing
         #expect(try check(spf, "app.example", "--selector", "s9").verdicts["dkim s9._domainkey.app.example"] == "broken")
         #expect(try check(#"{"app.example": {"TXT": ["v=spf1 +all"]}}"#, "app.example").verdicts["spf app.example"] == "broken")
         #expect(
-            try check(#"{"app.example": {"TXT": ["v=spf1 -all", "v=spf1 +all"]}}"#, "app.example").verdicts["spf app.example"] == "broken")
-        let key = #"{"s9._domainkey.app.example": {"TXT": ["v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="]}}"#
+            try check(#"{"app.example": {"TXT": ["v=spf1 -all", "v=spf1 +all"]}}"#, "app.example").verdicts["spf app.example"]
+                == "broken")
+        let key =
+            #"{"s9._domainkey.app.example": {"TXT": ["v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="]}}"#
         let signed = try check(key, "app.example", "--selector", "s9")
         #expect(signed.status == 0)
         #expect(signed.verdicts["forwarding"] == "ok")

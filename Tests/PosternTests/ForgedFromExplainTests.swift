@@ -39,7 +39,10 @@ import Testing
         let rest = Array("To: \(address)\r\nSubject: x\r\nDate: Mon, 2 Nov 2026 10:00:00 +0000\r\n\r\nHello.\r\n".utf8)
         let question: [String: Any] = [
             "id": id, "mail_from": "billing@good.example", "rcpts": [address], "ip": "192.0.2.1", "helo": "mx.good.example",
-            "dns": ["good.example": ["TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]], "evil.example": ["TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]]],
+            "dns": [
+                "good.example": ["TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]],
+                "evil.example": ["TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]],
+            ],
             "message_base64": Data(header + rest).base64EncodedString(),
         ]
         return String(decoding: try JSONSerialization.data(withJSONObject: question), as: UTF8.self)

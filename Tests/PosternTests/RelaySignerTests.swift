@@ -35,7 +35,8 @@ import Testing
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
         let change = Change(actor: "test", now: 1_795_000_000)
         let broken = try installation.store.dkimKeys.add(
-            domain: "relay.example", selector: "broken", algorithm: .ed25519, bits: 256, privateKey: DKIMPrivateKey(pem: "no key"), change)
+            domain: "relay.example", selector: "broken", algorithm: .ed25519, bits: 256,
+            privateKey: DKIMPrivateKey(pem: "no key"), change)
         _ = try installation.store.dkimKeys.activate(broken.number, change)
         let error = #expect(throws: PermanentStoreError.self) { try signer.refresh() }
         #expect(error?.code == .unexpectedData)

@@ -5,8 +5,10 @@ import Testing
 
 @Suite struct VerifyCommandTests {
     private static let zone = """
-        {"app.example": {"TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]}, "mx.app.example": {"TXT": ["v=spf1 a -all"], "A": ["192.0.2.7"]},
-         "_dmarc.app.example": {"TXT": ["v=DMARC1; p=reject"]}, "slow.example": {"error": "TIMEOUT"}, "bad.example": {"TXT": ["v=spf1 x"]}}
+        {"app.example": {"TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]},
+         "mx.app.example": {"TXT": ["v=spf1 a -all"], "A": ["192.0.2.7"]},
+         "_dmarc.app.example": {"TXT": ["v=DMARC1; p=reject"]}, "slow.example": {"error": "TIMEOUT"},
+         "bad.example": {"TXT": ["v=spf1 x"]}}
         """
 
     private func runner(_ initialised: Bool = false) throws -> CommandRunner {
@@ -23,7 +25,8 @@ import Testing
         _ runner: CommandRunner, ip: String = "192.0.2.7", mailFrom: String = "a@app.example", _ message: String
     ) throws -> [String: Any] {
         try object(
-            runner.succeed("verify", "--ip", ip, "--helo", "mx.app.example", "--mail-from", mailFrom, "--dns", "zone.json", input: message))
+            runner.succeed(
+                "verify", "--ip", ip, "--helo", "mx.app.example", "--mail-from", mailFrom, "--dns", "zone.json", input: message))
     }
 
     @Test func anEmptyMessageAsksForSPFAlone() throws {
@@ -62,7 +65,8 @@ import Testing
 
     @Test func troubleIsToldFromRefusal() throws {
         let runner = try runner()
-        let slow = try #require(try verify(runner, mailFrom: "a@slow.example", "From: a@slow.example\n\nhi\n")["proof"] as? [String: Any])
+        let slow = try #require(
+            try verify(runner, mailFrom: "a@slow.example", "From: a@slow.example\n\nhi\n")["proof"] as? [String: Any])
         #expect(slow["proved"] as? Bool == false)
         #expect(slow["temporary"] as? Bool == true)
         let forged = try verify(runner, "From: a@app.example\nFrom: b@evil.example\n\nhi\n")
@@ -120,7 +124,8 @@ import Testing
 
     @Test(
         .enabled(
-            if: FileManager.default.fileExists(atPath: conformance.path), "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
+            if: FileManager.default.fileExists(atPath: conformance.path),
+            "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
     func everyUsableCaseOfDKIMHasItsVerdictInOneBatch() throws {
         let folder = Self.conformance.appendingPathComponent("dkim")
         let list = try JSONSerialization.jsonObject(with: Data(contentsOf: folder.appendingPathComponent("cases.json")))
@@ -134,7 +139,8 @@ import Testing
             }
             let message = try Data(contentsOf: folder.appendingPathComponent(try #require(test["message_file"] as? String)))
             let question: [String: Any] = [
-                "id": index, "dns": zone, "now": test["now"] as? Int ?? 1_795_000_000, "message_base64": message.base64EncodedString(),
+                "id": index, "dns": zone, "now": test["now"] as? Int ?? 1_795_000_000,
+                "message_base64": message.base64EncodedString(),
             ]
             lines.append(String(decoding: try JSONSerialization.data(withJSONObject: question), as: UTF8.self))
         }
@@ -145,7 +151,8 @@ import Testing
         for (test, answer) in zip(cases, answers) {
             let results = ((answer["dkim"] as? [[String: Any]]) ?? []).compactMap { $0["result"] as? String }
             let verdict =
-                results.isEmpty ? "none" : results.contains("pass") ? "pass" : results.contains("temperror") ? "temperror" : "notpass"
+                results.isEmpty
+                ? "none" : results.contains("pass") ? "pass" : results.contains("temperror") ? "temperror" : "notpass"
             #expect(verdict == test["verdict"] as? String, "\(test["name"] ?? "")")
             if verdict == test["verdict"] as? String { right += 1 }
         }

@@ -1,39 +1,62 @@
-// Messages as people read them: some fields decoded for the eye, and the first lines of text.
+// Messages as people read them: names and subjects decoded, the text of the first readable part, attachments by name.
 
 import Foundation
+import InternetMessage
 import PostfixHarness
 
 /// A message taken apart far enough to be shown.
 struct Letter {
-    let fields: [(name: String, value: String)]
-    let body: String
+    private let message: Message
+    private let root: MIMEPart
 
     init(_ text: String) {
-        let text = text.replacingOccurrences(of: "\r\n", with: "\n")
-        let parts = text.range(of: "\n\n")
-        let head = parts.map { String(text[..<$0.lowerBound]) } ?? text
-        body = parts.map { String(text[$0.upperBound...]) } ?? ""
-        var fields: [(String, String)] = []
-        for line in head.split(separator: "\n", omittingEmptySubsequences: false) {
-            if line.first == " " || line.first == "\t", let last = fields.indices.last {
-                fields[last].1 += " " + line.trimmingCharacters(in: .whitespaces)
-            } else if let colon = line.firstIndex(of: ":") {
-                fields.append((String(line[..<colon]), line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)))
-            }
-        }
-        self.fields = fields
+        message = Message.parse(Message.canonicalLineBreaks(Array(text.utf8)))
+        root = MIMEPart.parse(message)
     }
 
-    init(_ message: SinkMessage) { self.init(message.text) }
+    init(_ sent: SinkMessage) {
+        message = Message.parse(sent.data)
+        root = MIMEPart.parse(message)
+    }
 
-    func value(_ name: String) -> String? { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
+    /// The body as it stands, line ends as CRLF.
+    var body: [UInt8] { Array(message.body) }
 
-    /// The fields that a reader looks at, and how long the rest is.
+    /// The value of the first field of this name as it stands, unfolded.
+    func value(_ name: String) -> String? { message.header.first(name)?.unfoldedValue }
+
+    /// The address between the last angle brackets of a field, or its whole value.
+    func address(_ name: String) -> String { message.header.first(name).flatMap { AddressList.parse($0.rawValue).mailboxes.first?.addrSpec.wireForm } ?? "" }
+
+    /// The fields that a reader looks at, decoded, and how many more there are.
     func shown(_ names: [String]) -> [String] {
-        let chosen = fields.filter { field in names.contains { $0.lowercased() == field.name.lowercased() } }
-        let rest = fields.count - chosen.count
-        let lines = chosen.map { "\($0.name): \(Self.shortened($0.value))" }
+        let chosen = message.header.fields.filter { field in names.contains { field.isNamed($0) } }
+        let rest = message.header.fields.count - chosen.count
+        let lines = chosen.map { "\($0.name): \(Self.shortened($0.decodedValue))" }
         return lines + (rest > 0 ? [Terminal.styled("(\(rest) more header fields)", .quiet)] : [])
+    }
+
+    /// The text that a mail program would show, and what is attached.
+    var readable: [String] {
+        let leaves = root.flattened.filter { !$0.isComposite }
+        let text = leaves.first { $0.contentType.matches("text", "plain") } ?? leaves.first { $0.contentType.matches("text") }
+        var lines = text.map { decoded($0).split(separator: "\n", omittingEmptySubsequences: false).map(String.init) } ?? []
+        while lines.last?.isEmpty == true { lines.removeLast() }
+        let attached = leaves.compactMap { part in (part.disposition?.filename ?? part.contentType.parameters["name"]).map { "[\($0)]" } }
+        return lines + (attached.isEmpty ? [] : [Terminal.styled(attached.joined(separator: " "), .quiet)])
+    }
+
+    /// Everything in the message that can be read, decoded, for searching.
+    var everything: String {
+        let header = message.header.fields.map { "\($0.name): \($0.unfoldedValue)\n\($0.decodedValue)" }
+        return (header + root.flattened.map(decoded) + [String(decoding: message.bytes, as: UTF8.self)]).joined(separator: "\n")
+    }
+
+    private func decoded(_ part: MIMEPart) -> String {
+        let raw = message.bytes[part.bodyRange]
+        let bytes = part.transferEncoding.decode(raw)?.bytes ?? Array(raw)
+        return (Charset.decode(bytes, part.contentType.charset ?? "utf-8") ?? String(decoding: bytes, as: UTF8.self))
+            .replacingOccurrences(of: "\r\n", with: "\n")
     }
 
     private static func shortened(_ value: String) -> String { value.count > 150 ? value.prefix(147) + "…" : value }

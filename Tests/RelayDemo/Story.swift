@@ -52,12 +52,13 @@ final class Story {
         let arrived = try rig.arrival(for: Self.inbox)
         show(arrived, "arrived in the inbox")
         let letter = Letter(arrived)
-        reverseAddress = address(in: letter.value("Reply-To"))
+        reverseAddress = letter.address("Reply-To")
         check("the answer goes through the relay", reverseAddress.hasSuffix("@relay.example") && reverseAddress.hasPrefix("help=juice.example."))
         check("the sender's name is still there", letter.value("From")?.contains("=?utf-8?Q?Fr=C3=BCchte_=26_S=C3=A4fte?=") == true)
         check("text, HTML, picture and PDF are the same, byte for byte", letter.body == Letter(sent).body)
         check("the request for a read receipt is gone", letter.value("Disposition-Notification-To") == nil)
         check("one-click unsubscription still works", letter.value("List-Unsubscribe")?.contains("https://juice.example/u/42") == true)
+        check("the relay domain has signed it", letter.value("DKIM-Signature")?.contains("d=relay.example") == true)
         check("bounces come back to the relay", arrived.mailFrom.contains("@relay.example"))
     }
 
@@ -67,10 +68,10 @@ final class Story {
         show(sent, "sent by Anna", .sent)
         try rig.send(from: Self.inbox, to: [reverseAddress], sent)
         let arrived = try rig.arrival(for: "help@juice.example")
-        show(arrived, "arrived at the team", text: true)
+        show(arrived, "arrived at the team")
         let letter = Letter(arrived)
-        check("it comes from the relay address", address(in: letter.value("From")) == relayAddress)
-        check("it goes to the address that the team wrote from", address(in: letter.value("To")) == "help@juice.example")
+        check("it comes from the relay address", letter.address("From") == relayAddress)
+        check("it goes to the address that the team wrote from", letter.address("To") == "help@juice.example")
         check("it answers the team's own message", letter.value("In-Reply-To") == "<order-42@juice.example>")
         checkNothingLeaks(arrived)
         return arrived
@@ -94,10 +95,11 @@ final class Story {
         behaviour.refusedRecipients = ["<\(Self.inbox)>": "550 5.1.1 <\(Self.inbox)>: no such user at mx.home.example"]
         rig.sink.set(behaviour)
         let sent = Messages.plain(from: "orders@juice.example", to: relayAddress, subject: "Delivery")
+        show(sent, "sent by the team", .sent)
         try rig.send(from: Self.envelopeSender, to: [relayAddress], sent)
         let arrived = try rig.arrival(for: Self.envelopeSender)
         rig.sink.set(SinkBehaviour())
-        show(arrived, "arrived at the team's bounce address", text: true)
+        show(arrived, "arrived at the team's bounce address")
         check("it has the null sender", arrived.mailFrom == "<>")
         check("it names the relay address as the one that failed", arrived.text.contains("Final-Recipient: rfc822; \(relayAddress)"))
         check("it says why", arrived.text.contains("5.1.1"))
@@ -128,13 +130,16 @@ final class Story {
     // MARK: Showing and checking
 
     private func show(_ text: String, _ heading: String, _ style: Terminal.Style) {
-        Terminal.block(heading, Letter(text).shown(Self.reader), style)
+        let letter = Letter(text)
+        Terminal.block(heading, letter.shown(Self.reader) + [""] + letter.readable, style)
     }
 
-    private func show(_ message: SinkMessage, _ heading: String, text: Bool = false) {
-        var lines = ["envelope: \(message.mailFrom) → \(message.recipients.joined(separator: ", "))"] + Letter(message).shown(Self.reader)
-        if text { lines += [""] + Letter(message).body.split(separator: "\n", omittingEmptySubsequences: false).prefix(24).map(String.init) }
-        Terminal.block(heading, lines, .arrived)
+    private func show(_ message: SinkMessage, _ heading: String) {
+        let letter = Letter(message)
+        Terminal.block(
+            heading,
+            ["envelope: \(message.mailFrom) → \(message.recipients.joined(separator: ", "))"] + letter.shown(Self.reader) + [""] + letter.readable,
+            .arrived)
     }
 
     private func check(_ what: String, _ isRight: Bool) {
@@ -144,32 +149,10 @@ final class Story {
 
     /// What the team receives holds nothing of the inbox, of Anna's machine, or of any reverse address.
     private func checkNothingLeaks(_ message: SinkMessage) {
-        let readable = Decoded.everything(in: message.text)
+        let readable = Letter(message).everything
         let forbidden = [Self.inbox, "anna.mueller", "home.example", "anna-laptop", "203.0.113.77", "192.168.1.23", "127.0.0.1", reverseAddress]
         let found = forbidden.filter { readable.lowercased().contains($0.lowercased()) }
         check("nothing of the inbox, of her machine or of the relay's inner addresses is in it", found.isEmpty)
         if !found.isEmpty { Terminal.say(Terminal.styled("found: \(found.joined(separator: ", "))", .bad)) }
-    }
-
-    /// The first address in a field, without angle brackets.
-    private func address(in value: String?) -> String {
-        guard let value else { return "" }
-        guard let open = value.lastIndex(of: "<"), let close = value.lastIndex(of: ">"), open < close else { return value }
-        return String(value[value.index(after: open)..<close])
-    }
-}
-
-/// A message with what is encoded in it decoded too, to search it.
-enum Decoded {
-    static func everything(in text: String) -> String {
-        let lines = text.components(separatedBy: "\n").map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
-        // Quoted-printable: soft line breaks joined, escapes of ASCII undone.
-        var joined = lines.joined(separator: "\n").replacingOccurrences(of: "=\n", with: "")
-        for (escape, plain) in [("=3D", "="), ("=40", "@"), ("&#64;", "@"), ("%40", "@"), ("=20", " ")] {
-            joined = joined.replacingOccurrences(of: escape, with: plain)
-        }
-        let base64 = lines.split { $0.isEmpty || $0.contains(":") || $0.hasPrefix("--") }
-            .compactMap { Data(base64Encoded: $0.joined()) }.map { String(decoding: $0, as: UTF8.self) }
-        return ([joined] + base64).joined(separator: "\n").replacingOccurrences(of: "&#64;", with: "@")
     }
 }

@@ -72,7 +72,8 @@ package final class RelayRig: @unchecked Sendable {
 
     // MARK: The service
 
-    private var flags: [String] {
+    /// The configuration keys of this rig, as flags for any command that needs them.
+    package var settings: [String] {
         let settings = [
             "milter.socket": socket, "milter.socket_mode": "0666", "dns.servers": "\(dns.address)", "operator_address": "ops@operator.example",
         ].merging(options.settings) { $1 }
@@ -81,7 +82,7 @@ package final class RelayRig: @unchecked Sendable {
 
     /// Starts `postern serve` and waits until it listens.
     package func serve() throws {
-        let process = try ManagedProcess(program, ["serve", "--config", configuration] + flags)
+        let process = try ManagedProcess(program, ["serve", "--config", configuration] + settings)
         service = process
         try process.waitForLine(containing: "serving")
     }
@@ -130,6 +131,22 @@ package final class RelayRig: @unchecked Sendable {
     /// The relay address of a user with a team.
     package func address(_ team: String, _ user: String) throws -> String {
         try run(["address", "issue", team, user]).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// The reverse address of a correspondent for the user of a relay address, as `postern explain` shows it.
+    package func reverseAddress(of author: String, for relayAddress: String) throws -> String {
+        let zone = folder + "/explain-zone.json"
+        let domain = author.split(separator: "@").last ?? ""
+        try #"{"\#(domain)": {"TXT": ["v=spf1 ip4:192.0.2.1 -all"]}}"#.write(toFile: zone, atomically: true, encoding: .utf8)
+        let result = try ManagedProcess.run(
+            program,
+            ["explain", "--config", configuration, "--mail-from", author, "--rcpt", relayAddress, "--ip", "192.0.2.1", "--dns", zone],
+            input: "From: \(author)\r\nTo: \(relayAddress)\r\n\r\n")
+        let line = result.output.split(whereSeparator: \.isNewline).first { $0.hasPrefix("From: ") } ?? ""
+        guard let open = line.lastIndex(of: "<"), let close = line.lastIndex(of: ">"), open < close else {
+            throw HarnessError("no reverse address in\n\(result.output)")
+        }
+        return String(line[line.index(after: open)..<close])
     }
 
     // MARK: Mail

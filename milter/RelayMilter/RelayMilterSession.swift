@@ -114,7 +114,8 @@ final class RelayMilterSession: MilterSession {
 
     private func reply(to refusal: Refusal, stage: String, macros: (any MilterMacros)?) -> MilterReply {
         let reply = refusal.reply
-        log(.notice, [refusal.reason], stage: stage, answer: "\(reply.code) \(reply.enhanced)", macros: macros)
+        let level: Logger.Level = refusal.reason.code == RelayReason.leakIncident ? .error : .notice
+        log(level, [refusal.reason], stage: stage, answer: "\(reply.code) \(reply.enhanced)", macros: macros)
         let text = "\(reply.text) [\(reference)]"
         switch refusal {
         case .temporary: return .temporaryFailure(TemporaryFailure(repairing: reply.code, reply.enhanced, text))

@@ -7,7 +7,7 @@ import PosternStore
 
 /// Makes, reads and publishes the relay's signing keys.
 package enum SigningKey {
-    /// Lengths of RSA keys that are made: 1024 is refused by some verifiers, and beyond 4096 they need not go (RFC 8301 section 3.2).
+    /// Lengths of RSA keys that are made: some verifiers refuse 1024, and beyond 4096 they need not go (RFC 8301 section 3.2).
     package static let rsaBits = 2048...4096
 
     /// Makes a key and stores it.
@@ -15,7 +15,8 @@ package enum SigningKey {
     ///   - selector: nil for one after algorithm and month, as in `rsa202611`.
     ///   - isActive: signs at once, published or not.
     package static func generate(
-        _ store: Store, domain: String, algorithm: DKIMKey.Algorithm, selector: String? = nil, bits: Int = 2048, isActive: Bool = false,
+        _ store: Store, domain: String, algorithm: DKIMKey.Algorithm, selector: String? = nil, bits: Int = 2048,
+        isActive: Bool = false,
         _ change: Change
     ) throws -> DKIMKey {
         let privateKey: DKIMPrivateKey
@@ -32,7 +33,11 @@ package enum SigningKey {
             throw TemporaryStoreError(.resources, "the key cannot be made: \(error)")
         }
         let name: String
-        if let selector { name = selector } else { name = try freeSelector(store, domain: domain, algorithm: algorithm, now: change.now) }
+        if let selector {
+            name = selector
+        } else {
+            name = try freeSelector(store, domain: domain, algorithm: algorithm, now: change.now)
+        }
         return try store.dkimKeys.add(
             domain: domain, selector: name, algorithm: algorithm, bits: algorithm == .rsa ? bits : 256, privateKey: privateKey,
             isActive: isActive, change)

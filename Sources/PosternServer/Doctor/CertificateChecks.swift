@@ -31,7 +31,8 @@ package struct CertificateFacts: Sendable, Hashable {
             return .warning(
                 name, "Postfix has no certificate: mail comes in unencrypted",
                 remedy: "get a certificate for \(host), set smtpd_tls_chain_files, and reload Postfix")
-        case .unreadable(let reason): return .broken(name, "\(path): \(reason)", remedy: "put a readable PEM file there, or name another one")
+        case .unreadable(let reason):
+            return .broken(name, "\(path): \(reason)", remedy: "put a readable PEM file there, or name another one")
         case .unknown(let reason): return .warning(name, "\(path) was not looked at: \(reason)", remedy: "install openssl")
         case .valid(let end, let matches):
             let days = (end - now) / 86_400
@@ -39,7 +40,9 @@ package struct CertificateFacts: Sendable, Hashable {
                 return .broken(name, "the certificate \(path) has expired", remedy: "renew it, and reload Postfix")
             }
             if !matches {
-                return .warning(name, "the certificate \(path) is not for \(host)", remedy: "get one that names \(host): MTA-STS and DANE users check it")
+                return .warning(
+                    name, "the certificate \(path) is not for \(host)",
+                    remedy: "get one that names \(host): MTA-STS and DANE users check it")
             }
             if days < Self.warningDays {
                 return .warning(name, "the certificate \(path) expires in \(days) days", remedy: "see why it was not renewed")

@@ -27,8 +27,12 @@ package struct Check: Sendable, Hashable {
     }
 
     package static func ok(_ name: String, _ sentence: String) -> Check { Check(name, .ok, sentence, nil) }
-    package static func warning(_ name: String, _ sentence: String, remedy: String) -> Check { Check(name, .warning, sentence, remedy) }
-    package static func broken(_ name: String, _ sentence: String, remedy: String) -> Check { Check(name, .broken, sentence, remedy) }
+    package static func warning(_ name: String, _ sentence: String, remedy: String) -> Check {
+        Check(name, .warning, sentence, remedy)
+    }
+    package static func broken(_ name: String, _ sentence: String, remedy: String) -> Check {
+        Check(name, .broken, sentence, remedy)
+    }
 }
 
 extension [Check] {

@@ -15,7 +15,9 @@ enum HostAddresses {
         for type in [DNSRecordType.a, .aaaa] {
             switch resolver.query(name, type) {
             case .records(let records):
-                for case .address(let octets) in records { if let address = IPAddress(octets: octets) { addresses.append(address) } }
+                for case .address(let octets) in records {
+                    if let address = IPAddress(octets: octets) { addresses.append(address) }
+                }
             case .temporaryFailure(let reason): trouble = reason
             case .noData, .nxDomain: continue
             }
@@ -67,11 +69,14 @@ package struct RelayHost: Sendable {
             switch resolver.query(address.reverseName, .ptr) {
             case .temporaryFailure(let reason):
                 return .warning(name, "the DNS gives no answer about \(address): \(reason)", remedy: "try again later")
-            case .noData, .nxDomain: return .broken(name, "\(address) has no PTR record: large providers refuse its mail", remedy: remedy)
+            case .noData, .nxDomain:
+                return .broken(name, "\(address) has no PTR record: large providers refuse its mail", remedy: remedy)
             case .records(let records):
                 let names = records.compactMap { if case .ptr(let name) = $0 { name.lowercased() } else { nil } }
                 guard names.contains(heloName.lowercased()) else {
-                    return .broken(name, "\(address) is called \(names.joined(separator: ", ")), but says \(heloName) in HELO", remedy: remedy)
+                    return .broken(
+                        name, "\(address) is called \(names.joined(separator: ", ")), but says \(heloName) in HELO",
+                        remedy: remedy)
                 }
                 switch HostAddresses.of(heloName, resolver) {
                 case .unknown(let reason):

@@ -67,7 +67,9 @@ package enum LocalChecks {
         guard facts.configuration == .fine else { return [] }
         if case .trouble(let what) = facts.database {
             return [
-                .broken("database", what, remedy: "run this as the user that postern serve runs as; look at the folder of \(facts.databasePath)")
+                .broken(
+                    "database", what,
+                    remedy: "run this as the user that postern serve runs as; look at the folder of \(facts.databasePath)")
             ]
         }
         var checks: [Check] = [
@@ -80,7 +82,8 @@ package enum LocalChecks {
         if let mode = facts.databaseMode, mode & 0o077 != 0 {
             checks.append(
                 .warning(
-                    "database mode", "the database can be read by others than its owner: it holds no inbox in the clear, but who has accounts",
+                    "database mode",
+                    "the database can be read by others than its owner: it holds no inbox in the clear, but who has accounts",
                     remedy: "run chmod 600 \(facts.databasePath)"))
         }
         return checks

@@ -76,8 +76,12 @@ package enum MilterProbe {
         var answer = [UInt8](repeating: 0, count: 5)
         var length = 0
         while length < answer.count {
-            let count = answer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress?.advanced(by: length), $0.count - length, 0) }
-            guard count > 0 else { return .trouble(length == 0 ? "something listens, but does not answer as a filter" : "the answer is cut") }
+            let count = answer.withUnsafeMutableBytes {
+                recv(descriptor, $0.baseAddress?.advanced(by: length), $0.count - length, 0)
+            }
+            guard count > 0 else {
+                return .trouble(length == 0 ? "something listens, but does not answer as a filter" : "the answer is cut")
+            }
             length += count
         }
         guard answer[4] == 0x4F else { return .trouble("what answers is no filter") }
@@ -108,7 +112,9 @@ package enum MilterProbe {
         let descriptor = open(AF_UNIX)
         guard descriptor >= 0 else { return -1 }
         let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
         }
         return kept(descriptor, result)
     }

@@ -37,7 +37,8 @@ package enum PostfixChecks {
     private static let remedy = "run postern setup postfix --apply, then postfix reload"
     /// Settings without which an inbox can leave, or mail can pass unrewritten.
     private static let leaking: Set<String> = [
-        "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action", "smtpd_discard_ehlo_keywords",
+        "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action",
+        "smtpd_discard_ehlo_keywords",
         "smtp_header_checks", "cleanup/unix/milter_macro_daemon_name",
     ]
 
@@ -53,19 +54,23 @@ package enum PostfixChecks {
             let present = difference.present.isEmpty ? "empty" : difference.present
             let leak = leaking.contains(difference.name) ? " (without it an inbox can be seen)" : ""
             return Check.broken(
-                "postfix \(difference.name)", "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
+                "postfix \(difference.name)",
+                "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
                 remedy: remedy)
         }
         if !facts.hasHeaderCheck {
             checks.append(
                 .broken(
-                    "postfix header check", "the header check is missing or of another host name: replies would show the user's host and IP address",
+                    "postfix header check",
+                    "the header check is missing or of another host name: replies would show the user's host and IP address",
                     remedy: remedy))
         }
         checks += facts.bypasses.map {
             .broken("postfix bypass", $0, remedy: "give that service in master.cf Postern's milter too, or remove it")
         }
-        checks += facts.conflicts.map { .broken("postfix conflict", $0, remedy: "decide which of the two is wanted, and change that one") }
+        checks += facts.conflicts.map {
+            .broken("postfix conflict", $0, remedy: "decide which of the two is wanted, and change that one")
+        }
         if checks.isEmpty { checks.append(.ok("postfix", "Postfix in \(facts.directory) is set up for the relay")) }
         return checks
     }

@@ -44,7 +44,9 @@ package struct RelayDomainChecks {
     package func all() -> [Check] { mx() + spf() + dkim() + dmarc() }
 
     private func unanswered(_ name: String, _ what: String, _ reason: String) -> Check {
-        .warning(name, "the DNS gives no answer about \(what): \(reason)", remedy: "try again later, and look at the domain's name servers")
+        .warning(
+            name, "the DNS gives no answer about \(what): \(reason)",
+            remedy: "try again later, and look at the domain's name servers")
     }
 
     // MARK: MX
@@ -69,7 +71,9 @@ package struct RelayDomainChecks {
                 let addresses = HostAddresses.of(exchange.host, resolver)
                 if case .unknown(let reason) = addresses { return [unanswered(name, exchange.host, reason)] }
                 leadHere.append(addresses.list.contains(where: host.addresses.contains))
-                if leadHere.last == false { away.append(addresses.list.isEmpty ? "\(exchange.host) (no address)" : exchange.host) }
+                if leadHere.last == false {
+                    away.append(addresses.list.isEmpty ? "\(exchange.host) (no address)" : exchange.host)
+                }
             }
             guard leadHere.contains(true) else {
                 return [.broken(name, "the MX of \(domain) leads to \(away.joined(separator: ", ")), not here", remedy: remedy)]
@@ -77,7 +81,9 @@ package struct RelayDomainChecks {
             guard away.isEmpty else {
                 return [
                     .warning(
-                        name, "mail to \(domain) \(leadHere.first == true ? "may also go" : "goes first") to \(away.joined(separator: ", "))",
+                        name,
+                        "mail to \(domain) \(leadHere.first == true ? "may also go" : "goes first") to "
+                            + "\(away.joined(separator: ", "))",
                         remedy: "make sure that a postern with the same database and keys runs there, or remove that MX")
                 ]
             }
@@ -113,7 +119,8 @@ package struct RelayDomainChecks {
             case .none: return bad("\(subject) has no SPF record")
             case .temperror: return unanswered(name, subject, finding.reason)
             case .permerror: return bad("the SPF record of \(subject) is in error: \(finding.reason)")
-            case .neutral, .fail, .softfail: return bad("SPF of \(subject) does not cover \(address): \(finding.result.rawValue), \(finding.reason)")
+            case .neutral, .fail, .softfail:
+                return bad("SPF of \(subject) does not cover \(address): \(finding.result.rawValue), \(finding.reason)")
             }
         }
         let others = SMTPClientIdentity(address: "192.0.2.255", helo: host.heloName, mailFrom: mailFrom)
@@ -134,7 +141,8 @@ package struct RelayDomainChecks {
                 .broken(
                     "dkim \(domain)",
                     active.isEmpty
-                        ? "\(domain) has no active key: what it sends is not signed" : "\(domain) signs with Ed25519 alone, which many providers do not check",
+                        ? "\(domain) has no active key: what it sends is not signed"
+                        : "\(domain) signs with Ed25519 alone, which many providers do not check",
                     remedy: "run postern dkim generate --domain \(domain), publish the record, and run postern dkim activate"))
         }
         return checks
@@ -151,7 +159,8 @@ package struct RelayDomainChecks {
         case .active:
             guard let objection else { return .ok(name, "\(key.selector) (\(key.algorithm.rawValue)) signs, and is published") }
             return .broken(
-                name, "\(key.selector) signs, but verifiers cannot use it: \(objection)", remedy: "publish the record that \(command) prints")
+                name, "\(key.selector) signs, but verifiers cannot use it: \(objection)",
+                remedy: "publish the record that \(command) prints")
         case .pending:
             return objection == nil
                 ? .ok(name, "\(key.selector) is published and waits for postern dkim activate \(key.selector)")
@@ -190,17 +199,24 @@ package struct RelayDomainChecks {
         case .temporaryFailure(let reason): return [unanswered(name, "_dmarc.\(domain)", reason)]
         case .none:
             return [
-                .broken(name, "\(domain) has no DMARC record, or more than one: Gmail and Yahoo ask every larger sender for one", remedy: remedy)
+                .broken(
+                    name, "\(domain) has no DMARC record, or more than one: Gmail and Yahoo ask every larger sender for one",
+                    remedy: remedy)
             ]
         case .record(let record):
-            guard record.hasUsablePolicy else { return [.broken(name, "the DMARC record at \(at) has no usable policy", remedy: remedy)] }
+            guard record.hasUsablePolicy else {
+                return [.broken(name, "the DMARC record at \(at) has no usable policy", remedy: remedy)]
+            }
             let policy = at == domain ? record.policy : record.policyForSubdomain(exists: true)
             var checks: [Check] = []
             if policy == .none || record.isTesting {
                 checks.append(
                     .warning(
-                        name, "DMARC of \(domain) asks for nothing\(record.isTesting ? " (t=y)" : ""): mail forged in its name is let through",
-                        remedy: "once the reports show that all is well, set p=reject: everything that the relay sends is signed"))
+                        name,
+                        "DMARC of \(domain) asks for nothing\(record.isTesting ? " (t=y)" : ""): "
+                            + "mail forged in its name is let through",
+                        remedy: "once the reports show that all is well, set p=reject: everything that the relay sends is signed")
+                )
             } else {
                 checks.append(.ok(name, "DMARC of \(domain) asks for \(policy.rawValue)"))
             }
@@ -225,7 +241,8 @@ package struct RelayDomainChecks {
         // A size limit may follow (RFC 7489 section 6.2).
         let target = uri.split(separator: "!").first.map(String.init) ?? uri
         guard target.lowercased().hasPrefix("mailto:"), let sign = target.lastIndex(of: "@") else {
-            return .warning(name, "reports go to \(target), which is no mailto: most senders of reports know no other", remedy: "use mailto:")
+            return .warning(
+                name, "reports go to \(target), which is no mailto: most senders of reports know no other", remedy: "use mailto:")
         }
         let local = target.dropFirst("mailto:".count).prefix { $0 != "@" }.lowercased()
         let place = String(target[target.index(after: sign)...]).lowercased()

@@ -8,7 +8,8 @@ import PosternStore
 package struct SourceChecks {
     /// Selectors of large senders and of common programs. Selectors cannot be listed by asking the DNS; these find many.
     package static let commonSelectors = [
-        "default", "dkim", "mail", "email", "smtp", "selector1", "selector2", "google", "s1", "s2", "k1", "k2", "k3", "mandrill", "mxvault",
+        "default", "dkim", "mail", "email", "smtp", "selector1", "selector2", "google", "s1", "s2", "k1", "k2", "k3", "mandrill",
+        "mxvault",
         "pm", "mta", "key1", "sig1", "20230601", "fm1", "fm2", "fm3", "protonmail", "zoho", "mailjet", "sendinblue", "resend",
     ]
 
@@ -91,17 +92,25 @@ package struct SourceChecks {
         guard let record = records.first else {
             return .warning(
                 title, "\(name) has no SPF record: only a DKIM signature can prove mail from it",
-                remedy: "publish a TXT record that names the servers that send for \(name), as in \"v=spf1 include:YOUR-PROVIDER -all\"")
+                remedy:
+                    "publish a TXT record that names the servers that send for \(name), "
+                        + "as in \"v=spf1 include:YOUR-PROVIDER -all\""
+            )
         }
         guard records.count == 1 else {
-            return .broken(title, "\(name) has \(records.count) SPF records, so SPF gives permerror for all mail", remedy: "merge them into one")
+            return .broken(
+                title, "\(name) has \(records.count) SPF records, so SPF gives permerror for all mail",
+                remedy: "merge them into one")
         }
         // An address that no record names shows whether the whole record can be evaluated.
         let probe = address ?? "192.0.2.255"
-        let finding = SPF.check(client: SMTPClientIdentity(address: probe, helo: name, mailFrom: "postmaster@\(name)"), resolver: resolver)
+        let finding = SPF.check(
+            client: SMTPClientIdentity(address: probe, helo: name, mailFrom: "postmaster@\(name)"), resolver: resolver)
         switch finding.result {
-        case .permerror: return .broken(title, "the SPF record of \(name) is in error: \(finding.reason)", remedy: "mend the record")
-        case .temperror: return .warning(title, "SPF of \(name) cannot be evaluated now: \(finding.reason)", remedy: "try again later")
+        case .permerror:
+            return .broken(title, "the SPF record of \(name) is in error: \(finding.reason)", remedy: "mend the record")
+        case .temperror:
+            return .warning(title, "SPF of \(name) cannot be evaluated now: \(finding.reason)", remedy: "try again later")
         case .pass where address == nil:
             return .broken(
                 title, "SPF of \(name) lets every address in the world pass: anyone can pose as the team",
@@ -114,7 +123,10 @@ package struct SourceChecks {
                     remedy: "add \(probe), or the include of the provider it belongs to")
             }
             return .ok(
-                title, "SPF of \(name) can be evaluated (\(DomainName.printable(record).prefix(120))); --ip tries it with a sending address")
+                title,
+                "SPF of \(name) can be evaluated (\(DomainName.printable(record).prefix(120))); "
+                    + "--ip tries it with a sending address"
+            )
         }
     }
 
@@ -130,10 +142,13 @@ package struct SourceChecks {
             case .noData, .nxDomain:
                 guard named else { continue }
                 checks.append(
-                    .broken("dkim \(name)", "there is no key at \(name)", remedy: "publish the TXT record that the sending service gives for it"))
+                    .broken(
+                        "dkim \(name)", "there is no key at \(name)",
+                        remedy: "publish the TXT record that the sending service gives for it"))
             case .temporaryFailure(let reason):
                 guard named else { continue }
-                checks.append(.warning("dkim \(name)", "the DNS gives no answer about \(name): \(reason)", remedy: "try again later"))
+                checks.append(
+                    .warning("dkim \(name)", "the DNS gives no answer about \(name): \(reason)", remedy: "try again later"))
             case .records:
                 checks.append(judge(DKIMKeyPublication.describe(answer), name: name))
             }
@@ -142,7 +157,8 @@ package struct SourceChecks {
             checks.append(
                 .warning(
                     "dkim \(domain)",
-                    "none of \(Self.commonSelectors.count) common selectors has a key at \(domain); selectors cannot be listed, so there may be another",
+                    "none of \(Self.commonSelectors.count) common selectors has a key at \(domain); "
+                        + "selectors cannot be listed, so there may be another",
                     remedy: "look for s= in the DKIM-Signature of a message from \(domain), and name it with --selector"))
         }
         return checks
@@ -151,11 +167,14 @@ package struct SourceChecks {
     private func judge(_ description: String, name: String) -> Check {
         let title = "dkim \(name)"
         if description.contains("test mode") {
-            return .broken(title, "the key at \(name) is in test mode (t=y): its signatures prove nothing", remedy: "remove t=y from the record")
+            return .broken(
+                title, "the key at \(name) is in test mode (t=y): its signatures prove nothing",
+                remedy: "remove t=y from the record")
         }
         let bits = description.split(separator: " ").compactMap { Int($0) }.first
         if description.hasPrefix("rsa,"), let bits, !(1024...4096).contains(bits) {
-            return .broken(title, "the key at \(name) has \(bits) bits: its signatures prove nothing", remedy: "make a key of 2048 bits")
+            return .broken(
+                title, "the key at \(name) has \(bits) bits: its signatures prove nothing", remedy: "make a key of 2048 bits")
         }
         if description.hasPrefix("rsa,") || description.hasPrefix("ed25519") {
             let advice = (bits ?? 2048) < 2048 ? "; 2048 bits would be better" : ""
@@ -177,7 +196,9 @@ package struct SourceChecks {
             case .record(let record):
                 let policy = at == domain ? record.policy : record.policyForSubdomain(exists: true)
                 return policy == .none
-                    ? .warning(name, "DMARC of \(at) asks for nothing (p=none)", remedy: "set p=quarantine or p=reject once its reports are clean")
+                    ? .warning(
+                        name, "DMARC of \(at) asks for nothing (p=none)",
+                        remedy: "set p=quarantine or p=reject once its reports are clean")
                     : .ok(name, "DMARC of \(at) asks for \(policy.rawValue)")
             }
         }
@@ -206,12 +227,17 @@ package struct SourceChecks {
         case (false, true): return .ok(name, "mail from \(domain) is forwarded if it is signed with \(signers)")
         case (true, false):
             return .warning(
-                name, "mail from \(domain) is forwarded only if its envelope sender is at \(envelopes) and its server is one that SPF names",
+                name,
+                "mail from \(domain) is forwarded only if its envelope sender is at \(envelopes) "
+                    + "and its server is one that SPF names",
                 remedy: "sign it too (DKIM with \(signers)): many services use an envelope sender of their own")
         case (false, false):
             return .broken(
                 name, "nothing was found by which mail from \(domain) could be proved: it would be refused (550 5.7.26)",
-                remedy: "sign the mail (DKIM with \(signers)), or send it with an envelope sender at \(domain) and an SPF record for it")
+                remedy:
+                    "sign the mail (DKIM with \(signers)), "
+                        + "or send it with an envelope sender at \(domain) and an SPF record for it"
+            )
         }
     }
 }

@@ -114,7 +114,9 @@ package enum Verifier {
         }
         let outcome = outcome { () throws(Refusal) in try ReplyProof.prove(author: address, evidence: evidence) }
         var signers: [String] = []
-        for finding in evidence.dkim where proves([finding], []) && !signers.contains(finding.domain) { signers.append(finding.domain) }
+        for finding in evidence.dkim where proves([finding], []) && !signers.contains(finding.domain) {
+            signers.append(finding.domain)
+        }
         let sources = try directory.map { directory in
             try directory.sources(covering: address).map { source in
                 let outcome = self.outcome { () throws(Refusal) in
@@ -130,7 +132,8 @@ package enum Verifier {
 
     private static func noProof(domain: String?, _ reason: String) -> Proof {
         Proof(
-            authorDomain: domain, alignedDKIM: [], alignedSPF: nil, isProved: false, isTemporary: false, reason: reason, sources: nil)
+            authorDomain: domain, alignedDKIM: [], alignedSPF: nil, isProved: false, isTemporary: false, reason: reason,
+            sources: nil)
     }
 
     private static func outcome(

@@ -15,7 +15,8 @@ package struct DKIMKeyRepository: Sendable {
     /// Adds a key, pending or at once active. Refused for a selector that the domain has or had, for a domain that is no relay
     /// domain, and where it would be a second active one.
     package func add(
-        domain: String, selector: String, algorithm: DKIMKey.Algorithm, bits: Int, privateKey: DKIMPrivateKey, isActive: Bool = false,
+        domain: String, selector: String, algorithm: DKIMKey.Algorithm, bits: Int, privateKey: DKIMPrivateKey,
+        isActive: Bool = false,
         _ change: Change
     ) throws -> DKIMKey {
         let domain = try checkedDomain(domain)
@@ -45,7 +46,8 @@ package struct DKIMKeyRepository: Sendable {
                 throw StoreRefusal(.exists, "\(domain) has or had the selector \(selector): a selector is never used twice")
             }
             try connection.audit(
-                change, "dkim.generate", "dkim:\(selector)._domainkey.\(domain)", "\(algorithm.rawValue) \(bits)\(isActive ? " active" : "")")
+                change, "dkim.generate", "dkim:\(selector)._domainkey.\(domain)",
+                "\(algorithm.rawValue) \(bits)\(isActive ? " active" : "")")
             return try key(connection, row.integer(0))
         }
     }
@@ -80,7 +82,8 @@ package struct DKIMKeyRepository: Sendable {
             let key = try key(connection, number)
             switch key.state {
             case .active: return (key, nil)
-            case .retired: throw StoreRefusal(.unmet, "\(key.selector) is retired and has no private key any more: generate a new one")
+            case .retired:
+                throw StoreRefusal(.unmet, "\(key.selector) is retired and has no private key any more: generate a new one")
             case .pending, .retiring: break
             }
             let old = try active(connection, key.domain, key.algorithm)
@@ -93,7 +96,8 @@ package struct DKIMKeyRepository: Sendable {
                 "UPDATE dkim_keys SET state = 'active', activated_at = ?2, deactivated_at = NULL, revision = ?3 WHERE id = ?1",
                 [.integer(number), .integer(change.now), .integer(try nextRevision(connection))])
             try connection.audit(
-                change, "dkim.activate", "dkim:\(key.selector)._domainkey.\(key.domain)", old.map { "replaces \($0.selector)" } ?? "")
+                change, "dkim.activate", "dkim:\(key.selector)._domainkey.\(key.domain)",
+                old.map { "replaces \($0.selector)" } ?? "")
             return (try self.key(connection, number), try old.map { try self.key(connection, $0.number) })
         }
     }
@@ -106,8 +110,8 @@ package struct DKIMKeyRepository: Sendable {
             if key.state == .active, !evenIfActive {
                 throw StoreRefusal(
                     .unmet,
-                    "\(key.selector) is the \(key.algorithm.rawValue) key that signs for \(key.domain): activate another first, or repeat "
-                        + "with --force to sign with \(key.algorithm.rawValue) no more")
+                    "\(key.selector) is the \(key.algorithm.rawValue) key that signs for \(key.domain): "
+                        + "activate another first, or repeat with --force to sign with \(key.algorithm.rawValue) no more")
             }
             try connection.run(
                 """
@@ -119,7 +123,8 @@ package struct DKIMKeyRepository: Sendable {
                     .integer(number), .integer(change.now), .integer(try nextRevision(connection)),
                     .optional(key.activatedAt == nil ? nil : change.now),
                 ])
-            try connection.audit(change, "dkim.retire", "dkim:\(key.selector)._domainkey.\(key.domain)", "was \(key.state.rawValue)")
+            try connection.audit(
+                change, "dkim.retire", "dkim:\(key.selector)._domainkey.\(key.domain)", "was \(key.state.rawValue)")
             return try self.key(connection, number)
         }
     }
@@ -127,8 +132,11 @@ package struct DKIMKeyRepository: Sendable {
     /// The private part of a key. Throws `StoreRefusal` (`unmet`) for a retired one.
     package func privateKey(_ key: DKIMKey) throws -> DKIMPrivateKey {
         try database.read { connection in
-            let row = try connection.row("SELECT private_key, private_sealed FROM dkim_keys WHERE id = ?1", [.integer(key.number)])
-            guard let row, !row.isNull(0) else { throw StoreRefusal(.unmet, "\(key.selector) is retired and has no key any more") }
+            let row = try connection.row(
+                "SELECT private_key, private_sealed FROM dkim_keys WHERE id = ?1", [.integer(key.number)])
+            guard let row, !row.isNull(0) else {
+                throw StoreRefusal(.unmet, "\(key.selector) is retired and has no key any more")
+            }
             return try open(row, 0, key)
         }
     }
@@ -170,9 +178,11 @@ package struct DKIMKeyRepository: Sendable {
         return try DKIMKey(row: row)
     }
 
-    private func active(_ connection: any DatabaseConnection, _ domain: String, _ algorithm: DKIMKey.Algorithm) throws -> DKIMKey? {
+    private func active(_ connection: any DatabaseConnection, _ domain: String, _ algorithm: DKIMKey.Algorithm) throws -> DKIMKey?
+    {
         try connection.row(
-            Self.select + " WHERE domain = ?1 AND algorithm = ?2 AND state = 'active'", [.text(domain), .text(algorithm.rawValue)]
+            Self.select + " WHERE domain = ?1 AND algorithm = ?2 AND state = 'active'",
+            [.text(domain), .text(algorithm.rawValue)]
         ).map(DKIMKey.init(row:))
     }
 
@@ -184,7 +194,8 @@ package struct DKIMKeyRepository: Sendable {
 
     private func checkedDomain(_ text: String) throws -> String {
         guard let domain = HostName(text), relayDomains.contains(domain) else {
-            throw StoreRefusal(.invalid, "\(text) is no relay domain of this installation: what the relay sends is signed by those")
+            throw StoreRefusal(
+                .invalid, "\(text) is no relay domain of this installation: what the relay sends is signed by those")
         }
         return domain.text
     }

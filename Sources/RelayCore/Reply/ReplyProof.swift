@@ -23,10 +23,9 @@ package enum ReplyProof {
         if let dmarc = evidence.dmarc, dmarc.result == .pass, aligned(dmarc.domain), evidence.dkim.isEmpty, evidence.spf.isEmpty {
             return .dmarc(domain: dmarc.domain)
         }
-        if let trouble = signatures.first(where: { $0.result == .temperror })?.reason
-            ?? envelopes.first(where: { $0.result == .temperror })?.reason
-        {
-            throw .authenticationTrouble(trouble)
+        // The finding's own reason may name what was asked for, and an SPF macro may have put the user's local part into that.
+        if signatures.contains(where: { $0.result == .temperror }) || envelopes.contains(where: { $0.result == .temperror }) {
+            throw .authenticationTrouble("a look-up for the domain of the author of a reply failed")
         }
         throw .replyNotProved(
             RelayReason("reply-not-proved", "\(signatures.count) aligned signatures, \(envelopes.count) aligned envelope domains, none passes"))

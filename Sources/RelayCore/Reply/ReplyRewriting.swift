@@ -41,7 +41,7 @@ struct ReplyRewriting {
         // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
         let searched = rewritten.reasons.isEmpty ? rewritten.body ?? [body[...]] : []
         if let place = LastLook(names: names).finds(header: outgoing, body: searched) {
-            throw .unrewritable(part: place)
+            throw .leakIncident(place: place)
         }
         return OutgoingMessage(
             header: outgoing, body: rewritten.body, bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)

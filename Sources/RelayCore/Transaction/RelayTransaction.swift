@@ -136,9 +136,19 @@ package final class RelayTransaction {
         } else if headerSize > limits.headerSize {
             early = .malformedHeader("more than \(limits.headerSize) octets")
         } else if !field.isSafe {
-            early = .malformedHeader("NUL, bare CR or another octet that two programs read differently")
+            early = unsafeHeader
         } else {
             header.fields.append(field)
+        }
+    }
+
+    /// A field that two programs read differently proves no author, whatever else the message says.
+    private var unsafeHeader: Refusal {
+        let reason = RelayReason("unsafe-header", "NUL, bare CR or another octet that two programs read differently")
+        return switch scope {
+        case .forward: .proofFailed(reason)
+        case .reply: .replyNotProved(reason)
+        default: .malformedHeader(reason.detail)
         }
     }
 

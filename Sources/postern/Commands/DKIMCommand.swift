@@ -75,7 +75,8 @@ struct DKIMCommand: ParsableCommand {
 
         @Option(help: ArgumentHelp("The relay domain; by default the first.", valueName: "domain")) var domain: String?
         @Option(help: ArgumentHelp("rsa or ed25519.", valueName: "name")) var algorithm: KeyAlgorithm = .rsa
-        @Option(help: ArgumentHelp("By default one after algorithm and month, as in rsa202611.", valueName: "name")) var selector: String?
+        @Option(help: ArgumentHelp("By default one after algorithm and month, as in rsa202611.", valueName: "name")) var selector:
+            String?
         @Option(help: ArgumentHelp("Length of an RSA key, 2048 to 4096.", valueName: "number")) var bits = 2048
         @OptionGroup var options: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -141,7 +142,8 @@ struct DKIMCommand: ParsableCommand {
                 """)
 
         @Argument(help: "The key's selector.") var selector: String
-        @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain: String?
+        @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain:
+            String?
         @Flag(help: "Do not ask the DNS: mail fails DKIM until the record is there.") var force = false
         @OptionGroup var dns: DNSOptions
         @OptionGroup var options: InstallationOptions
@@ -156,7 +158,8 @@ struct DKIMCommand: ParsableCommand {
                     if let objection = publication.objection(to: answer) {
                         throw CommandError(
                             status: EX_TEMPFAIL,
-                            message: "\(publication.name): \(objection); publish the record that postern dkim dns \(key.selector) "
+                            message:
+                                "\(publication.name): \(objection); publish the record that postern dkim dns \(key.selector) "
                                 + "prints and try again, or repeat with --force; nothing was changed")
                     }
                 }
@@ -174,10 +177,12 @@ struct DKIMCommand: ParsableCommand {
     struct Retire: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "End a key and delete its private part.",
-            discussion: "A pending key was never used; a retiring one should stay published for two weeks after its last signature.")
+            discussion:
+                "A pending key was never used; a retiring one should stay published for two weeks after its last signature.")
 
         @Argument(help: "The key's selector.") var selector: String
-        @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain: String?
+        @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain:
+            String?
         @Flag(help: "Also where it signs and no other key takes its place.") var force = false
         @OptionGroup var options: InstallationOptions
 
@@ -190,8 +195,8 @@ struct DKIMCommand: ParsableCommand {
                 print(
                     retired.activatedAt == nil || end <= PosternClock.now()
                         ? "Retired \(retired.selector) of \(retired.domain). Remove the record \(name)."
-                        : "Retired \(retired.selector) of \(retired.domain). Remove the record \(name), but not before \(timestamp(end)): "
-                            + "mail that it signed may still be under way.")
+                        : "Retired \(retired.selector) of \(retired.domain). Remove the record \(name), "
+                            + "but not before \(timestamp(end)): mail that it signed may still be under way.")
             }
         }
 
@@ -213,7 +218,9 @@ struct DKIMCommand: ParsableCommand {
 
         func run() throws {
             try options.withStore { store in
-                var keys = try store.dkimKeys.keys().filter { $0.isPublished && (domain == nil || $0.domain == domain?.lowercased()) }
+                var keys = try store.dkimKeys.keys().filter {
+                    $0.isPublished && (domain == nil || $0.domain == domain?.lowercased())
+                }
                 if let selector { keys = [try store.dkimKeys.key(selector: selector, domain: domain)] }
                 let records = try keys.map { ($0, try SigningKey.publication($0, in: store)) }
                 if output.json { return try printJSON(records.map(RecordRow.init)) }

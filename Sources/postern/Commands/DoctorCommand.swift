@@ -21,10 +21,13 @@ struct DoctorCommand: ParsableCommand {
 
     @OptionGroup var options: InstallationOptions
     @OptionGroup var output: OutputOptions
-    @Option(help: ArgumentHelp("An address that the relay sends from; may be repeated. Otherwise those of its name.", valueName: "address"))
+    @Option(
+        help: ArgumentHelp(
+            "An address that the relay sends from; may be repeated. Otherwise those of its name.", valueName: "address"))
     var ip: [String] = []
     @Option(help: ArgumentHelp("Where main.cf is.", valueName: "dir")) var configDirectory = "/etc/postfix"
-    @Option(help: ArgumentHelp("Leave a part out: local, postfix, outside; may be repeated.", valueName: "part")) var skip: [Part] = []
+    @Option(help: ArgumentHelp("Leave a part out: local, postfix, outside; may be repeated.", valueName: "part")) var skip:
+        [Part] = []
     @OptionGroup var dns: DNSOptions
 
     func run() throws {

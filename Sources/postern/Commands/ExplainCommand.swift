@@ -142,22 +142,38 @@ struct ExplainAnswer: Encodable {
         rcpts = explanation.outgoing?.recipients ?? []
         messageBase64 = explanation.outgoing.map { Data($0.bytes).base64EncodedString() }
     }
+
+    enum CodingKeys: CodingKey {
+        case id, action, replies, reasons, envelopeFrom, rcpts, messageBase64
+    }
+
+    /// Every key is there in every answer; what there is nothing of is null.
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        if let id { try container.encode(id, forKey: .id) }
+        try container.encode(action, forKey: .action)
+        try container.encode(replies, forKey: .replies)
+        try container.encode(reasons, forKey: .reasons)
+        try container.encode(envelopeFrom, forKey: .envelopeFrom)
+        try container.encode(rcpts, forKey: .rcpts)
+        try container.encode(messageBase64, forKey: .messageBase64)
+    }
 }
 
 /// The answer for a person.
 enum ExplainText {
+    /// Written at once, through one stream: the message may hold any octets.
     static func print(_ explanation: Explanation) {
-        Swift.print("decision  \(explanation.action.rawValue)")
-        for reply in explanation.replies {
-            Swift.print("reply     \(reply.recipient): \(reply.reply.code) \(reply.reply.enhanced) \(reply.reply.text)")
+        var lines = ["decision  \(explanation.action.rawValue)"]
+        lines += explanation.replies.map { "reply     \($0.recipient): \($0.reply.code) \($0.reply.enhanced) \($0.reply.text)" }
+        lines += explanation.reasons.map { "reason    \($0.code)\($0.detail.isEmpty ? "" : ": \($0.detail)")" }
+        var output = Data()
+        if let outgoing = explanation.outgoing {
+            lines.append("sender    <\(outgoing.sender)>")
+            lines += outgoing.recipients.map { "recipient <\($0)>" }
+            lines.append("")
+            output = Data(outgoing.bytes)
         }
-        for reason in explanation.reasons {
-            Swift.print("reason    \(reason.code)\(reason.detail.isEmpty ? "" : ": \(reason.detail)")")
-        }
-        guard let outgoing = explanation.outgoing else { return }
-        Swift.print("sender    <\(outgoing.sender)>")
-        for recipient in outgoing.recipients { Swift.print("recipient <\(recipient)>") }
-        Swift.print("")
-        FileHandle.standardOutput.write(Data(outgoing.bytes))
+        FileHandle.standardOutput.write(Data(lines.map { $0 + "\n" }.joined().utf8) + output)
     }
 }

@@ -128,7 +128,8 @@ struct SourceCommand: ParsableCommand {
             }
             let checks = try installation.withInstallation { installation in
                 SourceChecks(
-                    domain: name.text, sources: try installation.store.sources.sources(team: team), selectors: selector.map { $0.lowercased() },
+                    domain: name.text, sources: try installation.store.sources.sources(team: team),
+                    selectors: selector.map { $0.lowercased() },
                     address: ip, resolver: try dns.resolver(installation)
                 ).all()
             }

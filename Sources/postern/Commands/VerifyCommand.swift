@@ -33,7 +33,8 @@ struct VerifyCommand: ParsableCommand {
     @Option(help: ArgumentHelp("What the client said in HELO.", valueName: "name")) var helo: String = ""
     @Option(help: ArgumentHelp("The envelope sender; empty or <> for none.", valueName: "address")) var mailFrom: String = ""
     @OptionGroup var dns: DNSOptions
-    @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time")) var time: String?
+    @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
+    var time: String?
     @Flag(help: "Read questions as JSON lines.") var batch = false
 
     func run() throws {
@@ -125,7 +126,8 @@ struct VerifyQuestion: Decodable {
             throw CommandError(status: EX_DATAERR, message: "message_base64 is not base64")
         }
         return MessageToVerify(
-            mailFrom: mailFrom ?? "", address: ip, helo: helo ?? "", message: Array(bytes), now: now?.seconds ?? PosternClock.now())
+            mailFrom: mailFrom ?? "", address: ip, helo: helo ?? "", message: Array(bytes),
+            now: now?.seconds ?? PosternClock.now())
     }
 }
 
@@ -218,7 +220,8 @@ struct VerifyAnswer: Encodable {
         case .failure(let defect): from = FromPart(addresses: nil, error: defect.description)
         }
         proof = ProofPart(
-            authorDomain: content.proof.authorDomain, alignedDkim: content.proof.alignedDKIM, alignedSpf: content.proof.alignedSPF,
+            authorDomain: content.proof.authorDomain, alignedDkim: content.proof.alignedDKIM,
+            alignedSpf: content.proof.alignedSPF,
             proved: content.proof.isProved, temporary: content.proof.isTemporary, reason: content.proof.reason,
             sources: content.proof.sources?.map { ProofPart.Source(source: $0.source, proved: $0.isProved, reason: $0.reason) })
     }

@@ -45,7 +45,7 @@ enum Failure {
         switch error {
         case let error as CommandError: error.message
         // Foundation's own description runs over several lines.
-        case let error as CocoaError: error.localizedDescription
+        case let error as CocoaError: (error.filePath.map { "\($0): " } ?? "") + error.localizedDescription
         default: "\(error)"
         }
     }

@@ -14,7 +14,7 @@ enum World {
         var options = RelayRig.Options()
         options.zone = """
             {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]},
-             "shop.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}}
+             "shop.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "app.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}}
             """
         change(&options)
         return options

@@ -2,14 +2,16 @@
 
 import InternetMessage
 
-enum DKIMMessageGenerator {
-    enum Kind: Int, CaseIterable {
+package enum GeneratedMail {
+    /// What is hard about a message.
+    package enum Kind: Int, CaseIterable {
         case ascii, eightBit, longLines, dots, emptyBody, trailingBlankLines, manyFoldedHeaders, whiteSpace
     }
 
-    static func kind(_ number: Int) -> Kind { Kind.allCases[number % Kind.allCases.count] }
+    package static func kind(_ number: Int) -> Kind { Kind.allCases[number % Kind.allCases.count] }
 
-    static func message(_ number: Int) -> DKIMTestMessage {
+    /// The same message for the same number; line ends as CRLF.
+    package static func message(_ number: Int) -> (header: HeaderSection, body: [UInt8]) {
         var generator = SeededGenerator(seed: UInt64(number))
         let kind = kind(number)
         var fields = [
@@ -36,7 +38,7 @@ enum DKIMMessageGenerator {
                 fields.append(HeaderField(name, value.joined(separator: index % 2 == 0 ? "\r\n " : ",\r\n\t  ")))
             }
         }
-        return DKIMTestMessage(header: HeaderSection(fields), body: body(kind, &generator))
+        return (HeaderSection(fields), body(kind, &generator))
     }
 
     private static func body(_ kind: Kind, _ generator: inout SeededGenerator) -> [UInt8] {

@@ -1,0 +1,44 @@
+// DKIM verifiers that others wrote: dkimpy and Mail::DKIM, run over a folder of messages.
+
+import Foundation
+
+package enum DKIMVerifiers {
+    private static let own = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+
+    /// Python that has dkimpy and PyNaCl: that of `make test-tools`, else the system's; nil where neither has.
+    package static let python: String? = [
+        own.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(".build/test-tools/bin/python3").path, "python3",
+    ]
+    .first { (try? run([$0, "-c", "import dkim, nacl"])) != nil }
+
+    package static let hasMailDKIM = (try? run(["perl", "-MMail::DKIM::Verifier", "-MNet::DNS", "-e", "1"])) != nil
+
+    /// A verifier that did not run.
+    package struct Failure: Error { let command: [String], status: Int32 }
+
+    /// A line for each `*.eml` of the folder: its name, then the result of each signature from the top. Keys are in `dns.tsv`.
+    package static func dkimpy(_ folder: URL, python: String) throws -> [[Substring]] { try verify([python, script("verify_dkimpy.py")], folder) }
+
+    /// As `dkimpy`. Versions that do not know Ed25519 say `unsupported`.
+    package static func mailDKIM(_ folder: URL) throws -> [[Substring]] { try verify(["perl", script("verify_mail_dkim.pl")], folder) }
+
+    private static func script(_ name: String) -> String { own.appendingPathComponent("Tools").appendingPathComponent(name).path }
+
+    private static func verify(_ command: [String], _ folder: URL) throws -> [[Substring]] {
+        try run(command + [folder.path]).split(separator: "\n").map { $0.split(separator: " ") }
+    }
+
+    private static func run(_ command: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = command
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failure(command: command, status: process.terminationStatus) }
+        return String(decoding: data, as: UTF8.self)
+    }
+}

@@ -1,0 +1,56 @@
+// Runs every .testcase of the folder RelayCases on a whole relay: real Postfix, real store, real name server.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+import Testing
+
+private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .appendingPathComponent("RelayCases").path
+
+@Suite struct RelayCaseTests {
+    private static let names: [String] = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
+        .filter { $0.hasSuffix(".testcase") }.sorted()
+
+    @Test func thereAreCases() {
+        #expect(Self.names.count >= 8)
+    }
+
+    @Test(needsPostfix, arguments: names) func testcase(_ name: String) throws {
+        let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
+        let outline = try TestCase(name: name, text: text, folder: folder)
+        var options = World.options { $0.postfix = outline.settings }
+        if let zone = outline.sections["dns"] { options.zone = zone.joined(separator: "\n") }
+        for line in outline.sections["settings"] ?? [] {
+            let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            options.settings[parts[0]] = parts.count > 1 ? parts[1] : ""
+        }
+        let rig = try RelayRig(options)
+        defer { rig.stop() }
+        rig.sink.set(outline.behaviour)
+        var variables: [String: String] = [:]
+        for line in outline.sections["postern"] ?? [] { try perform(Self.filled(line, variables), on: rig, into: &variables) }
+        let testCase = try TestCase(name: name, text: Self.filled(text, variables), folder: folder)
+        let failures = try testCase.run(postfix: rig.postfix, sink: rig.sink)
+        #expect(failures.isEmpty, "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(rig.postfix.logTail)\n\((try? rig.process.output) ?? "")")
+    }
+
+    private static func filled(_ text: String, _ variables: [String: String]) -> String {
+        variables.reduce(text) { $0.replacingOccurrences(of: "{\($1.key)}", with: $1.value) }
+    }
+
+    /// A command of postern, or `NAME = command` to keep its output, or `NAME = reverse RELAY-ADDRESS AUTHOR`: as what the
+    /// author appears to the user.
+    private func perform(_ line: String, on rig: RelayRig, into variables: inout [String: String]) throws {
+        let words = line.split(separator: " ").map(String.init)
+        guard words.count > 2, words[1] == "=" else {
+            try rig.run(words)
+            return
+        }
+        if words[2] == "reverse", words.count == 5 {
+            variables[words[0]] = try rig.reverseAddress(of: words[4], for: words[3])
+        } else {
+            variables[words[0]] = try rig.run(Array(words[2...])).trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// A name server that misbehaves: the relay answers 4xx, never lets anything through, and never takes silence for an answer.
+
+import DNSTesting
+import Foundation
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix) struct RelayDNSTests {
+    @Test(arguments: [
+        TestDNSServer.Quirk.responseCode(2), .responseCode(5), .silence, .raw([1, 2, 3]), .corruptAnswer([0xC0, 0x0C, 0xFF]), .wrongID,
+        .truncatesUDPAndClosesTCP,
+    ])
+    func noAnswerIsNeverAnAnswer(_ quirk: TestDNSServer.Quirk) throws {
+        let (rig, address) = try World.anna(
+            World.options { $0.settings.merge(["dns.timeout_ms": "200", "dns.tries": "1", "dns.budget_ms": "2000"]) { $1 } })
+        defer { rig.stop() }
+        rig.dns.program("juice.example", quirk)
+        let result = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        #expect(result.data.map { "\($0)" }?.hasPrefix("451 4.4.3") == true, "\(result)")
+        #expect(rig.sink.messages.isEmpty)
+    }
+
+    @Test func aTruncatedAnswerIsAskedForOverTCP() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        rig.dns.program("juice.example", .truncatesUDP)
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+    }
+}

@@ -32,6 +32,16 @@ import Testing
         #expect(ids.hide(Array(long.dropLast()), account: account, relayDomain: "relay.example").count > 250)
     }
 
+    @Test func longIdsAreKnownToTheirAccountAgain() {
+        let hidden = ids.hide(Array(repeating: UInt8(ascii: "x"), count: 151), account: account, relayDomain: "relay.example")
+        #expect(ids.isHidden(hidden, account: account, isRelayDomain: isRelay))
+        #expect(!ids.isHidden(hidden, account: AccountNumber(2)!, isRelayDomain: isRelay))
+        #expect(!ids.isHidden(hidden, account: account, isRelayDomain: { _ in false }))
+        var forged = hidden
+        forged[5] = forged[5] == UInt8(ascii: "a") ? UInt8(ascii: "b") : UInt8(ascii: "a")
+        #expect(!ids.isHidden(forged, account: account, isRelayDomain: isRelay))
+    }
+
     @Test func witnessVouchesForOneIdOfOneAccount() {
         let id = Array("0100018f@email.mailservice.example".utf8)
         let witness = ids.witness(for: id, account: account, relayDomain: "relay.example")

@@ -63,7 +63,7 @@ struct ForwardRewriting {
             }
         }
         edits.inserted = inserted(header, evidence: evidence)
-        addWitness(header, to: &edits)
+        addWitnesses(header, to: &edits)
         return edits
     }
 
@@ -217,19 +217,33 @@ struct ForwardRewriting {
         return restored == ids ? .keep : .replace(MessageIDs.value(restored))
     }
 
-    /// Puts a witness into References where the team's message id is at a domain that is not the team's, so that the
-    /// answer's references to it can be told from the user's own (MessageIDs.witness).
-    private func addWitness(_ header: HeaderSection, to edits: inout HeaderEdits) {
-        guard let id = header.first("Message-ID").flatMap({ MessageIDs.ids(in: $0.rawValue).first }), let at = id.lastIndex(of: UInt8(ascii: "@")),
-            !account.sources.contains(where: { $0.ownsIdentifier(at: String(decoding: id[(at + 1)...], as: UTF8.self)) })
-        else { return }
-        let witness = engine.ids.witness(for: id, account: account.number, relayDomain: account.relayAddress.domain)
+    /// Most witnesses that one message gets; of the ids beyond, the oldest, an answer shows the team hidden ones.
+    private static let maximumWitnesses = 20
+
+    /// Puts witnesses into References for the team's ids at domains that are not the team's, so that the answer's references to
+    /// them can be told from the user's own (MessageIDs.witness). Earlier ids of the thread need theirs again: the team, which
+    /// never sees a witness, does not repeat them.
+    private func addWitnesses(_ header: HeaderSection, to edits: inout HeaderEdits) {
+        var ids = header.first("Message-ID").map { MessageIDs.ids(in: $0.rawValue).prefix(1) } ?? []
+        for name in ["In-Reply-To", "References"] { ids += header.all(name).flatMap { MessageIDs.ids(in: $0.rawValue) }.reversed() }
+        var seen: Set<[UInt8]> = []
+        let witnesses = ids.filter { isForeign($0) && seen.insert($0).inserted }.prefix(Self.maximumWitnesses).map {
+            engine.ids.witness(for: $0, account: account.number, relayDomain: account.relayAddress.domain)
+        }
+        guard !witnesses.isEmpty else { return }
         if let index = header.fields.firstIndex(where: { $0.isNamed("References") }) {
             let ids: [[UInt8]]
             if case .replace(let value) = edits.edits[index] { ids = MessageIDs.ids(in: value) } else { ids = MessageIDs.ids(in: header.fields[index].rawValue) }
-            edits.edits[index] = .replace(MessageIDs.value([witness] + ids))
+            edits.edits[index] = .replace(MessageIDs.value(witnesses + ids))
         } else {
-            edits.inserted.append(HeaderField(name: "References", rawValue: MessageIDs.value([witness])))
+            edits.inserted.append(HeaderField(name: "References", rawValue: MessageIDs.value(witnesses)))
         }
+    }
+
+    /// Whether an id is neither at a domain of the team nor one that Postern made.
+    private func isForeign(_ id: [UInt8]) -> Bool {
+        guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { return false }
+        let domain = String(decoding: id[(at + 1)...], as: UTF8.self)
+        return !engine.settings.isRelayDomain(domain) && !account.sources.contains { $0.ownsIdentifier(at: domain) }
     }
 }

@@ -12,6 +12,9 @@ package struct MessageIDs: Sendable {
     private static let oneWay = UInt8(ascii: "j")
     private static let witness = UInt8(ascii: "k")
 
+    /// 13 characters are 65 bits.
+    private static let tagDigits = 13
+
     private let keys: TokenKeys
     /// AES-SIV keys by key id, derived once.
     private let cipherKeys: [TokenKeys.KeyID: [UInt8]]
@@ -37,7 +40,8 @@ package struct MessageIDs: Sendable {
         {
             local = [keys.activeID, Self.hidden] + Base32.encode(sealed)
         } else {
-            local = [keys.activeID, Self.oneWay] + mac("one-way", id, account: account, key: keys.activeKey)
+            let name = mac("one-way", id, account: account, key: keys.activeKey)
+            local = [keys.activeID, Self.oneWay] + name + mac("one-way tag", name, account: account, key: keys.activeKey).prefix(Self.tagDigits)
         }
         return local + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
     }
@@ -48,6 +52,18 @@ package struct MessageIDs: Sendable {
             let sealed = Base32.decode(text)
         else { return nil }
         return try? AESSIV.open(sealed, key: key, associatedData: [Self.label(account)])
+    }
+
+    /// Whether this is an id under which the team sees one of this account's user, reversible or not. An answer carries it back as
+    /// it is: hidden once more it would be an id that the team never saw. That of another account is hidden, so that it
+    /// cannot tell one team of another's.
+    package func isHidden(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> Bool {
+        if reveal(id, account: account, isRelayDomain: isRelayDomain) != nil { return true }
+        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.oneWay, text.count > Self.tagDigits,
+            let key = keys.key(keyID)
+        else { return false }
+        let right = mac("one-way tag", Array(text.dropLast(Self.tagDigits)), account: account, key: key).prefix(Self.tagDigits)
+        return constantTimeEqual(Array(right), Array(text.suffix(Self.tagDigits)))
     }
 
     /// An id that a forward carries in References beside a message id at a domain that is not the team's, so that
@@ -63,9 +79,12 @@ package struct MessageIDs: Sendable {
 
     /// Whether one of these witnesses was made for this id and account.
     package func isWitnessed(_ id: [UInt8], by witnesses: [[UInt8]], account: AccountNumber) -> Bool {
-        witnesses.contains { witness in
-            guard let keyID = witness.first, let key = keys.key(keyID), let at = witness.lastIndex(of: UInt8(ascii: "@")), at > 2 else { return false }
-            return constantTimeEqual(Array(witness[2..<at]), mac("witness", id, account: account, key: key))
+        guard !witnesses.isEmpty else { return false }
+        // One code for each key, not for each witness: a header can hold a thousand of both.
+        let right = keys.ids.compactMap { keyID in keys.key(keyID).map { [keyID, Self.witness] + mac("witness", id, account: account, key: $0) } }
+        return witnesses.contains { witness in
+            guard let at = witness.lastIndex(of: UInt8(ascii: "@")) else { return false }
+            return right.contains { constantTimeEqual(Array(witness[..<at]), $0) }
         }
     }
 

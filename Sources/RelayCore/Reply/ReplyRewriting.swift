@@ -126,7 +126,7 @@ struct ReplyRewriting {
     private func isTeams(_ id: [UInt8]) -> Bool {
         guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { return false }
         let domain = String(decoding: id[(at + 1)...], as: UTF8.self)
-        if engine.ids.reveal(id, account: account.number, isRelayDomain: engine.settings.isRelayDomain) != nil { return true }
+        if engine.ids.isHidden(id, account: account.number, isRelayDomain: engine.settings.isRelayDomain) { return true }
         return account.sources.contains { $0.ownsIdentifier(at: domain) }
     }
 }

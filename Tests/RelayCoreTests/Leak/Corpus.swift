@@ -30,13 +30,13 @@ enum Corpus {
         let bytes: [UInt8]
     }
 
-    /// Every file of a folder that may be a message, in a stable order.
-    static func entries(_ folder: String, extensions: Set<String> = ["eml", "txt", "msg", "ics", "out", ""]) -> [Entry] {
+    /// Every file of a folder that may be a message, by its extension (nil: whatever it is), in a stable order.
+    static func entries(_ folder: String, extensions: Set<String>? = ["eml", "txt", "msg", "ics", "out", ""]) -> [Entry] {
         let base = root.appendingPathComponent(folder)
         guard let files = FileManager.default.enumerator(at: base, includingPropertiesForKeys: nil) else { return [] }
         var entries: [Entry] = []
         for case let file as URL in files
-        where !file.path.contains("/LICENSES/") && extensions.contains(file.pathExtension.lowercased()) {
+        where !file.path.contains("/LICENSES/") && extensions?.contains(file.pathExtension.lowercased()) ?? true {
             let stem = file.deletingPathExtension().lastPathComponent.uppercased()
             guard
                 !["README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "MIT-LICENSE", "AUTHORS"].contains(where: {

@@ -41,7 +41,7 @@ import Testing
         private var recipients: [String] = []
         private var proved = "inbox.example"
         private var spf: [String] = []
-        private let message: [UInt8]
+        let message: [UInt8]
 
         /// carla's account with the team of app.example, at the second relay domain.
         private static let carla = {

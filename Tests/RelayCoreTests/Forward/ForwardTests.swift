@@ -145,7 +145,7 @@ import Testing
         #expect(code(play(Fixture.signed("app.example"), message: header + "\r\nx\r\n")) == "550 5.7.26")
     }
 
-    @Test(arguments: ["Subject: a\u{0}b\r\n", "Subject: a\rb\r\n", "Sübject: x\r\n", "X Y: z\r\n"])
+    @Test(arguments: ["Subject: a\u{0}b\r\n", "Subject: a\rb\r\n", "X-Postern-\u{e9}: a\r\n", "X Y: a\r\n", " X: a\r\n"])
     func fieldsThatTwoProgramsReadDifferentlyProveNothing(_ field: String) {
         #expect(code(play(Fixture.signed("app.example"), message: field + Self.message)) == "550 5.7.26")
     }

@@ -1,0 +1,205 @@
+// What holds for every forward, over the forward vectors and every public message forced into one.
+
+import Foundation
+import InternetMessage
+import MailAuth
+import MilterTesting
+import Testing
+
+@testable import RelayCore
+
+@Suite struct ForwardPropertyTests {
+    private static let addressFields: Set<String> = ["from", "reply-to", "sender", "to", "cc"]
+    private static let listFields: Set<String> = [
+        "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner", "list-archive",
+    ]
+
+    /// The message as a registered sender's. Fields that are refused for what they are written in are left out: they have tests of
+    /// their own.
+    private static func forced(_ bytes: [UInt8]) -> (header: HeaderSection, body: [UInt8]) {
+        let message = Message.parse(Corpus.crlf(bytes))
+        let fields = message.header.fields.filter { $0.isSafe && !"from".elementsEqual($0.name.lowercased().filter { $0.isLetter }) }
+        return (HeaderSection([HeaderField("From", "Billing <billing@app.example>")] + fields), Array(message.body))
+    }
+
+    private static func modification(_ modification: RelayCore.Modification) -> MilterTesting.Modification {
+        switch modification {
+        case .changeHeader(let name, let index, let value): .changeHeader(name: name, index: index, value: value)
+        case .insertHeader(let position, let field): .insertHeader(index: position, name: field.name, value: Array(field.rawValue))
+        case .changeSender(let path): .changeFrom(path: path, arguments: nil)
+        case .addRecipient(let path): .addRecipient(path: path, arguments: nil)
+        case .deleteRecipient(let path): .deleteRecipient(path: path)
+        case .replaceBody(let pieces): .replaceBody(pieces.reduce(into: []) { $0 += $1 })
+        }
+    }
+
+    /// What is wrong with the forward of this message.
+    private static func faults(_ header: HeaderSection, _ body: [UInt8]) -> [String] {
+        let evidence = Fixture.signed("app.example")
+        let fixture = Fixture(evidence: evidence)
+        let transaction = RelayTransaction(
+            engine: fixture.engine,
+            client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"), now: Fixture.now)
+        let decision: RelayDecision
+        do throws(Refusal) {
+            try transaction.addRecipient("<annarelay2@relay.example>")
+            for field in header.fields { transaction.addHeader(field) }
+            try transaction.endHeader()
+            try transaction.addBody(body[...])
+            decision = transaction.finish()
+        } catch {
+            return ["refused: \(error.reply.text) (\(error.reason.code) \(error.reason.detail))"]
+        }
+        guard decision.outcome == .relay else { return ["\(decision.outcome)"] }
+
+        let before = MessageState(
+            mailFrom: "<bounce@app.example>", recipients: ["<annarelay2@relay.example>"],
+            fields: header.fields.map { .init($0.name, Array($0.rawValue)) }, body: body)
+        let after = before.applying(decision.modifications.map(modification))
+        var faults: [String] = []
+
+        var rewriting = ForwardRewriting(
+            engine: fixture.engine, account: Fixture.anna, author: AddrSpec(localPart: "billing", domain: "app.example"))
+        let result = rewriting.rewrite(header, evidence: evidence).result
+        if after.fields != result.fields.map({ .init($0.name, Array($0.rawValue)) }) { faults.append("indices: Postfix would make another header") }
+        if after.body != body { faults.append("body changed") }
+        if after.recipients != ["<anna@inbox.example>"] || !after.mailFrom.hasSuffix("@relay.example>") { faults.append("envelope") }
+
+        let again = Message.parse(after.message)
+        if again.header.fields.map(\.rawValue) != result.fields.map(\.rawValue) { faults.append("header section parses differently: \(zip(again.header.fields, result.fields).first { $0.rawValue != $1.rawValue }.map { "\($0)" } ?? "count")") }
+        if !again.body.elementsEqual(body) { faults.append("body begins elsewhere") }
+
+        let stored = StoredAddresses(directory: fixture.directory, tokens: fixture.engine.tokens)
+        let known = Set(header.fields.flatMap { Self.known(in: $0) })
+        let unchanged = Set(header.fields)
+        for field in result.fields {
+            let name = field.name.lowercased()
+            if !unchanged.contains(field), !field.fitsLines { faults.append("\(name): a line of more than 998 octets") }
+            if addressFields.contains(name) {
+                let list = AddressList.parse(field.rawValue)
+                if !list.isLegal, !list.defects.isSubset(of: [.notUTF8, .encodedWordInQuotes]) { faults.append("\(name): \(list.defects)") }
+                if leavesRelay(withoutQuotesAndComments(Array(field.rawValue))) { faults.append("\(name): an address elsewhere: \(field.unfoldedValue)") }
+                for mailbox in list.mailboxes {
+                    if let fault = fault(mailbox.addrSpec, known, stored, fixture) { faults.append("\(name): \(fault)") }
+                }
+            } else if listFields.contains(name) {
+                let targets = mailtoRecipients(field)
+                for target in targets where leavesRelay(Array(target.utf8)) { faults.append("\(name): \(target)") }
+                for target in targets {
+                    for address in target.split(separator: ",").compactMap({ AddrSpec(envelope: String($0)) }) {
+                        if let fault = fault(address, known, stored, fixture) { faults.append("\(name): \(fault)") }
+                    }
+                }
+            }
+        }
+        return faults
+    }
+
+    /// All that could be an address in a field, as it stands and as a URI.
+    private static func known(in field: HeaderField) -> [AddrSpec] {
+        let uri = HeaderField.unfold(field.rawValue).filter { $0 != 0x20 && $0 != 0x09 }.split { "?&<>,".utf8.contains($0) }.flatMap {
+            ($0.contains(UInt8(ascii: "=")) ? [$0[...], $0.drop { $0 != UInt8(ascii: "=") }.dropFirst()] : [$0[...]])
+        }
+        return (uri.map { percentDecoded(Array($0)) } + [Array(field.rawValue)]).flatMap { AddressCandidates.find(in: $0[...]).map(\.addrSpec) }
+    }
+
+    /// Whether an address is neither the relay address nor a reverse address of something that stood in the header.
+    private static func fault(_ address: AddrSpec, _ known: Set<AddrSpec>, _ stored: StoredAddresses, _ fixture: Fixture) -> String? {
+        if address.localPart.lowercased() == "annarelay2" { return nil }
+        guard case .token(let token) = fixture.engine.tokens.read(address.localPart), token.account == Fixture.anna.number else {
+            return "no token: \(address.wireForm)"
+        }
+        guard let correspondent = stored.address(of: token) else { return "leads nowhere: \(address.wireForm)" }
+        return known.contains(correspondent) ? nil : "leads to what stood nowhere: \(correspondent.wireForm)"
+    }
+
+    /// Whether an `@` is followed by anything but the relay domain.
+    private static func leavesRelay(_ text: [UInt8]) -> Bool {
+        text.indices.contains { text[$0] == UInt8(ascii: "@") && !text[($0 + 1)...].map(\.asciiLowercased).starts(with: "relay.example".utf8) }
+    }
+
+    private static func withoutQuotesAndComments(_ value: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        var isQuoted = false
+        var depth = 0
+        var index = 0
+        while index < value.count {
+            let octet = value[index]
+            if octet == UInt8(ascii: "\\") {
+                index += 2
+                continue
+            }
+            if octet == UInt8(ascii: "\""), depth == 0 { isQuoted.toggle() }
+            if octet == UInt8(ascii: "("), !isQuoted { depth += 1 }
+            if !isQuoted, depth == 0 { out.append(octet) }
+            if octet == UInt8(ascii: ")"), !isQuoted, depth > 0 { depth -= 1 }
+            index += 1
+        }
+        return out
+    }
+
+    /// The recipients of each `mailto:`: its path and its `to` and `cc`, percent-decoded.
+    private static func mailtoRecipients(_ field: HeaderField) -> [String] {
+        let value = String(decoding: field.unfoldedBytes.filter { $0 != 0x20 && $0 != 0x09 }, as: UTF8.self)
+        return value.split(separator: "<").compactMap { piece in
+            guard let end = piece.firstIndex(of: ">"), piece.lowercased().hasPrefix("mailto:") else { return nil }
+            return String(piece[..<end].dropFirst(7))
+        }.flatMap { (uri: String) -> [String] in
+            let parts = uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+            let fields = parts.count > 1 ? parts[1].split(separator: "&") : []
+            let others = fields.filter { !["subject", "body", "in-reply-to", "references"].contains($0.prefix { $0 != "=" }.lowercased()) }
+            return ([parts[0]] + others.map { $0.drop { $0 != "=" }.dropFirst() }).map { String(decoding: percentDecoded(Array($0.utf8)), as: UTF8.self) }
+        }
+    }
+
+    private static func percentDecoded(_ text: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        var index = 0
+        while index < text.count {
+            if text[index] == UInt8(ascii: "%"), index + 2 < text.count, let octet = UInt8(String(decoding: text[(index + 1)...(index + 2)], as: UTF8.self), radix: 16) {
+                out.append(octet)
+                index += 3
+            } else {
+                out.append(text[index])
+                index += 1
+            }
+        }
+        return out
+    }
+
+    /// Each message ends in a decision and none in a trap; how long all of them take shows in the run.
+    @Test(.enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
+    func publicMessages() {
+        let entries = Corpus.entries("mail", extensions: nil)
+        #expect(!entries.isEmpty)
+        var refused = 0
+        for entry in entries {
+            let (header, body) = Self.forced(entry.bytes)
+            let faults = Self.faults(header, body)
+            // Fields of 59,900 octets and more than 1,000 fields are refused on purpose.
+            let isBeyondLimits = header.fields.count > 1_000 || header.fields.contains { $0.bytes.count >= 59_900 }
+            if isBeyondLimits, faults.count == 1, faults[0].contains("malformed-header") {
+                refused += 1
+            } else {
+                #expect(faults.isEmpty, "\(entry.name)")
+            }
+        }
+        print("forward properties: \(entries.count) public messages, \(refused) refused")
+        #expect(refused * 100 < entries.count)
+    }
+
+    @Test func vectors() throws {
+        let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Vectors/forward")
+        let files = try FileManager.default.contentsOfDirectory(at: base, includingPropertiesForKeys: nil)
+            .filter { $0.pathExtension == "incoming" }
+        #expect(!files.isEmpty)
+        for file in files {
+            let vector = try RelayVectorTests.Vector(String(contentsOf: file, encoding: .isoLatin1), isForward: true)
+            let (header, body) = Self.forced(vector.message)
+            let faults = Self.faults(header, body)
+            #expect(faults.isEmpty, "\(file.lastPathComponent)")
+        }
+        print("forward properties: \(files.count) vectors")
+    }
+}

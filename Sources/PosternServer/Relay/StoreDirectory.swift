@@ -3,12 +3,16 @@
 import InternetMessage
 import PosternStore
 import RelayCore
+import Synchronization
 
 /// Accounts, tokens and counters of one installation.
 package struct StoreDirectory: RelayDirectory {
     private let store: Store
     /// Nil for a directory that changes nothing, as `postern explain` uses it: limits are looked at, not counted against.
     private let counters: CounterBuffer?
+    /// Tokens that a read-only directory was asked to store: kept for the life of the process alone, so that in one run of
+    /// `postern explain --batch` an answer finds the correspondent of the message before it.
+    private let unwritten = Unwritten()
     /// Seconds since 1970.
     private let now: @Sendable () -> Int64
 
@@ -55,7 +59,8 @@ package struct StoreDirectory: RelayDirectory {
     }
 
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
-        try reading {
+        if let address = unwritten.tokens.withLock({ $0[token.localPart] }) { return address }
+        return try reading {
             try store.tokens.find(
                 token.localPart, purpose: token.purpose.isReverse ? .reverse : .returnPath, now: now())?.address
         }
@@ -64,7 +69,7 @@ package struct StoreDirectory: RelayDirectory {
     package func store(
         _ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?
     ) throws(DirectoryFailure) {
-        guard !isReadOnly else { return }
+        guard !isReadOnly else { return unwritten.tokens.withLock { $0[localPart] = address } }
         try reading {
             try store.tokens.insert(
                 localPart, purpose: expiryDay == nil ? .reverse : .returnPath, account: Int64(account.rawValue), address: address,
@@ -104,6 +109,10 @@ package struct StoreDirectory: RelayDirectory {
     }
 
     /// Nil for a source that cannot be read: it then proves nothing.
+    private final class Unwritten: Sendable {
+        let tokens = Mutex<[String: AddrSpec]>([:])
+    }
+
     private static func source(_ source: PosternStore.OutboundSource) -> RelayCore.OutboundSource? {
         source.relayScope.map { RelayCore.OutboundSource(scope: $0, pairedEnvelopeDomain: source.envelopeDomain) }
     }

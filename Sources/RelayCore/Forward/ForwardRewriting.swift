@@ -28,6 +28,8 @@ struct ForwardRewriting {
         "x-confirm-reading-to", "read-receipt-to", "registered-mail-reply-requested-by", "generate-delivery-report",
         "prevent-nondelivery-report", "original-recipient", "errors-to", "x-errors-to", "mail-followup-to", "mail-reply-to",
         "mail-copies-to", "followup-to", "reply-by", "x-reply-to", "return-errors-to", "content-return",
+        // Complaints (RFC 9477), which a provider would send past the relay with the inbox in them
+        "cfbl-address", "cfbl-feedback-id",
         // Other recipients and earlier stages
         "bcc", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from", "envelope-to",
         "x-rcpt-to", "apparently-to", "x-apparently-to", "x-forwarded-to", "x-forwarded-for",
@@ -72,7 +74,11 @@ struct ForwardRewriting {
             AuthenticationResults.field(authservID: engine.settings.authservID, evidence: evidence, fromDomain: author.asciiDomain),
             engine.mark.field(hops: hops),
         ]
-        if let from = header.first("From") { fields.append(HeaderField(name: Self.originalFromField, rawValue: from.rawValue)) }
+        if let from = header.first("From") {
+            let field = HeaderField(name: Self.originalFromField, rawValue: from.rawValue)
+            // The longer name may push a long line past the limit: then the value begins on a line of its own.
+            fields.append(field.fitsLines ? field : HeaderField(name: Self.originalFromField, rawValue: [0x0D, 0x0A, 0x20] + HeaderField.trim(from.rawValue)))
+        }
         return fields
     }
 
@@ -98,7 +104,12 @@ struct ForwardRewriting {
     private mutating func rewriteAddresses(_ field: HeaderField, name: String) -> HeaderEdits.Edit {
         let list = AddressList.parse(field.rawValue)
         let mailboxes = list.mailboxes
-        if list.isLegal, !mailboxes.isEmpty, let value = inPlace(field, mailboxes) { return .replace(value) }
+        if list.defects.allSatisfy(Self.leavesAddressesClear) {
+            if mailboxes.isEmpty, !list.addresses.isEmpty, AddressCandidates.find(in: field.rawValue).isEmpty { return .keep }
+            if !mailboxes.isEmpty, let value = inPlace(field, mailboxes) {
+                return value.elementsEqual(field.rawValue) ? .keep : .replace(value)
+            }
+        }
 
         var addresses: [Address] = list.addresses.map {
             switch $0 {
@@ -106,9 +117,9 @@ struct ForwardRewriting {
             case .group(let name, let members): .group(name: name, members.map { rewritten($0) })
             }
         }
-        if !list.isLegal {
-            // A damaged list: whatever any program could take for an address has to be one of ours too.
-            var seen = Set(mailboxes.map(\.addrSpec))
+        if !list.isLegal, mailboxes.isEmpty {
+            // Only where no list can be read: beside one that can, what looks like an address in a name is no further recipient.
+            var seen: Set<AddrSpec> = []
             for candidate in AddressCandidates.find(in: field.rawValue) where seen.insert(candidate.addrSpec).inserted {
                 addresses.append(.mailbox(rewritten(Mailbox(addrSpec: candidate.addrSpec))))
             }
@@ -119,6 +130,16 @@ struct ForwardRewriting {
             addresses = [.mailbox(Mailbox(addrSpec: account.relayAddress))]
         }
         return .replace(AddressFieldValue.write(addresses, nameLength: field.nameLength))
+    }
+
+    /// Whether a defect leaves no doubt where the addresses of a list are, so that they alone need to be replaced. A route does not:
+    /// it would stay in front of the new address.
+    private static func leavesAddressesClear(_ defect: AddressDefect) -> Bool {
+        switch defect {
+        case .obsoleteRoute: false
+        case .notUTF8, .encodedWordInQuotes: true
+        default: defect.isLegal
+        }
     }
 
     /// The value with nothing but the addresses replaced: names, comments and folds stay as they were written.
@@ -134,9 +155,8 @@ struct ForwardRewriting {
             position = range.upperBound
         }
         out += raw[position...]
-        // Reverse addresses are long: a line that grew past the limit is written anew (RFC 5322 section 2.1.1).
-        let longest = out.split(separator: 0x0A).map(\.count).max() ?? 0
-        return longest + field.nameLength < 998 ? out : nil
+        // Reverse addresses are long: a line that grew past the limit is written anew.
+        return HeaderField(name: field.name, rawValue: out).fitsLines ? out : nil
     }
 
     // MARK: Mailing lists
@@ -153,6 +173,7 @@ struct ForwardRewriting {
             case UInt8(ascii: ">"):
                 if let uri = current {
                     var uri = uri
+                    if !uri.contains(UInt8(ascii: ":")), uri.contains(UInt8(ascii: "@")) { uri = Array("mailto:".utf8) + uri }
                     if let mailto = MailtoURI(uri) {
                         uri = mailto.mapping { isRelayAddress($0) ? $0 : reverse($0) }
                         changed = true

@@ -21,27 +21,41 @@ struct MailtoURI {
         }
     }
 
-    /// The URI with every recipient replaced. Blind copies and other recipients hidden in `bcc` are dropped.
+    /// The URI with every recipient replaced. Blind copies are dropped, and so is every header field but those named here that holds
+    /// something like an address (RFC 6068 section 4: a program need not, and should not, take arbitrary fields).
     func mapping(_ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
         var uri = Array("mailto:".utf8) + Self.map(path, transform)
         var separator = UInt8(ascii: "?")
         for field in fields {
             let name = field.prefix { $0 != UInt8(ascii: "=") }
             let value = field.dropFirst(name.count + 1)
-            switch String(decoding: name, as: UTF8.self).lowercased() {
+            var decoded = String(decoding: Self.percentDecoded(name), as: UTF8.self).lowercased()
+            // `&amp;`, as careless programs copy it out of HTML.
+            if decoded.hasPrefix("amp;") { decoded.removeFirst(4) }
+            switch decoded {
             case "bcc": continue
-            case "to", "cc", "reply-to", "from": uri += [separator] + name + [UInt8(ascii: "=")] + Self.map(value, transform)
-            default: uri += [separator] + field
+            case "to", "cc": uri += [separator] + decoded.utf8 + [UInt8(ascii: "=")] + Self.map(value, transform)
+            case "subject", "body", "in-reply-to", "references": uri += [separator] + field
+            default:
+                guard !Self.percentDecoded(value).contains(UInt8(ascii: "@")) else { continue }
+                uri += [separator] + field
             }
             separator = UInt8(ascii: "&")
         }
         return uri
     }
 
+    /// Commas between addresses stand as they are, those within one are encoded (RFC 6068 section 2); some programs encode both.
     private static func map(_ list: ArraySlice<UInt8>, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
         var seen: Set<AddrSpec> = []
-        let addresses = AddressCandidates.find(in: percentDecoded(list)[...]).map(\.addrSpec).filter { seen.insert($0).inserted }
-        return Array(addresses.map { percentEncoded(Array(transform($0).wireForm.utf8)) }.joined(separator: [UInt8(ascii: ",")]))
+        let addresses = list.split(separator: UInt8(ascii: ",")).flatMap { element in
+            let text = percentDecoded(element)
+            if let address = AddrSpec(envelope: String(decoding: text, as: UTF8.self)) { return [address] }
+            return AddressList.parse(text).mailboxes.map(\.addrSpec)
+        }
+        return Array(
+            addresses.filter { seen.insert($0).inserted }.map { percentEncoded(Array(transform($0).wireForm.utf8)) }
+                .joined(separator: [UInt8(ascii: ",")]))
     }
 
     private static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {

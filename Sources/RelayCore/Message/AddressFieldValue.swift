@@ -19,9 +19,25 @@ enum AddressFieldValue {
                     width = 0
                 }
             }
-            value += [0x20] + text
+            value += [0x20] + (text.count < longestAddress ? text : foldedBetweenEncodedWords(text))
             width += text.count + 2
         }
         return value
+    }
+
+    /// An address longer than this is folded by itself: only encoded words make one.
+    private static let longestAddress = 900
+
+    /// A line break before each encoded word that follows another; no reader shows the white space between them.
+    private static func foldedBetweenEncodedWords(_ text: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        out.reserveCapacity(text.count + text.count / 32)
+        for (index, octet) in text.enumerated() {
+            if octet == 0x20, text[..<index].suffix(2).elementsEqual("?=".utf8), text[(index + 1)...].prefix(2).elementsEqual("=?".utf8) {
+                out += [0x0D, 0x0A]
+            }
+            out.append(octet)
+        }
+        return out
     }
 }

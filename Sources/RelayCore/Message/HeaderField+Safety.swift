@@ -9,4 +9,10 @@ extension HeaderField {
         nameLength > 0 && bytes[..<nameLength].allSatisfy { (0x21...0x7E).contains($0) }
             && controls.isDisjoint(with: [.nul, .bareCR, .bareLF, .lineBreak])
     }
+
+    /// Octets of a line without its end (RFC 5322 section 2.1.1). Postfix breaks longer ones, after they were signed.
+    static let longestLine = 998
+
+    /// Whether no line of the field is too long.
+    var fitsLines: Bool { bytes.split(separator: 0x0A).allSatisfy { $0.count - ($0.last == 0x0D ? 1 : 0) <= Self.longestLine } }
 }

@@ -7,8 +7,8 @@ import Testing
 
 @testable import RelayCore
 
-@Suite struct ReplyAndBounceVectorTests {
-    @Test(arguments: ["reply", "bounce"])
+@Suite struct RelayVectorTests {
+    @Test(arguments: ["forward", "reply", "bounce"])
     func everyVector(folder: String) throws {
         let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
             "Vectors/\(folder)")
@@ -16,7 +16,7 @@ import Testing
             .filter { $0.pathExtension == "incoming" }.sorted { $0.path < $1.path }
         #expect(!files.isEmpty, "no vector in \(base.path)")
         for file in files {
-            let vector = try Vector(String(contentsOf: file, encoding: .isoLatin1))
+            let vector = try Vector(String(contentsOf: file, encoding: .isoLatin1), isForward: folder == "forward")
             #expect(!vector.why.isEmpty, "\(file.lastPathComponent) does not say why it exists")
             let actual = Data(vector.run())
             let expectedFile = file.deletingPathExtension().appendingPathExtension("expected")
@@ -32,21 +32,32 @@ import Testing
         print("vectors \(folder): \(files.count)")
     }
 
-    /// `# why: …`, `# from: …`, `# to: …`, `# proved: …`, then `---`, then the message. `{{reverse:a@b}}`, `{{return:a@b}}`, `{{silent}}`
-    /// and `{{reply}}` stand for tokens of anna's account.
+    /// `# why: …`, `# from: …`, `# to: …`, `# proved: …` (the domain of a valid signature), `# spf: …` (a domain that passes), then
+    /// `---`, then the message. `{{reverse:a@b}}`, `{{return:a@b}}`, `{{silent}}` and `{{reply}}` stand for tokens of anna's account,
+    /// `{{hidden:id@domain}}`, `{{bobs-hidden:id@domain}}` and `{{witness:id@domain}}` for message ids, `{{xN}}` for N letters.
     struct Vector {
         var why = ""
         private var from = "anna@inbox.example"
         private var recipients: [String] = []
         private var proved = "inbox.example"
-        private let message: String
+        private var spf: [String] = []
+        private let message: [UInt8]
 
-        init(_ text: String) throws {
+        /// carla's account with the team of app.example, at the second relay domain.
+        private static let carla = {
+            let inbox = UserInbox(address: InboxAddress(AddrSpec(localPart: "carla", domain: "inbox.example")), isVerified: true)
+            return RelayAccount(
+                number: AccountNumber(4)!, relayAddress: AddrSpec(localPart: "carlarelay", domain: "second.example"),
+                isForwardingOn: true, isActive: true, inbox: inbox, inboxes: [inbox], sharedName: nil, sources: Fixture.anna.sources)
+        }()
+
+        init(_ text: String, isForward: Bool = false) throws {
+            if isForward { (from, proved) = ("bounce@app.example", "app.example") }
             let engine = Fixture(evidence: .init()).engine
             let filled = Self.fill(text, engine: engine)
             let lines = filled.split(separator: "\n", omittingEmptySubsequences: false)
             let end = try #require(lines.firstIndex(of: "---"))
-            message = lines[(end + 1)...].joined(separator: "\r\n")
+            message = lines[(end + 1)...].joined(separator: "\r\n").unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
             for line in lines[..<end] {
                 let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
                 let value = parts.count > 1 ? parts[1] : ""
@@ -55,9 +66,11 @@ import Testing
                 case "# from": from = value
                 case "# to": recipients.append(value)
                 case "# proved": proved = value
+                case "# spf": spf.append(value)
                 default: Issue.record("not understood: \(line)")
                 }
             }
+            if isForward, recipients.isEmpty { recipients = [Fixture.anna.relayAddress.wireForm] }
         }
 
         private static func fill(_ text: String, engine: RelayEngine) -> String {
@@ -76,6 +89,8 @@ import Testing
             let day = UInt64(Fixture.now / 86_400) + 3
             let parts = name.split(separator: ":", maxSplits: 1).map(String.init)
             let address = parts.count > 1 ? AddrSpec(envelope: parts[1]) : nil
+            let id = parts.count > 1 ? Array(parts[1].utf8) : []
+            func text(_ octets: [UInt8]) -> String { String(decoding: octets, as: UTF8.self) }
             let local: String? =
                 switch parts.first {
                 case "reverse": address.map { engine.tokens.reverse(account: account, correspondent: $0).localPart }
@@ -85,7 +100,11 @@ import Testing
                     }
                 case "silent": engine.tokens.forwardReturnPath(account: account, sender: nil, nonce: 98, expiryDay: day).localPart
                 case "reply": engine.tokens.replyReturnPath(account: account, nonce: 97, expiryDay: day).localPart
-                default: nil
+                case "hidden": text(engine.ids.hide(id, account: account, relayDomain: "relay.example"))
+                case "bobs-hidden": text(engine.ids.hide(id, account: Fixture.bob.number, relayDomain: "relay.example"))
+                case "witness": text(engine.ids.witness(for: id, account: account, relayDomain: "relay.example"))
+                case let letters?: Int(letters.dropFirst()).map { String(repeating: "x", count: $0) }
+                case nil: nil
                 }
             guard let local else {
                 Issue.record("no token: \(name)")
@@ -96,12 +115,13 @@ import Testing
 
         /// The answer, the envelope and the message as they leave.
         func run() -> [UInt8] {
-            let fixture = Fixture(evidence: proved.isEmpty ? .init() : Fixture.signed(proved))
-            let bytes = Array(message.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
+            var evidence = proved.isEmpty ? .init() : Fixture.signed(proved)
+            evidence.spf = spf.map { SPFFinding(result: .pass, identity: .mailFrom, domain: $0, reason: "") }
+            let fixture = Fixture(accounts: [Fixture.anna, Fixture.bob, Fixture.annaElsewhere, Self.carla], evidence: evidence)
             let transaction = RelayTransaction(
                 engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: from),
                 now: Fixture.now)
-            let parsed = Message.parse(bytes)
+            let parsed = Message.parse(message)
             let decision: RelayDecision
             do throws(Refusal) {
                 for recipient in recipients { try transaction.addRecipient("<\(recipient)>") }
@@ -112,10 +132,10 @@ import Testing
             } catch {
                 decision = .refuse(error)
             }
-            return Self.written(decision, body: parsed.body)
+            return written(decision, parsed)
         }
 
-        private static func written(_ decision: RelayDecision, body: ArraySlice<UInt8>) -> [UInt8] {
+        private func written(_ decision: RelayDecision, _ parsed: Message) -> [UInt8] {
             var output: [UInt8] = []
             func line(_ text: String) { output += Array((text + "\r\n").utf8) }
             switch decision.outcome {
@@ -124,20 +144,12 @@ import Testing
                 line("discarded: \(decision.reasons.map { $0.detail.isEmpty ? $0.code : $0.detail }.joined(separator: ", "))")
             case .untouched: line("untouched")
             case .relay:
-                var fields: [HeaderField] = []
-                var body = Array(body)
-                for modification in decision.modifications {
-                    switch modification {
-                    case .changeSender(let path): line("MAIL FROM:\(path)")
-                    case .addRecipient(let path): line("RCPT TO:\(path)")
-                    case .insertHeader(_, let field): fields.insert(field, at: 0)
-                    case .replaceBody(let pieces): body = pieces.reduce(into: []) { $0 += $1 }
-                    case .changeHeader(_, _, let value): #expect(value == nil)
-                    case .deleteRecipient: break
-                    }
-                }
+                var after = ModifiedMessage(header: parsed.header, body: parsed.body, sender: from, recipients: recipients)
+                after.apply(decision.modifications)
+                line("MAIL FROM:<\(after.sender)>")
+                for recipient in after.recipients { line("RCPT TO:<\(recipient)>") }
                 line("")
-                output += HeaderSection(fields).serialized + [0x0D, 0x0A] + body
+                output += after.bytes
             }
             return output
         }

@@ -88,7 +88,7 @@ let package = Package(
         .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
-            name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto"],
+            name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto", "MilterTesting"],
             exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
             name: "MilterTests",

@@ -49,7 +49,7 @@ package struct RelayLimits: Sendable, Hashable {
     /// Header fields of a message; beyond: `550 5.6.0`.
     package var headerFields = 1_000
     /// Octets of the whole header section; beyond: `550 5.6.0`.
-    package var headerSize = 500_000
+    package var headerSize = 262_144
     /// Received fields plus hops told by marks; beyond: `554 5.4.6`.
     package var hops = 50
     /// Recipients of one account in one transaction; beyond: `452 4.5.3`.

@@ -126,7 +126,7 @@ import Testing
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let inputs = PostfixInputs(
-            relayDomains: ["relay.example"], socket: "unix:/run/postern/milter.sock", hostName: "mx.relay.example")
+            relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", hostName: "mx.relay.example")
         for (name, text) in [("main.cf", PostfixSetup.mainFragment(inputs)), ("master.cf", PostfixSetup.masterFragment())] {
             let file = root.appendingPathComponent("milter/postfix/\(name)")
             if ProcessInfo.processInfo.environment["POSTERN_UPDATE_SAMPLES"] == "1" {

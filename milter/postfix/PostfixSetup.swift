@@ -33,6 +33,12 @@ package enum PostfixSetup {
             + RelaySettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
     }
 
+    /// `myhostname` and `mail_name` of the Postfix configured in `directory`: as its own Received fields name it.
+    package static func names(directory: String) throws -> (host: String, mail: String) {
+        let configuration = try PostfixConfiguration.read(directory: directory)
+        return (configuration.expanded["myhostname"] ?? "localhost", configuration.expanded["mail_name"] ?? "Postfix")
+    }
+
     /// Reads the configuration in `directory` and compares. Host name and mail name are taken from there.
     package static func plan(relayDomains: [String], socket: String, directory: String) throws -> SetupPlan {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path

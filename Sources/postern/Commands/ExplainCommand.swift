@@ -36,6 +36,7 @@ struct ExplainCommand: ParsableCommand {
 
     func validate() throws {
         guard batch || !rcpt.isEmpty else { throw ValidationError("name at least one --rcpt, or use --batch") }
+        try ClientAddress.check(ip)
     }
 
     func run() throws {
@@ -110,6 +111,7 @@ struct ExplainQuestion: Decodable {
         guard let bytes = Data(base64Encoded: messageBase64, options: .ignoreUnknownCharacters) else {
             throw CommandError(status: EX_DATAERR, message: "message_base64 is not base64")
         }
+        try ClientAddress.check(ip)
         return ExplainedMessage(
             mailFrom: mailFrom, recipients: rcpts, address: ip, helo: helo ?? "", now: now?.seconds ?? PosternClock.now(), message: Array(bytes))
     }

@@ -35,11 +35,14 @@ struct SetupPostfixCommand: ParsableCommand {
             throw CommandError(status: EX_CONFIG, message: "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)")
         }
         if printsFragments {
+            // The header check has to name the host as Postfix itself does, or it matches nothing.
+            let names = try? PostfixSetup.names(directory: configDirectory)
+            if names == nil { Failure.warn("\(configDirectory) cannot be read: the header check names \(configuration.hostname); it must be Postfix's myhostname") }
             print(
                 PostfixSetup.fragments(
                     PostfixInputs(
-                        relayDomains: configuration.relayDomains, socket: socket.postfixName, hostName: configuration.hostname,
-                        headerChecksFile: "\(configDirectory)/postern_header_checks")), terminator: "")
+                        relayDomains: configuration.relayDomains, socket: socket.postfixName, hostName: names?.host ?? configuration.hostname,
+                        mailName: names?.mail ?? "Postfix", headerChecksFile: "\(configDirectory)/postern_header_checks")), terminator: "")
             return
         }
         let plan: SetupPlan
@@ -52,7 +55,7 @@ struct SetupPostfixCommand: ParsableCommand {
         }
         print(plan.text, terminator: "")
         guard plan.conflicts.isEmpty else {
-            throw CommandError(status: EX_CONFIG, message: "nothing was changed: settle the \(plan.conflicts.count) conflicts above first")
+            throw CommandError(status: EX_CONFIG, message: "nothing was changed: settle what is in conflict above first")
         }
         guard apply, !plan.isEmpty else { return }
         do { try PostfixSetup.apply(plan) } catch {

@@ -37,6 +37,8 @@ struct VerifyCommand: ParsableCommand {
     var time: String?
     @Flag(help: "Read questions as JSON lines.") var batch = false
 
+    func validate() throws { try ClientAddress.check(ip) }
+
     func run() throws {
         let installation = try options.installationIfAny()
         defer { try? installation?.close() }
@@ -54,6 +56,7 @@ struct VerifyCommand: ParsableCommand {
             guard !line.allSatisfy(\.isWhitespace) else { continue }
             do {
                 let question = try JSONDecoder().decode(VerifyQuestion.self, from: Data(line.utf8))
+                try ClientAddress.check(question.ip)
                 try BatchLine.print(questions.answer(question.message(), id: question.id, zone: question.dns))
             } catch {
                 try BatchLine.print(BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))

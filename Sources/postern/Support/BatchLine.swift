@@ -1,6 +1,7 @@
 // What the --batch modes share: a JSON object a line in, one a line out, errors as answers.
 
 import Foundation
+import MailAuth
 
 /// An `id` as it came: text or a whole number.
 enum BatchID: Codable {
@@ -78,5 +79,14 @@ struct TimeArgument: Decodable {
             throw CommandError.usage("\"\(text)\" is no time: give seconds since 1970, or as in 2026-11-21T06:49:30Z")
         }
         return Int64(date.timeIntervalSince1970)
+    }
+}
+
+/// An SMTP client's address as an argument.
+enum ClientAddress {
+    /// Throws for text that is neither an IPv4 nor an IPv6 address; none, or an empty text, is allowed.
+    static func check(_ text: String?) throws {
+        guard let text, !text.isEmpty, IPAddress(text) == nil else { return }
+        throw CommandError.usage("\"\(text)\" is no IP address")
     }
 }

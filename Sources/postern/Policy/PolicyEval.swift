@@ -44,7 +44,7 @@ struct PolicyEval: ParsableCommand {
         switch result {
         case .success(let value):
             if json {
-                guard let object = value.typedJSON else { throw PolicyCommandError("the value is too large to print") }
+                guard let object = value.typedJSON else { throw CommandError.data("the value is too large to print") }
                 print(try Self.line(object))
             } else {
                 print(value.text)
@@ -61,7 +61,7 @@ struct PolicyEval: ParsableCommand {
     private func evaluate(_ expression: String) throws -> Result<CELValue, ExpressionCaseFailure> {
         var variables: [String: CELValue] = [:]
         if let input {
-            guard let text = try PolicyFolder.read(input) else { throw PolicyCommandError("\(input): no such file") }
+            guard let text = try PolicyFolder.read(input) else { throw CommandError.noInput("\(input): no such file") }
             variables = try reporting { () throws(PolicyRefusal) in try CELValue.variables(text, file: input) }
         }
         return ExpressionCase(expression: expression, bindings: variables).evaluate(zones: .system)
@@ -73,9 +73,9 @@ struct PolicyEval: ParsableCommand {
             var question = CELTimestamp(seconds: Int64(Date().timeIntervalSince1970)).map({
                 policy.makeInput(event: .signUp, now: $0)
             })
-        else { throw PolicyCommandError("the clock is out of range") }
+        else { throw CommandError.data("the clock is out of range") }
         if let input {
-            guard let text = try PolicyFolder.read(input) else { throw PolicyCommandError("\(input): no such file") }
+            guard let text = try PolicyFolder.read(input) else { throw CommandError.noInput("\(input): no such file") }
             question = try reporting { () throws(PolicyRefusal) in
                 try PolicyTestSuite.input(text, file: input, policy: policy)
             }
@@ -96,7 +96,7 @@ struct PolicyEval: ParsableCommand {
     }
 
     private func evaluateLines() throws {
-        guard let text = try PolicyFolder.read(input ?? "-") else { throw PolicyCommandError("\(input ?? ""): no such file") }
+        guard let text = try PolicyFolder.read(input ?? "-") else { throw CommandError.noInput("\(input ?? ""): no such file") }
         // By bytes: a line separator of Unicode inside a string ends no line.
         for line in text.utf8.split(separator: UInt8(ascii: "\n")) where !line.allSatisfy({ $0 <= 0x20 }) {
             print(try Self.line(answer(Data(line))))

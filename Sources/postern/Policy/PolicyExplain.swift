@@ -33,7 +33,7 @@ struct PolicyExplain: ParsableCommand {
 
     private func question(_ files: PolicyFolder, _ policy: Policy) throws -> PolicyInput {
         if let input {
-            guard let text = try PolicyFolder.read(input) else { throw PolicyCommandError("\(input): no such file") }
+            guard let text = try PolicyFolder.read(input) else { throw CommandError.noInput("\(input): no such file") }
             return try reporting { () throws(PolicyRefusal) in
                 try PolicyTestSuite.input(text, file: input, policy: policy)
             }
@@ -41,10 +41,10 @@ struct PolicyExplain: ParsableCommand {
         let tests = try files.tests(policy)?.tests ?? []
         let found = tests.filter { $0.path == test || $0.name == test }
         guard let first = found.first else {
-            throw PolicyCommandError("no test '\(test ?? "")'\(suggestion(for: test ?? "", among: tests.map(\.name)))")
+            throw CommandError.data("no test '\(test ?? "")'\(suggestion(for: test ?? "", among: tests.map(\.name)))")
         }
         guard found.count == 1 else {
-            throw PolicyCommandError("several tests are named so: \(found.map(\.path).joined(separator: ", "))")
+            throw CommandError.data("several tests are named so: \(found.map(\.path).joined(separator: ", "))")
         }
         return first.input
     }

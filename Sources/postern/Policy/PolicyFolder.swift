@@ -16,7 +16,7 @@ struct PolicyFolder {
     /// The policy, or the command ends with what is wrong.
     func policy() throws -> Policy {
         let name = file("policy.yaml")
-        guard let text = try Self.read(name) else { throw PolicyCommandError("\(name): no such file") }
+        guard let text = try Self.read(name) else { throw CommandError.noInput("\(name): no such file") }
         var options = PolicyLoadOptions()
         options.zones = .system
         let folder = self
@@ -41,18 +41,9 @@ struct PolicyFolder {
             guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), !isFolder.boolValue else { return nil }
             data = try Data(contentsOf: URL(filePath: path))
         }
-        guard data.count <= maximumBytes else { throw PolicyCommandError("\(path): larger than \(maximumBytes) bytes") }
-        guard let text = String(validating: data, as: UTF8.self) else { throw PolicyCommandError("\(path): not UTF-8") }
+        guard data.count <= maximumBytes else { throw CommandError.data("\(path): larger than \(maximumBytes) bytes") }
+        guard let text = String(validating: data, as: UTF8.self) else { throw CommandError.data("\(path): not UTF-8") }
         return text
-    }
-}
-
-/// Why a command cannot do its work: printed to standard error, status 1.
-struct PolicyCommandError: Error, CustomStringConvertible {
-    let description: String
-
-    init(_ description: String) {
-        self.description = description
     }
 }
 

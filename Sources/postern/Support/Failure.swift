@@ -8,12 +8,16 @@ import PosternServer
 import PosternStore
 
 /// An error of a command itself.
-struct CommandError: Error {
+struct CommandError: Error, CustomStringConvertible {
     let status: Int32
     let message: String
 
+    var description: String { message }
+
     /// The command was not used as it should be.
     static func usage(_ message: String) -> CommandError { CommandError(status: EX_USAGE, message: message) }
+    /// What was given cannot be taken.
+    static func data(_ message: String) -> CommandError { CommandError(status: EX_DATAERR, message: message) }
     /// Standard input did not hold what was expected.
     static func noInput(_ message: String) -> CommandError { CommandError(status: EX_NOINPUT, message: message) }
 }
@@ -32,7 +36,8 @@ enum Failure {
         let pointer = full.split(separator: "\n").last { $0.contains("--help") }.flatMap { line in
             line.split(separator: "'").dropFirst().first.map { "; see \($0)" }
         }
-        line("postern: \(Postern.message(for: error).replacingOccurrences(of: "\n", with: " "))\(pointer ?? "")")
+        let message = Postern.message(for: error).replacingOccurrences(of: "\n", with: " ")
+        line("postern: \(pointer != nil && message.hasSuffix(".") ? String(message.dropLast()) : message)\(pointer ?? "")")
         Foundation.exit(code.rawValue)
     }
 

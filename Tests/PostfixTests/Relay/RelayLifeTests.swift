@@ -86,6 +86,7 @@ import Testing
         let open = Watched(Set(1...200))
         let deferrals = Watched(0)
         let underway = Watched(0)
+        let isBack = Watched(true)
         let group = DispatchGroup()
         let lanes = 10
         for lane in 0..<lanes {
@@ -104,8 +105,8 @@ import Testing
                             deferrals.with { $0 += 1 }
                             let worst = [result?.mail.code, result?.recipients.first?.code, result?.data?.code].compactMap { $0 }.max() ?? 0
                             if worst / 100 == 5 { Issue.record("a 5xx while the relay was away: \(String(describing: result))") }
-                            // Not a wait for something: the pause of a sender between two attempts.
-                            usleep(50_000)
+                            // A sender comes again now and then, and at once when the relay is back.
+                            _ = isBack.wait(seconds: 0.05) { $0 ? true : nil }
                         }
                     }
                     if isAccepted { open.with { _ = $0.remove(number) } }
@@ -113,9 +114,11 @@ import Testing
             }
         }
         _ = underway.wait(seconds: patience) { $0 >= 60 ? true : nil }
+        isBack.with { $0 = false }
         #expect(try rig.end(SIGKILL) == 128 + SIGKILL)
         _ = deferrals.wait(seconds: patience) { $0 >= 20 ? true : nil }
         try rig.serve()
+        isBack.with { $0 = true }
         #expect(group.wait(timeout: .now() + 120) == .success)
         #expect(open.with { $0.isEmpty })
         #expect(deferrals.with { $0 } >= 20)

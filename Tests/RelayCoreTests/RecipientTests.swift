@@ -22,6 +22,10 @@ import Testing
         #expect(codes(["nobody@relay.example", "aaaaaaaaaa@relay.example", "a.b=c@relay.example"]) == ["550 5.1.1", "550 5.1.1", "550 5.1.1"])
     }
 
+    @Test func pathsThatCannotBeReadAreStillAtTheRelayDomain() {
+        #expect(codes(["annarelay2@relay.example\0", "annarelay2@relay.example .evil.example", "\"a@relay.example"]) == ["550 5.1.1", "550 5.1.1", "550 5.1.1"])
+    }
+
     @Test func everyRelayDomainKeepsWorkingAndLetterCaseDoesNotMatter() {
         #expect(codes(["AnnaRelay2@RELAY.example"]) == ["accepted"])
         #expect(codes(["annarelay2@second.example"]) == ["550 5.1.1"])

@@ -36,10 +36,11 @@ package enum RecipientReading: Sendable, Hashable {
         }
     }
 
-    /// A path that cannot be read is judged by what stands behind its last @, so that nothing at a relay domain slips by.
+    /// A path that cannot be read is judged by what stands behind its last @, up to an octet that no domain holds, so that nothing at
+    /// a relay domain slips by.
     private static func isAtRelayDomain(_ path: String, settings: RelaySettings) -> Bool {
         guard let at = path.lastIndex(of: "@") else { return false }
-        let domain = path[path.index(after: at)...].prefix { $0 != ">" }
+        let domain = path[path.index(after: at)...].prefix { $0 != ">" && $0.asciiValue.map { (0x21...0x7E).contains($0) } ?? true }
         return settings.isRelayDomain(String(domain))
     }
 }

@@ -36,3 +36,23 @@ package struct NativeAuthenticator: SenderAuthenticator {
         }
     }
 }
+
+/// Believes trusted filters where they have left a result, and evaluates what they have not judged.
+package struct PreferringAuthenticator: SenderAuthenticator {
+    private let upstream: UpstreamResultsAuthenticator
+    private let native: NativeAuthenticator
+
+    package init(upstream: UpstreamResultsAuthenticator, otherwise native: NativeAuthenticator) {
+        self.upstream = upstream
+        self.native = native
+    }
+
+    package func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession {
+        let isJudged = header.all(AuthenticationResults.fieldName).contains { field in
+            guard let results = AuthenticationResults.parse(field.rawValue) else { return false }
+            return upstream.trustedIDs.contains { AuthenticationResults.sameID($0, results.authservID) }
+        }
+        return isJudged
+            ? upstream.begin(client: client, header: header, now: now) : native.begin(client: client, header: header, now: now)
+    }
+}

@@ -276,11 +276,14 @@ import Testing
         #expect(zone.query("t.example", .a) == .temporaryFailure("time-out") && zone.query("n.example", .a) == .nxDomain)
         #expect(zone.query("d.example", .a) == .noData && zone.query("nowhere.example", .a) == .nxDomain)
         for bad in [
-            "", "[]", #"{"a": []}"#, #"{"a": {"NS": ["x"]}}"#, #"{"a": {"A": ["::1"]}}"#, #"{"a": {"A": "1.2.3.4"}}"#,
+            "", "[]", #"{"a": []}"#, #"{"a": {"A": ["::1"]}}"#, #"{"a": {"A": "1.2.3.4"}}"#,
             #"{"a": {"AAAA": ["1.2.3.4"]}}"#, #"{"a": {"MX": ["x"]}}"#, #"{"a": {"MX": [[70000, "x"]]}}"#,
             #"{"a": {"error": "X"}}"#, #"{"a": {"TXT": {"error": "X"}}}"#, #"{"a": {"TXT": {}}}"#, #"{"a": {"CNAME": 1}}"#,
         ] {
             #expect(throws: DNSClientError.self, "\(bad)") { try ZoneFile(json: Data(bad.utf8)) }
         }
+        // What nobody asks for is passed over: zones of others hold NS, SOA and SPF records.
+        let others = try ZoneFile(json: Data(#"{"a": {"NS": ["x"], "SPF": ["y"], "txt": ["z"]}}"#.utf8)).resolver
+        #expect(others.query("a", .txt) == .records([.txt(Array("z".utf8))]) && others.query("a", .a) == .noData)
     }
 }

@@ -34,8 +34,9 @@ package enum EngineFactory {
     package static func authenticator(
         _ configuration: Configuration, resolver: @escaping @Sendable () -> any DNSResolver
     ) -> any SenderAuthenticator {
-        configuration.trustedAuthservIDs.isEmpty
-            ? NativeAuthenticator(resolver: resolver) : UpstreamResultsAuthenticator(trustedIDs: configuration.trustedAuthservIDs)
+        let native = NativeAuthenticator(resolver: resolver)
+        guard !configuration.trustedAuthservIDs.isEmpty else { return native }
+        return PreferringAuthenticator(upstream: UpstreamResultsAuthenticator(trustedIDs: configuration.trustedAuthservIDs), otherwise: native)
     }
 
     private static func random(_ count: Int) -> [UInt8] {

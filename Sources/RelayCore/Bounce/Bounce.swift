@@ -1,6 +1,7 @@
 // What comes to a return path: reports are rebuilt, automatic notes of the user go on as replies, all else is refused.
 
 import InternetMessage
+import MailCrypto
 
 enum Bounce {
     /// - Parameters:
@@ -99,12 +100,25 @@ enum Bounce {
         case .silentForward, .reverse, .storedReverse:
             return discard(engine, message, token, .reportDropped, "the sender was not proved")
         }
+        guard try isFirst(engine: engine, message: message, token: token, action: decisive?.action.rawValue ?? "unclear") else {
+            return discard(engine, message, token, .reportDropped, "told already")
+        }
         engine.directory.count(.reportRelayed, account: token.account, day: message.day)
         return try outgoing.message.decision(
             replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>",
             paths: paths,
             recipients: [outgoing.to],
             reasons: [RelayReason("report-relayed", decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
+    }
+
+    /// One report a day for each relayed message and what became of it: whoever knows a return path could send any number.
+    private static func isFirst(engine: RelayEngine, message: IncomingMessage, token: AddressToken, action: String) throws(Refusal) -> Bool {
+        do {
+            return try engine.directory.reserveAutomatic(
+                account: token.account, correspondent: SHA256.hash(Array("report \(token.localPart) \(action)".utf8)), day: message.day)
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
     }
 
     /// Once for each relayed message, for the account of the token alone.

@@ -36,7 +36,8 @@ package enum ForwardProof {
         if let signature = signatures.first(where: { $0.isProof }) { return .dkim(domain: signature.domain) }
         if let envelope = envelopes.first(where: { $0.result == .pass }) { return .spf(domain: envelope.domain) }
 
-        if let trouble = signatures.first(where: { $0.result == .temperror })?.reason
+        // A signature over a part of the body could prove nothing even with its key.
+        if let trouble = signatures.first(where: { $0.result == .temperror && $0.coversWholeBody })?.reason
             ?? envelopes.first(where: { $0.result == .temperror })?.reason
         {
             throw .authenticationTrouble(trouble)

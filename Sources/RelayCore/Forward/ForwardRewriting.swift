@@ -196,16 +196,20 @@ struct ForwardRewriting {
         return .replace(out)
     }
 
+    /// What stands outside of `<…>`; an opening bracket that nothing closes has nothing inside.
     private static func outsideBrackets(_ value: [UInt8]) -> [UInt8] {
-        var depth = 0
-        return value.filter { octet in
-            if octet == UInt8(ascii: "<") { depth += 1 }
-            if octet == UInt8(ascii: ">"), depth > 0 {
-                depth -= 1
-                return false
+        var outside: [UInt8] = []
+        var open: [UInt8]?
+        for octet in value {
+            switch octet {
+            case UInt8(ascii: "<"):
+                outside += open ?? []
+                open = [0x20]
+            case UInt8(ascii: ">") where open != nil: open = nil
+            default: if open != nil { open?.append(octet) } else { outside.append(octet) }
             }
-            return depth == 0
         }
+        return outside + (open ?? [])
     }
 
     // MARK: Message ids

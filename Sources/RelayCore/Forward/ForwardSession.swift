@@ -48,9 +48,13 @@ final class ForwardSession {
     func finish(paths: [String]) throws(Refusal) -> RelayDecision {
         let evidence = authentication.finish()
         let own = account.sources.filter { $0.covers(author) }
-        let proof = try ForwardProof.prove(author: author, sources: own.isEmpty ? covering : own, evidence: evidence.proving(client))
+        // Against the sources of all teams first: what a stranger is told says nothing of whose address it is.
+        let proving = evidence.proving(client)
+        _ = try ForwardProof.prove(author: author, sources: covering, evidence: proving)
         // From here on the sender is proved, and may be told.
-        guard !own.isEmpty else { throw .unknownAddress("the author is registered, but not by the team of this address") }
+        guard !own.isEmpty, let proof = try? ForwardProof.prove(author: author, sources: own, evidence: proving) else {
+            throw .unknownAddress("the author is proved, but not as a source of the team of this address")
+        }
         guard account.isActive else { throw .retired }
         guard account.isForwardingOn else { throw .forwardingOff }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }

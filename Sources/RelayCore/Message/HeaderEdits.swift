@@ -40,8 +40,10 @@ package struct HeaderEdits: Sendable {
         var changes: [Modification] = []
         for (field, edit) in zip(original, edits) {
             let name = field.name
-            let index = counts[name.lowercased(), default: 0] + 1
-            counts[name.lowercased()] = index
+            // ASCII letters alone, as `isNamed` and the MTA compare.
+            let key = name.asciiLowercased
+            let index = counts[key, default: 0] + 1
+            counts[key] = index
             switch edit {
             case .keep: break
             case .replace(let value): changes.append(.changeHeader(name: name, index: index, rawValue: value))

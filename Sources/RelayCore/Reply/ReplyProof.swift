@@ -12,7 +12,8 @@ package enum ReplyProof {
             let other = other.lowercased()
             guard !other.isEmpty else { return false }
             if domain == other || domain.hasSuffix("." + other) { return true }
-            guard let organizational = evidence.dmarc?.organizationalDomain?.lowercased(), !organizational.isEmpty else { return false }
+            // A record at a top-level domain would make everyone below it one organization.
+            guard let organizational = evidence.dmarc?.organizationalDomain?.lowercased(), organizational.contains(".") else { return false }
             return other == organizational || other.hasSuffix("." + organizational)
         }
 
@@ -24,10 +25,20 @@ package enum ReplyProof {
             return .dmarc(domain: dmarc.domain)
         }
         // The finding's own reason may name what was asked for, and an SPF macro may have put the user's local part into that.
-        if signatures.contains(where: { $0.result == .temperror }) || envelopes.contains(where: { $0.result == .temperror }) {
+        let isUndecided =
+            signatures.contains { $0.result == .temperror && $0.coversWholeBody } || envelopes.contains { $0.result == .temperror }
+            || (evidence.dmarc?.result == .temperror && hasPass(evidence, near: domain))
+        if isUndecided {
             throw .authenticationTrouble("a look-up for the domain of the author of a reply failed")
         }
         throw .replyNotProved(
             RelayReason("reply-not-proved", "\(signatures.count) aligned signatures, \(envelopes.count) aligned envelope domains, none passes"))
+    }
+
+    /// Whether something passed for a domain that a DMARC record, could it be read, might show to be of the same organization.
+    private static func hasPass(_ evidence: AuthenticationEvidence, near domain: String) -> Bool {
+        let parent = domain.split(separator: ".").suffix(2)
+        let passed = evidence.dkim.filter(\.isProof).map(\.domain) + evidence.spf.filter { $0.result == .pass }.map(\.domain)
+        return passed.contains { $0.lowercased().split(separator: ".").suffix(2) == parent }
     }
 }

@@ -20,7 +20,7 @@ package enum RecipientReading: Sendable, Hashable {
     package static func read(_ path: String, settings: RelaySettings, tokens: TokenMint) -> RecipientReading {
         guard let address = AddrSpec.parseForwardPath(path) else {
             // `<postmaster>` needs no domain (RFC 5321 section 4.1.1.3); Postfix completes it with its own.
-            return isAtRelayDomain(path, settings: settings) ? .unknown : .elsewhere
+            return mentionsRelayDomain(path, settings: settings) ? .unknown : .elsewhere
         }
         guard settings.isRelayDomain(address.domain) else { return .elsewhere }
         let local = address.localPart.lowercased()
@@ -36,11 +36,11 @@ package enum RecipientReading: Sendable, Hashable {
         }
     }
 
-    /// A path that cannot be read is judged by what stands behind its last @, up to an octet that no domain holds, so that nothing at
-    /// a relay domain slips by.
-    private static func isAtRelayDomain(_ path: String, settings: RelaySettings) -> Bool {
-        guard let at = path.lastIndex(of: "@") else { return false }
-        let domain = path[path.index(after: at)...].prefix { $0 != ">" && $0.asciiValue.map { (0x21...0x7E).contains($0) } ?? true }
-        return settings.isRelayDomain(String(domain))
+    /// A path that cannot be read belongs to us where a relay domain stands in it anywhere: Postfix takes `x@relay.example.`,
+    /// `relay.example!x`, `x%relay.example` and the like for addresses there, and nothing at a relay domain may slip by.
+    private static func mentionsRelayDomain(_ path: String, settings: RelaySettings) -> Bool {
+        let path = path.asciiLowercased
+        return path.utf8.allSatisfy { $0 == UInt8(ascii: "<") || $0 == UInt8(ascii: ">") }
+            || settings.relayDomains.contains { path.contains($0) }
     }
 }

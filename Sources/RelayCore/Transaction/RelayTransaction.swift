@@ -126,6 +126,8 @@ package final class RelayTransaction {
     /// Takes the next header field. What is wrong with it is answered by `endHeader`.
     package func addHeader(_ field: HeaderField) {
         guard isOurs, early == nil else { return }
+        // Mail to the operator goes on as it is: nothing in it is read, so nothing in it can be wrong.
+        if case .operatorMail = scope { return }
         let limits = engine.settings.limits
         headerSize += field.bytes.count + 2
         messageSize = headerSize
@@ -155,6 +157,7 @@ package final class RelayTransaction {
     /// Ends the header section. A refusal thrown here is the answer to the whole message.
     package func endHeader() throws(Refusal) {
         if let early { throw early }
+        if case .operatorMail = scope { return }
         switch engine.mark.trace(header) {
         case .ours: throw .loop
         case .hops(let hops): if hops > engine.settings.limits.hops { throw .loop }

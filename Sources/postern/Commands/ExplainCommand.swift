@@ -58,7 +58,7 @@ struct ExplainCommand: ParsableCommand {
             do {
                 let question = try JSONDecoder().decode(ExplainQuestion.self, from: Data(line.utf8))
                 var answer = ExplainAnswer(try questions.explain(question.message(), zone: question.dns))
-                answer.id = question.id
+                answer.id = question.id ?? .null
                 try BatchLine.print(answer)
             } catch {
                 try BatchLine.print(BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
@@ -92,7 +92,8 @@ struct ExplainQuestions {
 /// A line of --batch.
 struct ExplainQuestion: Decodable {
     let id: BatchID?
-    let mailFrom: String
+    /// Absent or null is the null sender.
+    let mailFrom: String?
     let rcpts: [String]
     let ip: String?
     let helo: String?
@@ -113,7 +114,7 @@ struct ExplainQuestion: Decodable {
         }
         try ClientAddress.check(ip)
         return ExplainedMessage(
-            mailFrom: mailFrom, recipients: rcpts, address: ip, helo: helo ?? "", now: now?.seconds ?? PosternClock.now(), message: Array(bytes))
+            mailFrom: mailFrom ?? "", recipients: rcpts, address: ip, helo: helo ?? "", now: now?.seconds ?? PosternClock.now(), message: Array(bytes))
     }
 }
 

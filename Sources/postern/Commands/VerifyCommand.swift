@@ -57,7 +57,7 @@ struct VerifyCommand: ParsableCommand {
             do {
                 let question = try JSONDecoder().decode(VerifyQuestion.self, from: Data(line.utf8))
                 try ClientAddress.check(question.ip)
-                try BatchLine.print(questions.answer(question.message(), id: question.id, zone: question.dns))
+                try BatchLine.print(questions.answer(question.message(), id: question.id ?? .null, zone: question.dns))
             } catch {
                 try BatchLine.print(BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
             }

@@ -3,21 +3,42 @@
 import Foundation
 import MailAuth
 
-/// An `id` as it came: text or a whole number.
-enum BatchID: Codable {
-    case text(String)
-    case number(Int64)
+/// An `id` as it came: any JSON value.
+indirect enum BatchID: Codable {
+    case null, flag(Bool), whole(Int64), natural(UInt64), number(Double), text(String), list([BatchID]), object([String: BatchID])
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        if let number = try? container.decode(Int64.self) { self = .number(number) } else { self = .text(try container.decode(String.self)) }
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .flag(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self = .whole(value)
+        } else if let value = try? container.decode(UInt64.self) {
+            self = .natural(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .text(value)
+        } else if let value = try? container.decode([BatchID].self) {
+            self = .list(value)
+        } else {
+            self = .object(try container.decode([String: BatchID].self))
+        }
     }
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         switch self {
-        case .text(let text): try container.encode(text)
-        case .number(let number): try container.encode(number)
+        case .null: try container.encodeNil()
+        case .flag(let value): try container.encode(value)
+        case .whole(let value): try container.encode(value)
+        case .natural(let value): try container.encode(value)
+        case .number(let value): try container.encode(value)
+        case .text(let value): try container.encode(value)
+        case .list(let value): try container.encode(value)
+        case .object(let value): try container.encode(value)
         }
     }
 }
@@ -34,7 +55,7 @@ enum BatchLine {
     }
 
     /// The id of a line of which the rest may be wrong.
-    static func id(in line: String) -> BatchID? { (try? JSONDecoder().decode(OnlyID.self, from: Data(line.utf8)))?.id }
+    static func id(in line: String) -> BatchID? { (try? JSONDecoder().decode(OnlyID.self, from: Data(line.utf8)))?.id ?? .null }
 
     /// Prints one object as one line, at once: the other side may be waiting for it.
     static func print(_ value: some Encodable) throws {
@@ -50,7 +71,8 @@ enum BatchLine {
         case let error as CommandError: error.message
         case DecodingError.keyNotFound(let key, _): "\(key.stringValue) is missing"
         case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
-            "\(context.codingPath.map(\.stringValue).joined(separator: ".")) is of the wrong type"
+            context.codingPath.isEmpty
+                ? "the line is no JSON object" : "\(context.codingPath.map(\.stringValue).joined(separator: ".")) is of the wrong type"
         case DecodingError.dataCorrupted(let context): context.codingPath.isEmpty ? "not JSON" : context.debugDescription
         default: "\(error)"
         }

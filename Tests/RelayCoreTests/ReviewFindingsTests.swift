@@ -1,0 +1,103 @@
+// What a review with fresh eyes found wrong, each under the name of what went wrong.
+
+import InternetMessage
+import MailAuth
+import Testing
+
+@testable import RelayCore
+
+@Suite struct ReviewFindingsTests {
+    private func code(_ decision: RelayDecision) -> String {
+        if case .refuse(let refusal) = decision.outcome { return "\(refusal.reply.code) \(refusal.reply.enhanced)" }
+        return "\(decision.outcome)"
+    }
+
+    /// Such paths were taken for another domain's, accepted, and never delivered.
+    @Test(arguments: [
+        "<annarelay2@relay.example.>", "<relay.example!annarelay2>", "<annarelay2%relay.example>", "<\"annarelay2@relay.example\">",
+        "<annarelay2@relay.example(c)>", "<annarelay2@Relay\\.example>", "<>", "",
+    ])
+    func otherSpellingsOfARelayDomainAreNotElsewhere(_ path: String) {
+        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let isOdd = path.contains("\\")
+        let reading = RecipientReading.read(isOdd ? "<annarelay2@relay.example\\>" : path, settings: fixture.engine.settings, tokens: fixture.engine.tokens)
+        #expect(reading == .unknown)
+    }
+
+    /// A signature that could never prove anything made the sender come again for ever.
+    @Test func aPartialSignatureWithoutItsKeyIsNotTemporary() {
+        let partial = DKIMFinding(
+            result: .temperror, domain: "app.example", selector: "s", algorithm: "rsa-sha256", coversWholeBody: false, reason: "SERVFAIL")
+        let decision = Fixture(evidence: AuthenticationEvidence(dkim: [partial])).play(
+            from: "x@evil.example", to: ["annarelay2@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n").decision
+        #expect(code(decision) == "550 5.7.20")
+    }
+
+    private func reply(_ evidence: AuthenticationEvidence) -> String {
+        let fixture = Fixture(evidence: evidence)
+        let reverse = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(envelope: "billing@app.example")!)
+        return code(
+            fixture.play(
+                from: "anna@inbox.example", to: [reverse.localPart + "@relay.example"], message: "From: anna@inbox.example\r\nTo: x\r\n\r\nHi\r\n"
+            ).decision)
+    }
+
+    /// A DMARC record that could not be read refused a reply for good which it would have proved.
+    @Test func anUnreadableDMARCRecordThatCouldDecideIsTemporary() {
+        var evidence = Fixture.signed("mail.inbox.example")
+        evidence.dmarc = DMARCFinding(result: .temperror, domain: "", policy: "", organizationalDomain: nil)
+        #expect(reply(evidence) == "451 4.4.3")
+        var stranger = Fixture.signed("evil.test")
+        stranger.dmarc = evidence.dmarc
+        #expect(reply(stranger) == "550 5.7.26")
+    }
+
+    /// A record at a top-level domain made everyone below it one organization.
+    @Test func aTopLevelOrganizationProvesNobody() {
+        var evidence = Fixture.signed("evil.example")
+        evidence.dmarc = DMARCFinding(result: .none, domain: "example", policy: "none", organizationalDomain: "example")
+        #expect(reply(evidence) == "550 5.7.26")
+    }
+
+    /// The choice of code told a stranger whose sources an address was judged by.
+    @Test func unprovedAnswersDoNotTellWhoseAddressItIs() {
+        func account(_ number: UInt64, _ local: String, _ scope: OutboundSource.Scope) -> RelayAccount {
+            RelayAccount(
+                number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"), isForwardingOn: true,
+                isActive: true, inbox: Fixture.anna.inbox, inboxes: Fixture.anna.inboxes, sharedName: nil,
+                sources: [OutboundSource(scope: scope)])
+        }
+        let accounts = [
+            account(1, "annarelay2", .domain("app.example")), account(2, "bobrelay22", .address(AddrSpec(localPart: "a", domain: "app.example"))),
+        ]
+        let failed = AuthenticationEvidence(
+            spf: [SPFFinding(result: .softfail, identity: .mailFrom, domain: "bounce.app.example", reason: "")])
+        let fixture = Fixture(accounts: accounts, evidence: failed)
+        let answers = ["annarelay2", "bobrelay22"].map {
+            fixture.play(from: "x@bounce.app.example", to: ["\($0)@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n").decision
+        }
+        #expect(answers[0] == answers[1])
+    }
+
+    /// Postmaster was refused for what only matters where a message is rewritten.
+    @Test func postmasterTakesWhateverComes() {
+        let message = "From: a@b.example\r\nX-\u{e9}: x\r\n" + String(repeating: "Received: x\r\n", count: 60) + "\r\nx\r\n"
+        let decision = Fixture(evidence: AuthenticationEvidence()).play(from: "a@b.example", to: ["postmaster@relay.example"], message: message).decision
+        #expect(code(decision) == "relay")
+    }
+
+    /// Whoever knew a return path could send the user any number of reports.
+    @Test func oneReportForEachRelayedMessageAndWhatBecameOfIt() {
+        let fixture = Fixture(evidence: AuthenticationEvidence())
+        let path = fixture.engine.tokens.replyReturnPath(
+            account: Fixture.anna.number, nonce: 7, expiryDay: UInt64(Fixture.now / 86_400) + 3).localPart + "@relay.example"
+        let report = """
+            From: MAILER-DAEMON@mx.app.example\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\
+            Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.app.example\r\n\r\nFinal-Recipient: rfc822; billing@app.example\r\n\
+            Action: failed\r\nStatus: 5.2.2\r\n\r\n--b--\r\n
+            """
+        let outcomes = (0..<3).map { _ in fixture.play(from: "", to: [path], message: report).decision.outcome }
+        #expect(outcomes == [.relay, .discard, .discard])
+        #expect(fixture.directory.counted(.reportDropped) == 2)
+    }
+}

@@ -133,10 +133,10 @@ struct ForwardRewriting {
     }
 
     /// Whether a defect leaves no doubt where the addresses of a list are, so that they alone need to be replaced. A route does not:
-    /// it would stay in front of the new address.
+    /// it would stay in front of the new address; nor do spaces in an address: the relay address would keep them.
     private static func leavesAddressesClear(_ defect: AddressDefect) -> Bool {
         switch defect {
-        case .obsoleteRoute: false
+        case .obsoleteRoute, .obsoleteDomain, .obsoleteLocalPart: false
         case .notUTF8, .encodedWordInQuotes: true
         default: defect.isLegal
         }

@@ -166,10 +166,14 @@ struct ForwardRewriting {
         let value = field.unfoldedBytes
         var uris: [[UInt8]] = []
         var current: [UInt8]?
+        var outside: [UInt8] = []
         var changed = false
         for octet in value {
             switch octet {
-            case UInt8(ascii: "<"): current = []
+            case UInt8(ascii: "<"):
+                // Brackets do not nest; what an earlier one opened and none closed stands outside.
+                outside += current ?? []
+                current = []
             case UInt8(ascii: ">"):
                 if let uri = current {
                     var uri = uri
@@ -181,12 +185,14 @@ struct ForwardRewriting {
                     uris.append(uri)
                 }
                 current = nil
-            case 0x20, 0x09: break
-            default: current?.append(octet)
+            case 0x20, 0x09:
+                if current == nil { outside.append(octet) }
+            default:
+                if current == nil { outside.append(octet) } else { current?.append(octet) }
             }
         }
-        let outside = AddressCandidates.find(in: Self.outsideBrackets(value)[...])
-        guard changed || !outside.isEmpty else { return .keep }
+        outside += current ?? []
+        guard changed || Self.holdsAddress(outside) else { return .keep }
         guard !uris.isEmpty else { return .remove }
         var out: [UInt8] = []
         for (index, uri) in uris.enumerated() {
@@ -196,15 +202,12 @@ struct ForwardRewriting {
         return .replace(out)
     }
 
-    private static func outsideBrackets(_ value: [UInt8]) -> [UInt8] {
-        var depth = 0
-        return value.filter { octet in
-            if octet == UInt8(ascii: "<") { depth += 1 }
-            if octet == UInt8(ascii: ">"), depth > 0 {
-                depth -= 1
-                return false
-            }
-            return depth == 0
+    /// Whether a word outside brackets could be taken for an address or a `mailto:`; the `@` of a web address is none.
+    private static func holdsAddress(_ text: [UInt8]) -> Bool {
+        text.split { ", \t".utf8.contains($0) }.contains { word in
+            guard word.contains(UInt8(ascii: "@")) else { return false }
+            let word = String(decoding: word, as: UTF8.self).lowercased()
+            return !word.contains("://") || word.contains("mailto:")
         }
     }
 

@@ -71,7 +71,7 @@ import Testing
         if !again.body.elementsEqual(body) { faults.append("body begins elsewhere") }
 
         let stored = StoredAddresses(directory: fixture.directory, tokens: fixture.engine.tokens)
-        let known = Set(header.fields.flatMap { Self.known(in: $0) })
+        let known = Set(header.fields.flatMap { Self.known(in: $0) }.flatMap { [$0, AddrSpec(localPart: $0.localPart.lowercased(), domain: $0.domain)] })
         let unchanged = Set(header.fields)
         for field in result.fields {
             let name = field.name.lowercased()
@@ -142,9 +142,12 @@ import Testing
     /// The recipients of each `mailto:`: its path and its `to` and `cc`, percent-decoded.
     private static func mailtoRecipients(_ field: HeaderField) -> [String] {
         let value = String(decoding: field.unfoldedBytes.filter { $0 != 0x20 && $0 != 0x09 }, as: UTF8.self)
-        return value.split(separator: "<").compactMap { piece in
-            guard let end = piece.firstIndex(of: ">"), piece.lowercased().hasPrefix("mailto:") else { return nil }
-            return String(piece[..<end].dropFirst(7))
+        let text = value.lowercased()
+        // Wherever one begins: closed by a bracket or not, and outside of any.
+        return text.ranges(of: "mailto:").filter { range in
+            range.lowerBound == text.startIndex || "<>,;()".contains(text[text.index(before: range.lowerBound)])
+        }.map { range in
+            String(text[range.upperBound...].prefix { $0 != ">" && $0 != "<" })
         }.flatMap { (uri: String) -> [String] in
             let parts = uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
             let fields = parts.count > 1 ? parts[1].split(separator: "&") : []

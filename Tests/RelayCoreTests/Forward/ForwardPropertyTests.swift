@@ -145,7 +145,7 @@ import Testing
         let text = value.lowercased()
         // Wherever one begins: closed by a bracket or not, and outside of any.
         return text.ranges(of: "mailto:").filter { range in
-            range.lowerBound == text.startIndex || "<>,;()".contains(text[text.index(before: range.lowerBound)])
+            range.lowerBound == text.startIndex || "<>,;".contains(text[text.index(before: range.lowerBound)])
         }.map { range in
             String(text[range.upperBound...].prefix { $0 != ">" && $0 != "<" })
         }.flatMap { (uri: String) -> [String] in

@@ -57,7 +57,9 @@ enum AddressFieldValue {
         var out: [UInt8] = []
         out.reserveCapacity(text.count + text.count / 32)
         for (index, octet) in text.enumerated() {
-            if octet == 0x20, text[..<index].suffix(2).elementsEqual("?=".utf8), text[(index + 1)...].prefix(2).elementsEqual("=?".utf8) {
+            if octet == 0x20, text[..<index].suffix(2).elementsEqual("?=".utf8),
+                text[(index + 1)...].prefix(2).elementsEqual("=?".utf8)
+            {
                 out += [0x0D, 0x0A]
             }
             out.append(octet)

@@ -7,7 +7,8 @@ extension HeaderField {
     /// fold. libmilter hands values on as C strings, so that anything behind a NUL would pass unseen; a name that begins with white
     /// space would be part of the field above.
     var isSafe: Bool {
-        nameLength > 0 && bytes[..<nameLength].allSatisfy { (0x21...0x7E).contains($0) } && controls.isDisjoint(with: [.nul, .bareCR, .bareLF, .lineBreak])
+        nameLength > 0 && bytes[..<nameLength].allSatisfy { (0x21...0x7E).contains($0) }
+            && controls.isDisjoint(with: [.nul, .bareCR, .bareLF, .lineBreak])
     }
 
     /// Octets of a line without its end (RFC 5322 section 2.1.1). A server on the way may break a longer one, signed as it is.

@@ -18,14 +18,17 @@ import Testing
     /// their own.
     private static func forced(_ bytes: [UInt8]) -> (header: HeaderSection, body: [UInt8]) {
         let message = Message.parse(Corpus.crlf(bytes))
-        let fields = message.header.fields.filter { $0.isSafe && !"from".elementsEqual($0.name.lowercased().filter { $0.isLetter }) }
+        let fields = message.header.fields.filter {
+            $0.isSafe && !"from".elementsEqual($0.name.lowercased().filter { $0.isLetter })
+        }
         return (HeaderSection([HeaderField("From", "Billing <billing@app.example>")] + fields), Array(message.body))
     }
 
     private static func modification(_ modification: RelayCore.Modification) -> MilterTesting.Modification {
         switch modification {
         case .changeHeader(let name, let index, let value): .changeHeader(name: name, index: index, value: value)
-        case .insertHeader(let position, let field): .insertHeader(index: position, name: field.name, value: Array(field.rawValue))
+        case .insertHeader(let position, let field):
+            .insertHeader(index: position, name: field.name, value: Array(field.rawValue))
         case .changeSender(let path): .changeFrom(path: path, arguments: nil)
         case .addRecipient(let path): .addRecipient(path: path, arguments: nil)
         case .deleteRecipient(let path): .deleteRecipient(path: path)
@@ -40,7 +43,8 @@ import Testing
         let fixture = Fixture(evidence: evidence)
         let transaction = RelayTransaction(
             engine: fixture.engine,
-            client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"), now: Fixture.now)
+            client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
+            now: Fixture.now)
         let decision: RelayDecision
         do throws(Refusal) {
             try transaction.addRecipient("<annarelay2@relay.example>")
@@ -62,24 +66,39 @@ import Testing
         var rewriting = ForwardRewriting(
             engine: fixture.engine, account: Fixture.anna, author: AddrSpec(localPart: "billing", domain: "app.example"))
         let result = rewriting.rewrite(header, evidence: evidence).result
-        if after.fields != result.fields.map({ .init($0.name, Array($0.rawValue)) }) { faults.append("indices: Postfix would make another header") }
+        if after.fields != result.fields.map({ .init($0.name, Array($0.rawValue)) }) {
+            faults.append("indices: Postfix would make another header")
+        }
         if after.body != body { faults.append("body changed") }
-        if after.recipients != ["<anna@inbox.example>"] || !after.mailFrom.hasSuffix("@relay.example>") { faults.append("envelope") }
+        if after.recipients != ["<anna@inbox.example>"] || !after.mailFrom.hasSuffix("@relay.example>") {
+            faults.append("envelope")
+        }
 
         let again = Message.parse(after.message)
-        if again.header.fields.map(\.rawValue) != result.fields.map(\.rawValue) { faults.append("header section parses differently: \(zip(again.header.fields, result.fields).first { $0.rawValue != $1.rawValue }.map { "\($0)" } ?? "count")") }
+        if again.header.fields.map(\.rawValue) != result.fields.map(\.rawValue) {
+            faults.append(
+                "header section parses differently: \(zip(again.header.fields, result.fields).first { $0.rawValue != $1.rawValue }.map { "\($0)" } ?? "count")"
+            )
+        }
         if !again.body.elementsEqual(body) { faults.append("body begins elsewhere") }
 
         let stored = StoredAddresses(directory: fixture.directory, tokens: fixture.engine.tokens)
-        let known = Set(header.fields.flatMap { Self.known(in: $0) }.flatMap { [$0, AddrSpec(localPart: $0.localPart.lowercased(), domain: $0.domain)] })
+        let known = Set(
+            header.fields.flatMap { Self.known(in: $0) }.flatMap {
+                [$0, AddrSpec(localPart: $0.localPart.lowercased(), domain: $0.domain)]
+            })
         let unchanged = Set(header.fields)
         for field in result.fields {
             let name = field.name.lowercased()
             if !unchanged.contains(field), !field.fitsLines { faults.append("\(name): a line of more than 998 octets") }
             if addressFields.contains(name) {
                 let list = AddressList.parse(field.rawValue)
-                if !list.defects.allSatisfy({ $0.isLegal || $0 == .notUTF8 || $0 == .encodedWordInQuotes }) { faults.append("\(name): \(list.defects)") }
-                if leavesRelay(withoutQuotesAndComments(Array(field.rawValue))) { faults.append("\(name): an address elsewhere: \(field.unfoldedValue)") }
+                if !list.defects.allSatisfy({ $0.isLegal || $0 == .notUTF8 || $0 == .encodedWordInQuotes }) {
+                    faults.append("\(name): \(list.defects)")
+                }
+                if leavesRelay(withoutQuotesAndComments(Array(field.rawValue))) {
+                    faults.append("\(name): an address elsewhere: \(field.unfoldedValue)")
+                }
                 for mailbox in list.mailboxes {
                     if let fault = fault(mailbox.addrSpec, known, stored, fixture) { faults.append("\(name): \(fault)") }
                 }
@@ -98,14 +117,19 @@ import Testing
 
     /// All that could be an address in a field, as it stands and as a URI.
     private static func known(in field: HeaderField) -> [AddrSpec] {
-        let uri = HeaderField.unfold(field.rawValue).filter { $0 != 0x20 && $0 != 0x09 }.split { "?&<>,".utf8.contains($0) }.flatMap {
-            ($0.contains(UInt8(ascii: "=")) ? [$0[...], $0.drop { $0 != UInt8(ascii: "=") }.dropFirst()] : [$0[...]])
+        let uri = HeaderField.unfold(field.rawValue).filter { $0 != 0x20 && $0 != 0x09 }.split { "?&<>,".utf8.contains($0) }
+            .flatMap {
+                ($0.contains(UInt8(ascii: "=")) ? [$0[...], $0.drop { $0 != UInt8(ascii: "=") }.dropFirst()] : [$0[...]])
+            }
+        return (uri.map { percentDecoded(Array($0)) } + [Array(field.rawValue)]).flatMap {
+            AddressCandidates.find(in: $0[...]).map(\.addrSpec)
         }
-        return (uri.map { percentDecoded(Array($0)) } + [Array(field.rawValue)]).flatMap { AddressCandidates.find(in: $0[...]).map(\.addrSpec) }
     }
 
     /// Whether an address is neither the relay address nor a reverse address of something that stood in the header.
-    private static func fault(_ address: AddrSpec, _ known: Set<AddrSpec>, _ stored: StoredAddresses, _ fixture: Fixture) -> String? {
+    private static func fault(_ address: AddrSpec, _ known: Set<AddrSpec>, _ stored: StoredAddresses, _ fixture: Fixture)
+        -> String?
+    {
         if address.localPart.lowercased() == "annarelay2" { return nil }
         guard case .token(let token) = fixture.engine.tokens.read(address.localPart), token.account == Fixture.anna.number else {
             return "no token: \(address.wireForm)"
@@ -116,7 +140,9 @@ import Testing
 
     /// Whether an `@` is followed by anything but the relay domain.
     private static func leavesRelay(_ text: [UInt8]) -> Bool {
-        text.indices.contains { text[$0] == UInt8(ascii: "@") && !text[($0 + 1)...].map(\.asciiLowercased).starts(with: "relay.example".utf8) }
+        text.indices.contains {
+            text[$0] == UInt8(ascii: "@") && !text[($0 + 1)...].map(\.asciiLowercased).starts(with: "relay.example".utf8)
+        }
     }
 
     private static func withoutQuotesAndComments(_ value: [UInt8]) -> [UInt8] {
@@ -151,8 +177,12 @@ import Testing
         }.flatMap { (uri: String) -> [String] in
             let parts = uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
             let fields = parts.count > 1 ? parts[1].split(separator: "&") : []
-            let others = fields.filter { !["subject", "body", "in-reply-to", "references"].contains($0.prefix { $0 != "=" }.lowercased()) }
-            return ([parts[0]] + others.map { $0.drop { $0 != "=" }.dropFirst() }).map { String(decoding: percentDecoded(Array($0.utf8)), as: UTF8.self) }
+            let others = fields.filter {
+                !["subject", "body", "in-reply-to", "references"].contains($0.prefix { $0 != "=" }.lowercased())
+            }
+            return ([parts[0]] + others.map { $0.drop { $0 != "=" }.dropFirst() }).map {
+                String(decoding: percentDecoded(Array($0.utf8)), as: UTF8.self)
+            }
         }
     }
 
@@ -160,7 +190,9 @@ import Testing
         var out: [UInt8] = []
         var index = 0
         while index < text.count {
-            if text[index] == UInt8(ascii: "%"), index + 2 < text.count, let octet = UInt8(String(decoding: text[(index + 1)...(index + 2)], as: UTF8.self), radix: 16) {
+            if text[index] == UInt8(ascii: "%"), index + 2 < text.count,
+                let octet = UInt8(String(decoding: text[(index + 1)...(index + 2)], as: UTF8.self), radix: 16)
+            {
                 out.append(octet)
                 index += 3
             } else {
@@ -193,7 +225,8 @@ import Testing
     }
 
     private static func vectorFiles() throws -> [URL] {
-        let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Vectors/forward")
+        let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
+            "Vectors/forward")
         let files = try FileManager.default.contentsOfDirectory(at: base, includingPropertiesForKeys: nil)
             .filter { $0.pathExtension == "incoming" }.sorted { $0.path < $1.path }
         try #require(!files.isEmpty, "no vector in \(base.path)")
@@ -214,7 +247,10 @@ import Testing
     /// Damage done to the address and list fields of the vectors: a few octets, most of them special, put in, taken out or doubled.
     @Test func damagedFields() throws {
         let files = try Self.vectorFiles()
-        let specials = ["<", ">", "\"", "(", ")", ",", ";", ":", "@", "\\", "[", "]", " ", "=?utf-8?q?", "?=", "=40", "\r\n ", "mailto:", "%40", "&cc=", "x@y.example"]
+        let specials = [
+            "<", ">", "\"", "(", ")", ",", ";", ":", "@", "\\", "[", "]", " ", "=?utf-8?q?", "?=", "=40", "\r\n ", "mailto:",
+            "%40", "&cc=", "x@y.example",
+        ]
         var random = SeededRandom("damage".utf8)
         var count = 0
         for file in files {
@@ -222,7 +258,8 @@ import Testing
             let (header, _) = Self.forced(vector.message)
             for index in header.fields.indices.dropFirst() {
                 let field = header.fields[index]
-                guard Self.addressFields.union(Self.listFields).contains(field.name.lowercased()), field.bytes.count < 3_000 else { continue }
+                guard Self.addressFields.union(Self.listFields).contains(field.name.lowercased()), field.bytes.count < 3_000
+                else { continue }
                 for _ in 0..<40 {
                     var value = Array(field.rawValue)
                     for _ in 0...(random.next() % 3) {

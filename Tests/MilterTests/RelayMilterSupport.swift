@@ -41,8 +41,11 @@ final class SmallDirectory: RelayDirectory {
     }
 
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
-    func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure) { try checkUp() }
-    func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
+    func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure)
+    { try checkUp() }
+    func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+        true
+    }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
     func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool { true }
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
@@ -60,7 +63,12 @@ private struct FieldAuthenticator: SenderAuthenticator {
         func update(body: UnsafeRawBufferPointer) {}
         func finish() -> AuthenticationEvidence {
             AuthenticationEvidence(
-                dkim: domain.map { [DKIMFinding(result: .pass, domain: $0, selector: "s", algorithm: "rsa-sha256", coversWholeBody: true, reason: "")] } ?? [])
+                dkim: domain.map {
+                    [
+                        DKIMFinding(
+                            result: .pass, domain: $0, selector: "s", algorithm: "rsa-sha256", coversWholeBody: true, reason: "")
+                    ]
+                } ?? [])
         }
     }
 }
@@ -95,8 +103,10 @@ final class RelayScene: Sendable {
     static func account(_ number: UInt64, _ local: String, inbox: String) -> RelayAccount {
         let inbox = UserInbox(address: InboxAddress(AddrSpec(envelope: inbox)!), isVerified: true)
         return RelayAccount(
-            number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"), isForwardingOn: true,
-            isActive: true, inbox: inbox, inboxes: [inbox], sharedName: nil, sources: [OutboundSource(scope: .domain("app.example"))])
+            number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
+            isForwardingOn: true,
+            isActive: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
+            sources: [OutboundSource(scope: .domain("app.example"))])
     }
 
     static let anna = account(1, "annarelay2", inbox: "anna@inbox.example")
@@ -107,11 +117,14 @@ final class RelayScene: Sendable {
     private let current: Mutex<RelayEngine>
     private let asked = Atomic(0)
 
-    static func engine(_ directory: SmallDirectory, limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28) -> RelayEngine {
+    static func engine(_ directory: SmallDirectory, limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28)
+        -> RelayEngine
+    {
         let counter = Mutex<UInt8>(0)
         return RelayEngine(
             settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example", limits: limits),
-            keys: TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!, directory: directory,
+            keys: TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!,
+            directory: directory,
             authenticator: FieldAuthenticator(), replyMemory: ReplyMemory(limit: replyMemory),
             randomness: { count in
                 counter.withLock { $0 &+= 1 }
@@ -152,7 +165,8 @@ final class RelayScene: Sendable {
 
     func returnPath(_ account: RelayAccount) -> String {
         let token = engine.tokens.forwardReturnPath(
-            account: account.number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: 3, expiryDay: UInt64(Self.now / 86_400) + 2)
+            account: account.number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: 3,
+            expiryDay: UInt64(Self.now / 86_400) + 2)
         return "\(token.localPart)@relay.example"
     }
 }
@@ -160,12 +174,18 @@ final class RelayScene: Sendable {
 extension MilterTransaction {
     /// A message of the team, proved.
     func teamMessage(_ more: String = "", body: String = "Hello\r\n") -> MilterTransaction {
-        message(Array("X-Test-Proved: app.example\r\nFrom: Billing <billing@app.example>\r\nTo: annarelay2@relay.example\r\n\(more)\r\n\(body)".utf8))
+        message(
+            Array(
+                "X-Test-Proved: app.example\r\nFrom: Billing <billing@app.example>\r\nTo: annarelay2@relay.example\r\n\(more)\r\n\(body)"
+                    .utf8))
     }
 
     /// A message of anna's, proved.
     func annasMessage(_ more: String = "", body: String = "Hello\r\n") -> MilterTransaction {
-        message(Array("X-Test-Proved: inbox.example\r\nFrom: Anna <anna@inbox.example>\r\nMessage-ID: <u@inbox.example>\r\n\(more)\r\n\(body)".utf8))
+        message(
+            Array(
+                "X-Test-Proved: inbox.example\r\nFrom: Anna <anna@inbox.example>\r\nMessage-ID: <u@inbox.example>\r\n\(more)\r\n\(body)"
+                    .utf8))
     }
 }
 

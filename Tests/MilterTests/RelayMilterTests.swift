@@ -28,7 +28,8 @@ import Testing
         let message = scene.play(transaction.teamMessage().endOfMessage()).message
         #expect(
             statuses(message, recipients) == [
-                "continue", "continue", "452 4.5.3", "550 5.1.1", "550 5.1.1", "452 4.5.3", "452 4.5.3", "451 4.3.5", "550 5.1.1", "550 5.1.1",
+                "continue", "continue", "452 4.5.3", "550 5.1.1", "550 5.1.1", "452 4.5.3", "452 4.5.3", "451 4.3.5", "550 5.1.1",
+                "550 5.1.1",
             ])
         #expect(message.recipients == ["<annarelay2@relay.example>", "<AnnaRelay2@Relay.Example>"])
         #expect(message.delivered?.recipients == ["<anna@inbox.example>"])
@@ -37,9 +38,11 @@ import Testing
     @Test func everyRefusalCarriesTheReferenceThatTheLogHas() throws {
         let scene = RelayScene()
         let outcome = scene.play(
-            connection.mail("<b@app.example>").rcpt("<nobody@relay.example>").rcpt("<annarelay2@relay.example>").rcpt("<bobrelay22@relay.example>")
-                .message(Array("From: x@stranger.example\r\n\r\nx\r\n".utf8)).endOfMessage()
-                .mail("<b@app.example>").rcpt("<nobody@relay.example>"))
+            connection.mail("<b@app.example>").rcpt("<nobody@relay.example>").rcpt("<annarelay2@relay.example>").rcpt(
+                "<bobrelay22@relay.example>"
+            )
+            .message(Array("From: x@stranger.example\r\n\r\nx\r\n".utf8)).endOfMessage()
+            .mail("<b@app.example>").rcpt("<nobody@relay.example>"))
         let replies = outcome.messages.flatMap(\.answers).map(\.reply).filter { $0 != .continue }
         #expect(replies.map(\.status) == ["550 5.1.1", "452 4.5.3", "550 5.7.1", "550 5.1.1"])
         let references = try replies.map { try #require($0.parts).reference }
@@ -58,7 +61,9 @@ import Testing
     @Test func aHeaderSectionIsRefusedAtItsEnd() {
         let scene = RelayScene()
         for field in ["X-Nul: a\0b\r\n", "From: second@app.example\r\n"] {
-            let message = scene.play(connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(field).endOfMessage()).message
+            let message = scene.play(
+                connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(field).endOfMessage()
+            ).message
             #expect(message.answers.last?.stage.hasPrefix("end of headers") == true && message.final.status.hasPrefix("550 5."))
             #expect(message.delivered == nil && message.modifications.isEmpty)
         }
@@ -70,12 +75,17 @@ import Testing
         limits.messageSize = 100_000
         let body = String(repeating: "x\r\n", count: 100_000)
         let large = RelayScene(limits: limits)
-        let forward = large.play(connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: body).endOfMessage()).message
-        #expect(forward.answers.last?.stage == "end of message" && forward.final.status == "552 5.3.4" && forward.modifications.isEmpty)
+        let forward = large.play(
+            connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: body).endOfMessage()
+        ).message
+        #expect(
+            forward.answers.last?.stage == "end of message" && forward.final.status == "552 5.3.4"
+                && forward.modifications.isEmpty)
 
         let full = RelayScene(replyMemory: 70_000)
         let reverse = full.reverse(RelayScene.anna, "billing@app.example")
-        let reply = full.play(connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(body: body).endOfMessage()).message
+        let reply = full.play(connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(body: body).endOfMessage())
+            .message
         #expect(reply.final.status == "452 4.3.1" && reply.modifications.isEmpty)
         #expect(full.engine.replyMemory.inUse == 0)
     }
@@ -86,7 +96,9 @@ import Testing
         let scene = RelayScene()
         let message = scene.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")
-                .teamMessage("Cc: Eve\r\n\t<eve@app.example>,\r\n bob@app.example\r\nSubject: a\r\n b\r\nDKIM-Signature: v=1;\r\n\tb=x\r\n").endOfMessage()
+                .teamMessage(
+                    "Cc: Eve\r\n\t<eve@app.example>,\r\n bob@app.example\r\nSubject: a\r\n b\r\nDKIM-Signature: v=1;\r\n\tb=x\r\n"
+                ).endOfMessage()
         ).message
         let delivered = try #require(message.delivered)
         #expect(delivered.recipients == ["<anna@inbox.example>"])
@@ -96,7 +108,10 @@ import Testing
         #expect(delivered.values("Cc") == ["Eve\r\n\t\(eve),\r\n \"bob at app.example\" \(bob)"])
         #expect(delivered.values("Subject") == ["a\r\n b"])
         #expect(delivered.values("DKIM-Signature").isEmpty)
-        #expect(delivered.values("Authentication-Results") == ["mx.relay.example;\r\n\tdkim=pass header.d=app.example header.s=s header.a=rsa-sha256"])
+        #expect(
+            delivered.values("Authentication-Results") == [
+                "mx.relay.example;\r\n\tdkim=pass header.d=app.example header.s=s header.a=rsa-sha256"
+            ])
         #expect(delivered.body == Array("Hello\r\n".utf8))
         for modification in message.modifications {
             guard case .changeHeader(_, _, let value?) = modification else { continue }
@@ -109,20 +124,26 @@ import Testing
         let reverse = scene.reverse(RelayScene.anna, "billing@app.example")
         let message = scene.play(
             connection.mail("<anna@inbox.example>").rcpt(reverse)
-                .annasMessage("To: \(reverse)\r\nReceived: from home.example\r\n\tby mx.inbox.example\r\nReceived: from x\r\nX-Mailer: y\r\n", body: "I am anna@inbox.example\r\n")
+                .annasMessage(
+                    "To: \(reverse)\r\nReceived: from home.example\r\n\tby mx.inbox.example\r\nReceived: from x\r\nX-Mailer: y\r\n",
+                    body: "I am anna@inbox.example\r\n"
+                )
                 .endOfMessage()
         ).message
         let delivered = try #require(message.delivered)
         #expect(delivered.recipients == ["<billing@app.example>"])
         #expect(String(decoding: delivered.body, as: UTF8.self) == "I am annarelay2@relay.example\r\n")
         let text = String(decoding: delivered.message, as: UTF8.self)
-        #expect(!text.contains("inbox.example") && !text.contains("Received") && !text.contains("X-Test") && !text.contains(reverse))
+        #expect(
+            !text.contains("inbox.example") && !text.contains("Received") && !text.contains("X-Test") && !text.contains(reverse))
     }
 
     @Test func mailElsewhereIsLetGoAtTheEndOfItsHeader() {
         let scene = RelayScene()
         let message = scene.play(
-            connection.mail("<a@b.example>").rcpt("<c@elsewhere.example>").message(Array("From: a@b.example\r\nX: a\0b\r\n\r\nx\r\n".utf8)).endOfMessage()
+            connection.mail("<a@b.example>").rcpt("<c@elsewhere.example>").message(
+                Array("From: a@b.example\r\nX: a\0b\r\n\r\nx\r\n".utf8)
+            ).endOfMessage()
         ).message
         #expect(message.final == .accept && message.modifications.isEmpty && message.delivered == message.original)
         #expect(scene.log.all.isEmpty)
@@ -143,7 +164,8 @@ import Testing
         let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal")
         let refused = ["nobody@relay.example", "bobrelay22@relay.example"]
         let transaction = refused.reduce(inside.mail("").rcpt("annarelay2@relay.example")) { $0.rcpt($1) }
-        let message = scene.play(transaction.message(Array("From: MAILER-DAEMON@relay.example\r\n\r\nx\r\n".utf8)).endOfMessage()).message
+        let message = scene.play(transaction.message(Array("From: MAILER-DAEMON@relay.example\r\n\r\nx\r\n".utf8)).endOfMessage())
+            .message
         #expect(statuses(message, refused) == ["451 4.3.0", "452 4.5.3"])
         #expect(message.final.status == "451 4.3.0")
         // The same from outside is refused.
@@ -169,7 +191,9 @@ import Testing
             --b--\r
 
             """
-        let bounced = scene.play(inside.mail("").rcpt(scene.returnPath(RelayScene.anna)).message(Array(report.utf8)).endOfMessage()).message
+        let bounced = scene.play(
+            inside.mail("").rcpt(scene.returnPath(RelayScene.anna)).message(Array(report.utf8)).endOfMessage()
+        ).message
         let delivered = try #require(bounced.delivered)
         #expect(delivered.mailFrom == "<>" && delivered.recipients == ["<bounce@app.example>"])
         #expect(!String(decoding: delivered.message, as: UTF8.self).contains("inbox.example"))
@@ -181,13 +205,21 @@ import Testing
         let scene = RelayScene()
         let reverse = scene.reverse(RelayScene.bob, "billing@app.example")
         let outcome = scene.play(
-            connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage("X-Postern-Forged: 1\r\n").endOfMessage()
+            connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage("X-Postern-Forged: 1\r\n")
+                .endOfMessage()
                 .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").teamMessage().endOfMessage()
-                .mail("<x@stranger.example>").rcpt("<bobrelay22@relay.example>").message(Array("From: x@stranger.example\r\n\r\n".utf8)).endOfMessage()
-                .mail("<c@elsewhere.example>").rcpt("<c@elsewhere.example>").message(Array("From: c@elsewhere.example\r\n\r\n".utf8)).endOfMessage()
+                .mail("<x@stranger.example>").rcpt("<bobrelay22@relay.example>").message(
+                    Array("From: x@stranger.example\r\n\r\n".utf8)
+                ).endOfMessage()
+                .mail("<c@elsewhere.example>").rcpt("<c@elsewhere.example>").message(
+                    Array("From: c@elsewhere.example\r\n\r\n".utf8)
+                ).endOfMessage()
                 .mail("<bob@inbox.example>").rcpt(reverse)
                 .message(Array("X-Test-Proved: inbox.example\r\nFrom: bob@inbox.example\r\n\r\nx\r\n".utf8)).endOfMessage())
-        #expect(outcome.messages.map { $0.delivered?.recipients ?? [] } == [["<anna@inbox.example>"], ["<bob@inbox.example>"], [], ["<c@elsewhere.example>"], ["<billing@app.example>"]])
+        #expect(
+            outcome.messages.map { $0.delivered?.recipients ?? [] } == [
+                ["<anna@inbox.example>"], ["<bob@inbox.example>"], [], ["<c@elsewhere.example>"], ["<billing@app.example>"],
+            ])
         #expect(outcome.messages[2].final.status == "550 5.7.1" && outcome.messages[3].modifications.isEmpty)
         #expect(scene.engineRequests == 5)
     }
@@ -197,7 +229,9 @@ import Testing
         let outcome = scene.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").reset()
                 .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").header("X-Test-Proved", "app.example").reset()
-                .mail("<c@elsewhere.example>").rcpt("<c@elsewhere.example>").message(Array("From: c@elsewhere.example\r\n\r\n".utf8)).endOfMessage()
+                .mail("<c@elsewhere.example>").rcpt("<c@elsewhere.example>").message(
+                    Array("From: c@elsewhere.example\r\n\r\n".utf8)
+                ).endOfMessage()
                 .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").teamMessage().endOfMessage())
         #expect(outcome.messages.map(\.aborted) == [true, true, false, false])
         #expect(outcome.messages[2].delivered == outcome.messages[2].original)
@@ -215,7 +249,8 @@ import Testing
 
     @Test func anotherEngineTakesOverWithTheNextMessage() {
         let scene = RelayScene()
-        let session = scene.handler.makeSession(connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
+        let session = scene.handler.makeSession(
+            connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
         let macros = NoMacros()
         _ = session.mail("<b@app.example>", arguments: [], macros: macros)
         #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
@@ -233,7 +268,8 @@ import Testing
     /// `␀` stands for NUL.
     @Test(arguments: [
         ("<a␀b@relay.example>", true), ("<annarelay2␀@relay.example>", true), ("<annarelay2@relay.example␀>", true),
-        ("<annarelay2@relay.example␀.evil.example>", true), ("<annarelay2@relay.example\n>", true), ("annarelay2@relay.example>", true),
+        ("<annarelay2@relay.example␀.evil.example>", true), ("<annarelay2@relay.example\n>", true),
+        ("annarelay2@relay.example>", true),
         ("<\u{FFFD}@relay.example>", true), ("", true), ("<>", true), ("<@>", false), ("<a␀b@elsewhere.example>", false),
     ])
     func oddPathsLeadToNoAccount(_ written: String, isRefused: Bool) {
@@ -247,7 +283,8 @@ import Testing
     @Test func anUnreadableSenderIsNeverReportedTo() throws {
         let scene = RelayScene()
         for sender in ["<b\0@app.example>", "<b@app.example\0.evil.example>", "<\"b@app.example>"] {
-            let message = scene.play(connection.mail(sender).rcpt("<annarelay2@relay.example>").teamMessage().endOfMessage()).message
+            let message = scene.play(connection.mail(sender).rcpt("<annarelay2@relay.example>").teamMessage().endOfMessage())
+                .message
             let path = try #require(message.delivered).mailFrom
             guard case .token(let token) = scene.engine.tokens.read(String(path.dropFirst().prefix { $0 != "@" })) else {
                 Issue.record("\(path) is no return path")
@@ -265,13 +302,16 @@ import Testing
         let parts = [
             "Content-Type: application/pdf; name=\"anna@inbox.example.pdf\"\r\nMIME-Version: 1.0\r\n",
             "Content-Type: image/png\r\nContent-Disposition: attachment; filename=\"for ANNA@inbox.example.png\"\r\nMIME-Version: 1.0\r\n",
-            "Content-Type: application/anna@inbox.example\r\nMIME-Version: 1.0\r\n", "Content-Type: text/plain; charset=\"anna@inbox.example\"\r\nMIME-Version: 1.0\r\n",
+            "Content-Type: application/anna@inbox.example\r\nMIME-Version: 1.0\r\n",
+            "Content-Type: text/plain; charset=\"anna@inbox.example\"\r\nMIME-Version: 1.0\r\n",
         ]
         var refused = 0
         for part in parts {
             let message = scene.play(reply.annasMessage(part, body: "\u{1}anna@inbox.example\u{2}\r\n").endOfMessage()).message
             if message.final.status == "550 5.7.7" { refused += 1 }
-            #expect(message.delivered.map { !String(decoding: $0.message, as: UTF8.self).lowercased().contains("anna@inbox") } ?? true)
+            #expect(
+                message.delivered.map { !String(decoding: $0.message, as: UTF8.self).lowercased().contains("anna@inbox") } ?? true
+            )
         }
         #expect(refused >= 2)
         // Not proved, and proved but another's.

@@ -32,7 +32,9 @@ import Testing
         let proved = Fixture.signed("inbox.example")
         func play(_ evidence: AuthenticationEvidence, _ message: String, to recipient: ((Fixture) -> String)? = nil) -> String {
             let fixture = installation(evidence)
-            return wire(fixture.play(from: "replay@app.example", to: [recipient?(fixture) ?? reverse(Self.mallory, fixture)], message: message))
+            return wire(
+                fixture.play(
+                    from: "replay@app.example", to: [recipient?(fixture) ?? reverse(Self.mallory, fixture)], message: message))
         }
         let stranger = Self.annasMail.replacingOccurrence(of: "anna@inbox", with: "nobody@inbox")
         let answers = [
@@ -41,14 +43,19 @@ import Testing
             "a user's mail, not proved": play(.init(), Self.annasMail),
             "a stranger's mail, not proved": play(.init(), stranger),
             "no author": play(proved, "Subject: x\r\n\r\n"),
-            "two authors": play(proved, Self.annasMail.replacingOccurrence(of: "<anna@inbox.example>", with: "<anna@inbox.example>, b@c.example")),
+            "two authors": play(
+                proved, Self.annasMail.replacingOccurrence(of: "<anna@inbox.example>", with: "<anna@inbox.example>, b@c.example")),
             "another user of the team": play(proved, Self.annasMail) { reverse(Fixture.bob, $0) },
             "a deleted account": play(proved, Self.annasMail) {
                 $0.engine.tokens.reverse(account: AccountNumber(77)!, correspondent: Self.billing).localPart + "@relay.example"
             },
-            "a forged token": play(proved, Self.annasMail) { reverse(Self.mallory, $0).replacingOccurrence(of: "billing", with: "payment") },
+            "a forged token": play(proved, Self.annasMail) {
+                reverse(Self.mallory, $0).replacingOccurrence(of: "billing", with: "payment")
+            },
             "a token that is not stored": play(proved, Self.annasMail) {
-                $0.engine.tokens.reverse(account: Self.mallory.number, correspondent: AddrSpec(localPart: "Upper", domain: "app.example")).localPart
+                $0.engine.tokens.reverse(
+                    account: Self.mallory.number, correspondent: AddrSpec(localPart: "Upper", domain: "app.example")
+                ).localPart
                     + "@relay.example"
             },
         ]
@@ -63,7 +70,8 @@ import Testing
 
     @Test func stateOfTheAccountIsToldToItsOwnUserAlone() {
         let states = [
-            Self.mallory, Fixture.account(9, "malloryre2", team: "app.example", inboxes: ["mallory@app.example"], isActive: false),
+            Self.mallory,
+            Fixture.account(9, "malloryre2", team: "app.example", inboxes: ["mallory@app.example"], isActive: false),
             Fixture.account(9, "malloryre2", team: "app.example", inboxes: ["mallory@app.example"], isForwardingOn: false),
         ]
         let answers = states.map { state in
@@ -91,9 +99,14 @@ import Testing
         }
         #expect(play(Fixture.anna, proved, note, from: "") == "relay")
         // Ordinary mail, whoever it is from, gets the answer of a forged return path.
-        let ordinary = [(Self.mallory, proved), (Fixture.anna, proved), (Fixture.anna, .init())].map { play($0, $1, Self.annasMail, from: "replay@app.example") }
+        let ordinary = [(Self.mallory, proved), (Fixture.anna, proved), (Fixture.anna, .init())].map {
+            play($0, $1, Self.annasMail, from: "replay@app.example")
+        }
         let fixture = installation(proved)
-        let forged = wire(fixture.play(from: "replay@app.example", to: ["ar" + String(repeating: "a", count: 32) + "@relay.example"], message: Self.annasMail))
+        let forged = wire(
+            fixture.play(
+                from: "replay@app.example", to: ["ar" + String(repeating: "a", count: 32) + "@relay.example"],
+                message: Self.annasMail))
         #expect(Set(ordinary + [forged]).count == 1 && forged.hasPrefix("550 5.7.1 "))
     }
 
@@ -110,15 +123,24 @@ import Testing
         let anna = Fixture.anna
         let unverified = RelayAccount(
             number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, isActive: true,
-            inbox: anna.inbox.map { UserInbox(address: $0.address, isVerified: false) }, inboxes: anna.inboxes, sharedName: nil, sources: anna.sources)
+            inbox: anna.inbox.map { UserInbox(address: $0.address, isVerified: false) }, inboxes: anna.inboxes, sharedName: nil,
+            sources: anna.sources)
         let states: [(RelayAccount, Int, String)] = [
             (anna, 100, "relay"), (anna, 0, "452 4.7.1"), (unverified, 100, "451 4.2.1"),
-            (Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@inbox.example"], isForwardingOn: false), 100, "550 5.2.1"),
-            (Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@inbox.example"], isActive: false), 100, "550 5.1.6"),
+            (
+                Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@inbox.example"], isForwardingOn: false),
+                100, "550 5.2.1"
+            ),
+            (
+                Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@inbox.example"], isActive: false), 100,
+                "550 5.1.6"
+            ),
         ]
         for evidence in [AuthenticationEvidence(), Fixture.signed("evil.example")] {
             let answers = states.map { account, limit, _ in
-                wire(Fixture(accounts: [account], evidence: evidence, settings: settings(limit)).play(from: "x@app.example", to: ["annarelay2@relay.example"], message: message))
+                wire(
+                    Fixture(accounts: [account], evidence: evidence, settings: settings(limit)).play(
+                        from: "x@app.example", to: ["annarelay2@relay.example"], message: message))
             }
             #expect(Set(answers).count == 1 && answers[0].hasPrefix("550 5.7.26 "))
         }
@@ -135,8 +157,13 @@ import Testing
         evidence.dkim += Fixture.signed("inbox.example").dkim
         let fixture = Fixture(evidence: evidence, settings: settings(2))
         let forward = "From: billing@app.example\r\n\r\nx\r\n"
-        func forwards(_ now: Int64) -> String { wire(fixture.play(from: "x@app.example", to: ["annarelay2@relay.example"], message: forward, now: now)) }
-        func replies(_ now: Int64) -> String { wire(fixture.play(from: "anna@inbox.example", to: [reverse(Fixture.anna, fixture)], message: Self.annasMail, now: now)) }
+        func forwards(_ now: Int64) -> String {
+            wire(fixture.play(from: "x@app.example", to: ["annarelay2@relay.example"], message: forward, now: now))
+        }
+        func replies(_ now: Int64) -> String {
+            wire(
+                fixture.play(from: "anna@inbox.example", to: [reverse(Fixture.anna, fixture)], message: Self.annasMail, now: now))
+        }
         let today = (0..<3).map { _ in [forwards(Fixture.now), replies(Fixture.now)].map { String($0.prefix(9)) } }
         #expect(today == [["relay", "relay"], ["relay", "relay"], ["452 4.7.1", "452 4.7.1"]])
         #expect(forwards(Fixture.now + 86_400) == "relay" && replies(Fixture.now + 86_400) == "relay")
@@ -149,8 +176,10 @@ import Testing
         let fixture = Fixture(evidence: Fixture.signed("inbox.example"), settings: settings(2))
         let note = Self.annasMail.replacingOccurrence(of: "Subject:", with: "Auto-Submitted: auto-replied\r\nSubject:")
         func play(_ correspondent: String, _ now: Int64 = Fixture.now) -> RelayDecision {
-            let token = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(envelope: correspondent)!)
-            return fixture.play(from: "anna@inbox.example", to: ["\(token.localPart)@relay.example"], message: note, now: now).decision
+            let token = fixture.engine.tokens.reverse(
+                account: Fixture.anna.number, correspondent: AddrSpec(envelope: correspondent)!)
+            return fixture.play(from: "anna@inbox.example", to: ["\(token.localPart)@relay.example"], message: note, now: now)
+                .decision
         }
         let first = play("a@app.example")
         #expect(first.outcome == .relay && first.modifications.contains(.changeSender("<>")))

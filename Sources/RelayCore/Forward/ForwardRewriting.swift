@@ -27,11 +27,12 @@ struct ForwardRewriting {
         "disposition-notification-to", "disposition-notification-options", "return-receipt-to", "return-receipt-requested",
         "x-confirm-reading-to", "read-receipt-to", "registered-mail-reply-requested-by", "generate-delivery-report",
         "prevent-nondelivery-report", "original-recipient", "errors-to", "x-errors-to", "mail-followup-to", "mail-reply-to",
-        "mail-copies-to", "followup-to", "reply-by", "x-reply-to", "return-errors-to", "content-return",
+        "mail-copies-to", "followup-to", "x-reply-to", "return-errors-to", "content-return",
         // Complaints (RFC 9477), which a provider would send past the relay with the inbox in them
         "cfbl-address", "cfbl-feedback-id",
         // Other recipients and earlier stages
-        "bcc", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from", "envelope-to",
+        "bcc", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from",
+        "envelope-to",
         "x-rcpt-to", "apparently-to", "x-apparently-to", "x-forwarded-to", "x-forwarded-for",
         // Signatures over what is changed
         "dkim-signature", "domainkey-signature", "x-google-dkim-signature", "arc-seal", "arc-message-signature",
@@ -58,7 +59,9 @@ struct ForwardRewriting {
                 edits.edits[index] = rewriteList(field)
             } else if name == "in-reply-to" || name == "references" {
                 edits.edits[index] = restoreIdentifiers(field)
-            } else if name.hasPrefix("resent-") || name.hasPrefix("x-postern-") || Self.removed.contains(name) || claimingOurs.contains(index) {
+            } else if name.hasPrefix("resent-") || name.hasPrefix("x-postern-") || Self.removed.contains(name)
+                || claimingOurs.contains(index)
+            {
                 edits.edits[index] = .remove
             }
         }
@@ -71,13 +74,17 @@ struct ForwardRewriting {
         var hops = 0
         if case .hops(let count) = engine.mark.trace(header) { hops = count }
         var fields = [
-            AuthenticationResults.field(authservID: engine.settings.authservID, evidence: evidence, fromDomain: author.asciiDomain),
+            AuthenticationResults.field(
+                authservID: engine.settings.authservID, evidence: evidence, fromDomain: author.asciiDomain),
             engine.mark.field(hops: hops),
         ]
         if let from = header.first("From") {
             let field = HeaderField(name: Self.originalFromField, rawValue: from.rawValue)
             // The longer name may push a long line past the limit: then the value begins on a line of its own.
-            fields.append(field.fitsLines ? field : HeaderField(name: Self.originalFromField, rawValue: [0x0D, 0x0A, 0x20] + HeaderField.trim(from.rawValue)))
+            fields.append(
+                field.fitsLines
+                    ? field
+                    : HeaderField(name: Self.originalFromField, rawValue: [0x0D, 0x0A, 0x20] + HeaderField.trim(from.rawValue)))
         }
         return fields
     }
@@ -92,7 +99,8 @@ struct ForwardRewriting {
     }
 
     private func isRelayAddress(_ address: AddrSpec) -> Bool {
-        address.localPart.lowercased() == account.relayAddress.localPart && address.domain.lowercased() == account.relayAddress.domain.lowercased()
+        address.localPart.lowercased() == account.relayAddress.localPart
+            && address.domain.lowercased() == account.relayAddress.domain.lowercased()
     }
 
     private mutating func rewritten(_ mailbox: Mailbox) -> Mailbox {
@@ -133,10 +141,10 @@ struct ForwardRewriting {
     }
 
     /// Whether a defect leaves no doubt where the addresses of a list are, so that they alone need to be replaced. A route does not:
-    /// it would stay in front of the new address.
+    /// it would stay in front of the new address; nor do spaces in an address: the relay address would keep them.
     private static func leavesAddressesClear(_ defect: AddressDefect) -> Bool {
         switch defect {
-        case .obsoleteRoute: false
+        case .obsoleteRoute, .obsoleteDomain, .obsoleteLocalPart: false
         case .notUTF8, .encodedWordInQuotes: true
         default: defect.isLegal
         }
@@ -166,10 +174,14 @@ struct ForwardRewriting {
         let value = field.unfoldedBytes
         var uris: [[UInt8]] = []
         var current: [UInt8]?
+        var outside: [UInt8] = []
         var changed = false
         for octet in value {
             switch octet {
-            case UInt8(ascii: "<"): current = []
+            case UInt8(ascii: "<"):
+                // Brackets do not nest; what an earlier one opened and none closed stands outside.
+                outside += current ?? []
+                current = []
             case UInt8(ascii: ">"):
                 if let uri = current {
                     var uri = uri
@@ -181,12 +193,14 @@ struct ForwardRewriting {
                     uris.append(uri)
                 }
                 current = nil
-            case 0x20, 0x09: break
-            default: current?.append(octet)
+            case 0x20, 0x09:
+                if current == nil { outside.append(octet) }
+            default:
+                if current == nil { outside.append(octet) } else { current?.append(octet) }
             }
         }
-        let outside = AddressCandidates.find(in: Self.outsideBrackets(value)[...])
-        guard changed || !outside.isEmpty else { return .keep }
+        outside += current ?? []
+        guard changed || Self.holdsAddress(outside) else { return .keep }
         guard !uris.isEmpty else { return .remove }
         var out: [UInt8] = []
         for (index, uri) in uris.enumerated() {
@@ -196,20 +210,13 @@ struct ForwardRewriting {
         return .replace(out)
     }
 
-    /// What stands outside of `<…>`; an opening bracket that nothing closes has nothing inside.
-    private static func outsideBrackets(_ value: [UInt8]) -> [UInt8] {
-        var outside: [UInt8] = []
-        var open: [UInt8]?
-        for octet in value {
-            switch octet {
-            case UInt8(ascii: "<"):
-                outside += open ?? []
-                open = [0x20]
-            case UInt8(ascii: ">") where open != nil: open = nil
-            default: if open != nil { open?.append(octet) } else { outside.append(octet) }
-            }
+    /// Whether a word outside brackets could be taken for an address or a `mailto:`; the `@` of a web address is none.
+    private static func holdsAddress(_ text: [UInt8]) -> Bool {
+        text.split { ", \t".utf8.contains($0) }.contains { word in
+            guard word.contains(UInt8(ascii: "@")) else { return false }
+            let word = String(decoding: word, as: UTF8.self).lowercased()
+            return !word.contains("://") || word.contains("mailto:")
         }
-        return outside + (open ?? [])
     }
 
     // MARK: Message ids
@@ -217,7 +224,9 @@ struct ForwardRewriting {
     /// The user's own ids in place of those under which the team knows them.
     private func restoreIdentifiers(_ field: HeaderField) -> HeaderEdits.Edit {
         let ids = MessageIDs.ids(in: field.rawValue)
-        let restored = ids.map { engine.ids.reveal($0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) ?? $0 }
+        let restored = ids.map {
+            engine.ids.reveal($0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) ?? $0
+        }
         return restored == ids ? .keep : .replace(MessageIDs.value(restored))
     }
 
@@ -229,7 +238,9 @@ struct ForwardRewriting {
     /// never sees a witness, does not repeat them.
     private func addWitnesses(_ header: HeaderSection, to edits: inout HeaderEdits) {
         var ids = header.first("Message-ID").map { MessageIDs.ids(in: $0.rawValue).prefix(1) } ?? []
-        for name in ["In-Reply-To", "References"] { ids += header.all(name).flatMap { MessageIDs.ids(in: $0.rawValue) }.reversed() }
+        for name in ["In-Reply-To", "References"] {
+            ids += header.all(name).flatMap { MessageIDs.ids(in: $0.rawValue) }.reversed()
+        }
         var seen: Set<[UInt8]> = []
         let witnesses = ids.filter { isForeign($0) && seen.insert($0).inserted }.prefix(Self.maximumWitnesses).map {
             engine.ids.witness(for: $0, account: account.number, relayDomain: account.relayAddress.domain)
@@ -237,7 +248,11 @@ struct ForwardRewriting {
         guard !witnesses.isEmpty else { return }
         if let index = header.fields.firstIndex(where: { $0.isNamed("References") }) {
             let ids: [[UInt8]]
-            if case .replace(let value) = edits.edits[index] { ids = MessageIDs.ids(in: value) } else { ids = MessageIDs.ids(in: header.fields[index].rawValue) }
+            if case .replace(let value) = edits.edits[index] {
+                ids = MessageIDs.ids(in: value)
+            } else {
+                ids = MessageIDs.ids(in: header.fields[index].rawValue)
+            }
             edits.edits[index] = .replace(MessageIDs.value(witnesses + ids))
         } else {
             edits.inserted.append(HeaderField(name: "References", rawValue: MessageIDs.value(witnesses)))

@@ -62,7 +62,9 @@ struct MailtoURI {
         var out: [UInt8] = []
         var index = text.startIndex
         while index < text.endIndex {
-            if text[index] == UInt8(ascii: "%"), index + 2 < text.endIndex, let high = text[index + 1].hexValue, let low = text[index + 2].hexValue {
+            if text[index] == UInt8(ascii: "%"), index + 2 < text.endIndex, let high = text[index + 1].hexValue,
+                let low = text[index + 2].hexValue
+            {
                 out.append(high << 4 | low)
                 index += 3
             } else {

@@ -6,34 +6,60 @@ enum AddressFieldValue {
     /// Column at which the next address goes to a line of its own (RFC 5322 section 2.1.1 asks for lines of 78).
     private static let column = 78
 
+    /// Octets of a display name as it is written; a longer one goes into encoded words, which can be folded between. Far enough below
+    /// the 998 of a line for the address to follow.
+    private static let longestName = 800
+
     /// Everything after the colon: addresses separated by commas, one space before the first.
     static func write(_ addresses: [Address], nameLength: Int) -> [UInt8] {
         var value: [UInt8] = []
         var width = nameLength + 1
-        for (index, address) in addresses.enumerated() {
-            let text = Array(address.serialized.utf8)
-            if index > 0 {
-                value.append(UInt8(ascii: ","))
-                if width + text.count + 2 > column {
-                    value += [0x0D, 0x0A]
-                    width = 0
-                }
+        func add(_ text: [UInt8]) {
+            if !value.isEmpty, width + text.count + 2 > column {
+                value += [0x0D, 0x0A]
+                width = 0
             }
-            value += [0x20] + (text.count < longestAddress ? text : foldedBetweenEncodedWords(text))
+            value += [0x20] + foldedBetweenEncodedWords(text)
             width += text.count + 2
+        }
+        for (index, address) in addresses.enumerated() {
+            if index > 0 { value.append(UInt8(ascii: ",")) }
+            switch address {
+            case .mailbox(let mailbox): add(text(mailbox))
+            case .group(let name, let members):
+                // A group must have a name; an empty one stands for the one that was missing.
+                add(phrase(name.isEmpty ? nil : name, else: "\"\"") + [UInt8(ascii: ":")])
+                for (index, member) in members.enumerated() {
+                    if index > 0 { value.append(UInt8(ascii: ",")) }
+                    add(text(member))
+                }
+                value.append(UInt8(ascii: ";"))
+            }
         }
         return value
     }
 
-    /// An address longer than this is folded by itself: only encoded words make one.
-    private static let longestAddress = 900
+    private static func text(_ mailbox: Mailbox) -> [UInt8] {
+        let address = Array(mailbox.addrSpec.wireForm.utf8)
+        let name = phrase(mailbox.displayName, else: "")
+        return name.isEmpty ? address : name + [0x20, UInt8(ascii: "<")] + address + [UInt8(ascii: ">")]
+    }
 
-    /// A line break before each encoded word that follows another; no reader shows the white space between them.
+    private static func phrase(_ name: String?, else missing: String) -> [UInt8] {
+        let phrase = Array(name.map(Mailbox.phrase)?.utf8 ?? "".utf8)
+        guard !phrase.isEmpty else { return Array(missing.utf8) }
+        return phrase.count <= longestName ? phrase : Array(EncodedWord.encode(name ?? "").utf8)
+    }
+
+    /// A line break before each encoded word that follows another, where the text is long; no reader shows the white space between.
     private static func foldedBetweenEncodedWords(_ text: [UInt8]) -> [UInt8] {
+        guard text.count > longestName else { return text }
         var out: [UInt8] = []
         out.reserveCapacity(text.count + text.count / 32)
         for (index, octet) in text.enumerated() {
-            if octet == 0x20, text[..<index].suffix(2).elementsEqual("?=".utf8), text[(index + 1)...].prefix(2).elementsEqual("=?".utf8) {
+            if octet == 0x20, text[..<index].suffix(2).elementsEqual("?=".utf8),
+                text[(index + 1)...].prefix(2).elementsEqual("=?".utf8)
+            {
                 out += [0x0D, 0x0A]
             }
             out.append(octet)

@@ -11,7 +11,7 @@ extension HeaderField {
             && controls.isDisjoint(with: [.nul, .bareCR, .bareLF, .lineBreak])
     }
 
-    /// Octets of a line without its end (RFC 5322 section 2.1.1). Postfix breaks longer ones, after they were signed.
+    /// Octets of a line without its end (RFC 5322 section 2.1.1). A server on the way may break a longer one, signed as it is.
     static let longestLine = 998
 
     /// Whether no line of the field is too long.

@@ -41,14 +41,17 @@ package struct MessageIDs: Sendable {
             local = [keys.activeID, Self.hidden] + Base32.encode(sealed)
         } else {
             let name = mac("one-way", id, account: account, key: keys.activeKey)
-            local = [keys.activeID, Self.oneWay] + name + mac("one-way tag", name, account: account, key: keys.activeKey).prefix(Self.tagDigits)
+            local =
+                [keys.activeID, Self.oneWay] + name
+                + mac("one-way tag", name, account: account, key: keys.activeKey).prefix(Self.tagDigits)
         }
         return local + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
     }
 
     /// The user's own id that this one stands for; nil where it is not one of this account's hidden ids.
     package func reveal(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> [UInt8]? {
-        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.hidden, let key = cipherKeys[keyID],
+        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.hidden,
+            let key = cipherKeys[keyID],
             let sealed = Base32.decode(text)
         else { return nil }
         return try? AESSIV.open(sealed, key: key, associatedData: [Self.label(account)])
@@ -59,7 +62,8 @@ package struct MessageIDs: Sendable {
     /// cannot tell one team of another's.
     package func isHidden(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> Bool {
         if reveal(id, account: account, isRelayDomain: isRelayDomain) != nil { return true }
-        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.oneWay, text.count > Self.tagDigits,
+        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.oneWay,
+            text.count > Self.tagDigits,
             let key = keys.key(keyID)
         else { return false }
         let right = mac("one-way tag", Array(text.dropLast(Self.tagDigits)), account: account, key: key).prefix(Self.tagDigits)
@@ -69,7 +73,8 @@ package struct MessageIDs: Sendable {
     /// An id that a forward carries in References beside a message id at a domain that is not the team's, so that
     /// the answer, which repeats References, shows that this other id came from the team and may go back as it is.
     package func witness(for id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
-        [keys.activeID, Self.witness] + mac("witness", id, account: account, key: keys.activeKey) + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
+        [keys.activeID, Self.witness] + mac("witness", id, account: account, key: keys.activeKey) + [UInt8(ascii: "@")]
+            + Array(relayDomain.utf8)
     }
 
     /// Whether an id has the form of a witness. Witnesses never leave for a team.
@@ -81,14 +86,18 @@ package struct MessageIDs: Sendable {
     package func isWitnessed(_ id: [UInt8], by witnesses: [[UInt8]], account: AccountNumber) -> Bool {
         guard !witnesses.isEmpty else { return false }
         // One code for each key, not for each witness: a header can hold a thousand of both.
-        let right = keys.ids.compactMap { keyID in keys.key(keyID).map { [keyID, Self.witness] + mac("witness", id, account: account, key: $0) } }
+        let right = keys.ids.compactMap { keyID in
+            keys.key(keyID).map { [keyID, Self.witness] + mac("witness", id, account: account, key: $0) }
+        }
         return witnesses.contains { witness in
             guard let at = witness.lastIndex(of: UInt8(ascii: "@")) else { return false }
             return right.contains { constantTimeEqual(Array(witness[..<at]), $0) }
         }
     }
 
-    private func parts(of id: [UInt8], isRelayDomain: (String) -> Bool) -> (tag: UInt8, text: ArraySlice<UInt8>, key: TokenKeys.KeyID)? {
+    private func parts(of id: [UInt8], isRelayDomain: (String) -> Bool) -> (
+        tag: UInt8, text: ArraySlice<UInt8>, key: TokenKeys.KeyID
+    )? {
         guard let at = id.lastIndex(of: UInt8(ascii: "@")), at > 2, keys.key(id[0]) != nil,
             isRelayDomain(String(decoding: id[(at + 1)...], as: UTF8.self))
         else { return nil }
@@ -96,7 +105,8 @@ package struct MessageIDs: Sendable {
     }
 
     private func mac(_ purpose: String, _ id: [UInt8], account: AccountNumber, key: [UInt8]) -> [UInt8] {
-        let code = HMACSHA256.authenticationCode(for: Array("postern message id \(purpose) 1\n".utf8) + Self.label(account) + [0] + id, key: key)
+        let code = HMACSHA256.authenticationCode(
+            for: Array("postern message id \(purpose) 1\n".utf8) + Self.label(account) + [0] + id, key: key)
         return Array(Base32.encode(code).prefix(26))
     }
 

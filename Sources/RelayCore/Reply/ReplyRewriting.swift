@@ -71,7 +71,7 @@ struct ReplyRewriting {
             var kept: [Mailbox] = []
             for field in header.all(name) {
                 for mailbox in AddressList.parse(field.rawValue).mailboxes {
-                    if mailbox.addrSpec == account.relayAddress {
+                    if mailbox.addrSpec.folded == account.relayAddress.folded {
                         kept.append(Mailbox(displayName: nil, addrSpec: account.relayAddress))
                     } else if let correspondent = names.correspondent(mailbox.addrSpec) {
                         kept.append(Mailbox(displayName: displayName(mailbox, correspondent), addrSpec: correspondent))

@@ -20,7 +20,9 @@ import Testing
             var after = ModifiedMessage(header: parsed.header, body: parsed.body, sender: "", recipients: [])
             after.apply(decision.modifications)
             let header = HeaderSection(after.header)
-            func ids(_ name: String) -> [String] { header.all(name).flatMap { MessageIDs.ids(in: $0.rawValue) }.map { String(decoding: $0, as: UTF8.self) } }
+            func ids(_ name: String) -> [String] {
+                header.all(name).flatMap { MessageIDs.ids(in: $0.rawValue) }.map { String(decoding: $0, as: UTF8.self) }
+            }
             id = ids("Message-ID").first ?? ""
             inReplyTo = ids("In-Reply-To")
             references = ids("References")
@@ -52,12 +54,15 @@ import Testing
             let teamID = "t\(number)@\(teamsIDs)"
             let outgoing = Self.write(id: teamID, from: "billing@app.example", to: "annarelay2@relay.example", answering: atTeam)
             teamKnows.insert(teamID)
-            let atUser = try Seen(forward.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: outgoing).decision, outgoing)
+            let atUser = try Seen(
+                forward.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: outgoing).decision, outgoing)
             #expect(atUser.id == teamID)
             userKnows.insert(atUser.id)
             if length <= MessageIDs.maximumReversibleLength {
                 #expect(userKnows.isSuperset(of: atUser.inReplyTo))
-                let isWitness = { (id: String) in forward.engine.ids.isWitness(Array(id.utf8), isRelayDomain: { $0 == "relay.example" }) }
+                let isWitness = { (id: String) in
+                    forward.engine.ids.isWitness(Array(id.utf8), isRelayDomain: { $0 == "relay.example" })
+                }
                 let known = atUser.references.filter { !isWitness($0) }
                 #expect(known.count == number * 2 && userKnows.isSuperset(of: known), "message \(number)")
             }
@@ -80,7 +85,9 @@ import Testing
         let reply = Fixture(evidence: Fixture.signed("inbox.example"))
         let secret = "bobs-secret@mail.inbox.example"
         func reverse(_ account: RelayAccount) -> String {
-            reply.engine.tokens.reverse(account: account.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+            reply.engine.tokens.reverse(
+                account: account.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+            ).localPart
                 + "@relay.example"
         }
         let mail = Self.write(id: secret, from: "bob@inbox.example", to: reverse(Fixture.bob), answering: nil)
@@ -90,7 +97,8 @@ import Testing
             let forward = Fixture(evidence: Fixture.signed(team))
             let text =
                 "From: x@\(team)\r\nTo: \(account.relayAddress.wireForm)\r\nMessage-ID: <t@\(team)>\r\nIn-Reply-To: <\(hidden)>\r\nReferences: <\(hidden)>\r\n\r\nx\r\n"
-            let seen = try Seen(forward.play(from: "x@\(team)", to: [account.relayAddress.wireForm], message: text).decision, text)
+            let seen = try Seen(
+                forward.play(from: "x@\(team)", to: [account.relayAddress.wireForm], message: text).decision, text)
             #expect(seen.inReplyTo == [hidden] && seen.references == [hidden])
             #expect(!seen.text.contains("bobs-secret"))
             // And her answer tells the team nothing of whose id it was: it comes back under an id of hers.

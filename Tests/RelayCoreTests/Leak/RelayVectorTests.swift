@@ -48,7 +48,8 @@ import Testing
             let inbox = UserInbox(address: InboxAddress(AddrSpec(localPart: "carla", domain: "inbox.example")), isVerified: true)
             return RelayAccount(
                 number: AccountNumber(4)!, relayAddress: AddrSpec(localPart: "carlarelay", domain: "second.example"),
-                isForwardingOn: true, isActive: true, inbox: inbox, inboxes: [inbox], sharedName: nil, sources: Fixture.anna.sources)
+                isForwardingOn: true, isActive: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
+                sources: Fixture.anna.sources)
         }()
 
         init(_ text: String, isForward: Bool = false) throws {

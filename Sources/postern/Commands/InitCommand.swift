@@ -41,6 +41,9 @@ struct InitCommand: ParsableCommand {
         for key in try installation.store.dkimKeys.keys() {
             print(try SigningKey.publication(key, in: installation.store).zoneFileRecord)
         }
+        if operatorAddress == nil {
+            print("\nSet operator_address in postern.yaml: until then mail to postmaster and abuse waits at its senders (451).")
+        }
         print("\nNext: export POSTERN_CONFIG=\(path)")
     }
 }

@@ -29,7 +29,7 @@ enum Reply {
         let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
         let rewriting = ReplyRewriting(
             engine: engine, account: account, header: message.header, envelopeSender: message.client.mailFrom,
-            isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
+            client: message.client, isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
         let rewritten = try rewriting.rewrite(body: message.body.bytes)
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
 

@@ -1,6 +1,7 @@
 // What stands for what in a reply: which addresses are to be hidden, and whom a reverse address means.
 
 import InternetMessage
+import MailAuth
 
 /// The addresses of one reply, as headers, bodies and file names are rewritten by them.
 package struct ReplyNames {
@@ -12,7 +13,7 @@ package struct ReplyNames {
     package let providers: ProviderRules
     package let account: AccountNumber
     package let relayDomains: [String]
-    /// Host names and addresses of the user's machine, as the message's own Received fields tell them; lower case.
+    /// Host names and addresses of the user's machine, as its SMTP session and the message's Received fields tell them; lower case.
     package let traces: [String]
     /// Domains of the user's inboxes, canonical: those that may tell who the user is.
     package let inboxDomains: Set<String>
@@ -20,7 +21,11 @@ package struct ReplyNames {
     private let tokens: TokenMint
     private let stored: StoredAddresses
 
-    package init(engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String, stored: StoredAddresses) {
+    /// - Parameter client: who delivered the message over SMTP; nil where nobody did.
+    package init(
+        engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String, client: SMTPClientIdentity? = nil,
+        stored: StoredAddresses
+    ) {
         relayAddress = account.relayAddress
         providers = engine.settings.providers
         self.account = account.number
@@ -30,7 +35,8 @@ package struct ReplyNames {
         inboxDomains = Set(account.inboxes.map { engine.settings.providers.canonical($0.address.revealed).domain })
         let teamDomains = Set(account.sources.map(\.registeredDomain))
         self.teamDomains = teamDomains
-        traces = ClientTraces.find(in: header, relayDomains: engine.settings.relayDomains).filter { !Self.lies($0, in: teamDomains) }
+        traces = ClientTraces.find(in: header, client: client, relayDomains: engine.settings.relayDomains)
+            .filter { !Self.lies($0, in: teamDomains) }
         var found: [AddrSpec] = account.inboxes.map(\.address.revealed)
         if let sender = AddrSpec(envelope: envelopeSender) { found.append(sender) }
         for field in header.fields where Self.carriesOwnAddress(field) {

@@ -185,6 +185,10 @@ package struct BodyRewriter {
 
     private func rewriteText(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
+        if let decoded = part.transferEncoding.decode(raw), opaque.findsInBlocks(of: decoded.bytes) {
+            try refuse("\(name): uuencoded block", in: &work)
+            return .unchanged
+        }
         switch TextCoding.rewrite(raw, part: part, with: text) {
         case .unchanged: return .unchanged
         case .changed(let bytes, let charset, let encoding):

@@ -25,11 +25,38 @@ struct OpaqueScan {
         case .sevenBit, .eightBit, .binary:
             guard Archive.isArchive(Array(raw.prefix(Self.signature))) else { return false }
             decoded = Array(raw)
-        case .unknown: return false
+        case .unknown(let name):
+            guard UUEncoding.isMeant(by: name) else { return !Self.isReadable(raw) }
+            decoded = UUEncoding.decode(raw, onlyBlocks: false)
+            if search(decoded[...]) { return true }
         }
         var budget = Self.unpackedLimit
         return Archive.entries(in: decoded, budget: &budget) { search($0[...]) }
     }
+
+    /// Whether a name stands in a uuencoded block within a text.
+    func findsInBlocks(of text: [UInt8]) -> Bool {
+        guard UUEncoding.mayHoldBlock(text) else { return false }
+        let decoded = UUEncoding.decode(text, onlyBlocks: true)
+        if search(decoded[...]) { return true }
+        var budget = Self.unpackedLimit
+        return Archive.entries(in: decoded, budget: &budget) { search($0[...]) }
+    }
+
+    /// Whether octets under an encoding that nobody here knows are prose or markup as they stand, and hide nothing: letters for the greater
+    /// part and broken by white space. Encoded data has none but its line breaks. What is not readable may hold a name, and is refused.
+    private static func isReadable(_ raw: ArraySlice<UInt8>) -> Bool {
+        guard !raw.contains(where: { $0 < 0x20 && !(0x09...0x0D).contains($0) || $0 == 0x7F }), Array(raw).isValidUTF8 else {
+            return false
+        }
+        let octets = raw.count { $0 != 0x0D }
+        let blanks = raw.count { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A }
+        let letters = raw.count { $0.isASCIILetter || $0 >= 0x80 }
+        return octets <= shortest || blanks == octets || (blanks * 20 >= octets && letters * 20 >= (octets - blanks) * 9)
+    }
+
+    /// Fewer octets hold no address in any encoding.
+    private static let shortest = 8
 
     /// Raw octets from which an archive is told, line breaks before it included.
     private static let signature = 256

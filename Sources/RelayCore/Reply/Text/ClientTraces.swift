@@ -1,6 +1,7 @@
 // What a message's Received fields tell of the machine it was written on.
 
 import InternetMessage
+import MailAuth
 
 enum ClientTraces {
     /// Traces looked for in one message; a message passes a handful of machines. The topmost ones count.
@@ -8,8 +9,11 @@ enum ClientTraces {
 
     /// Host names and IP addresses of `from` clauses and of originating-client fields, lower case. Names of large providers' servers and
     /// addresses that mean no machine in particular are left out.
-    static func find(in header: HeaderSection, relayDomains: [String]) -> [String] {
+    /// - Parameter client: the SMTP client, whose own Received field Postfix has not written yet when the message comes in.
+    static func find(in header: HeaderSection, client: SMTPClientIdentity?, relayDomains: [String]) -> [String] {
         var found: [String] = []
+        for word in [client?.address, client?.helo].compactMap({ $0 }).flatMap({ words(Array($0.utf8), isReceived: false) })
+        where isTelling(word, isHello: true, relayDomains: relayDomains) && !found.contains(word) { found.append(word) }
         for field in header.fields {
             let isReceived = field.isNamed("Received")
             guard

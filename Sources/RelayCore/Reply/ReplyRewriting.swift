@@ -129,7 +129,8 @@ struct ReplyRewriting {
         guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { return false }
         let domain = String(decoding: id[(at + 1)...], as: UTF8.self)
         if engine.ids.isHidden(id, account: account.number, isRelayDomain: engine.settings.isRelayDomain) { return true }
-        return account.sources.contains { $0.ownsIdentifier(at: domain) }
+        // A team never learns a token: an id with one in it was made by the user's program.
+        return account.sources.contains { $0.ownsIdentifier(at: domain) } && !text.holdsToken(id)
     }
 }
 

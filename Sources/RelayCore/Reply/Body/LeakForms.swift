@@ -15,17 +15,27 @@ struct LeakForms {
         let bare: LocalPartGuard?
         /// For `local+`: what has to follow the tag.
         let afterTag: [UInt8]?
+        /// Whether it is the beginning of a token of the account, which has to be read whole.
+        var isToken = false
+        /// Whether it counts with more letters glued to its front, too: a long local part at a domain of the user's own.
+        var countsGlued = false
     }
 
     /// Needles of the text as it is, and of the text without dots, for providers to whom dots mean nothing.
     private(set) var needles: [Needle] = []
     private(set) var dotless: [Needle] = []
+    private let own: OwnTokens
     private var heads = [Int32](repeating: -1, count: 65_536)
     private var dotlessHeads: [Int32] = []
     private var chains: [Int32] = []
     private var dotlessChains: [Int32] = []
 
     init(names: ReplyNames) {
+        let own = OwnTokens(names: names)
+        self.own = own
+        needles = own.anchors.map {
+            Needle(octets: $0, startsWithLocal: false, endsWithDomain: false, bare: nil, afterTag: nil, isToken: true)
+        }
         var seen: Set<[UInt8]> = []
         for inbox in names.hidden {
             let address = inbox.revealed
@@ -33,11 +43,14 @@ struct LeakForms {
             var domains = [address.domain] + names.providers.aliases(of: canonical.domain)
             domains += domains.flatMap { [DomainName.toASCII($0), DomainName.toUnicode($0)].compactMap { $0 } }
             let locals = Set([Self.octets(address.localPart), Self.octets(canonical.localPart)])
+            let isOwn = names.inboxDomains.contains(canonical.domain) && names.providers.rules[canonical.domain] == nil
+                && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
             for local in locals {
+                let countsGlued = isOwn && LocalPartGuard(local) != .none
                 for domain in Set(domains.map(Self.octets)) where seen.insert(local + [0] + domain).inserted {
-                    needles += Self.forms(local, domain)
+                    needles += Self.forms(local, domain, countsGlued: countsGlued)
                     if names.providers.ignoresDots(canonical.domain) {
-                        dotless += Self.forms(local.filter { $0 != 0x2E }, domain.filter { $0 != 0x2E })
+                        dotless += Self.forms(local.filter { $0 != 0x2E }, domain.filter { $0 != 0x2E }, countsGlued: countsGlued)
                     }
                 }
                 let kind = LocalPartGuard(local)
@@ -52,17 +65,20 @@ struct LeakForms {
 
     private static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
 
-    private static func forms(_ local: [UInt8], _ domain: [UInt8]) -> [Needle] {
+    private static func forms(_ local: [UInt8], _ domain: [UInt8], countsGlued: Bool) -> [Needle] {
         let between = ["@", "=", "#", "%", "(a)", "(at)", "[at]", "{at}", "(@)", "\\@", "&#64;", "%40", "+40", "=40"].map {
             Array($0.utf8)
         }
         var forms = between.map {
-            Needle(octets: local + $0 + domain, startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: nil)
+            Needle(
+                octets: local + $0 + domain, startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: nil, countsGlued: countsGlued)
         }
         forms.append(
             Needle(octets: domain + [0x3D] + local, startsWithLocal: false, endsWithDomain: false, bare: nil, afterTag: nil))
         forms.append(
-            Needle(octets: local + [0x2B], startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: [0x40] + domain))
+            Needle(
+                octets: local + [0x2B], startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: [0x40] + domain,
+                countsGlued: countsGlued))
         return forms
     }
 
@@ -112,10 +128,11 @@ struct LeakForms {
         let end = index + needle.octets.count
         guard end <= view.count else { return false }
         for offset in needle.octets.indices where view[index + offset] != needle.octets[offset] { return false }
+        if needle.isToken { return own.find(around: index, in: view, joins: { _ in true }) != nil }
         if let bare = needle.bare { return isBare(bare, index..<end, view, marks) }
         // In data that is no text a length or a tag may look like a letter: there every occurrence counts.
         if isBinary { return needle.afterTag.map { tagLeads(from: end, to: $0, in: view) } ?? true }
-        if needle.startsWithLocal, !beginsWord(index, view, marks, isAddress: !needle.octets.contains(0x3D)) { return false }
+        if needle.startsWithLocal, !needle.countsGlued, !beginsWord(index, view, marks, isAddress: !needle.octets.contains(0x3D)) { return false }
         if let afterTag = needle.afterTag { return tagLeads(from: end, to: afterTag, in: view) }
         return !needle.endsWithDomain || endsDomain(end, view, marks)
     }

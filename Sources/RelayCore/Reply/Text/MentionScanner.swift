@@ -15,6 +15,7 @@ struct MentionScanner {
     private let index: NameIndex
     private let names: ReplyNames
     private let reader: TokenReader
+    private let own: OwnTokens
     private let relayLocal: [UInt8]
     private let relayDomain: [UInt8]
 
@@ -23,10 +24,11 @@ struct MentionScanner {
     /// Tags of one local part that are tried; `a+b+c+…` with more is read without them.
     private static let maximumTags = 8
 
-    init(index: NameIndex, names: ReplyNames, reader: TokenReader) {
+    init(index: NameIndex, names: ReplyNames, reader: TokenReader, own: OwnTokens) {
         self.index = index
         self.names = names
         self.reader = reader
+        self.own = own
         relayLocal = Array(names.relayAddress.localPart.utf8)
         relayDomain = Array(names.relayAddress.domain.utf8)
     }
@@ -54,6 +56,7 @@ struct MentionScanner {
                 case .hiddenDomain(let group): hidden(view, position..<end, index.groups[group], &found)
                 case .relayDomain(let domain): ours(view, position..<end, domain, &found)
                 case .bareLocal(let kind): bare(view, position..<end, kind, &found)
+                case .token: token(view, position, &found)
                 case .trace: trace(view, position..<end, &found)
                 }
             }
@@ -180,10 +183,11 @@ struct MentionScanner {
         let units = view.window.units
         var node = OctetTrie.root
         var at = end
+        var glued: Range<Int>?
         while at > 0, end - at < Self.maximumLocal {
             at -= 1
             if !(group.ignoresDots && units[at] == UInt8(ascii: ".")) {
-                guard let next = group.backward.step(node, units[at]) else { return nil }
+                guard let next = group.backward.step(node, units[at]) else { return glued }
                 node = next
             } else {
                 continue
@@ -191,8 +195,10 @@ struct MentionScanner {
             if group.backward.isEnd(node), view.localBegins(at: at, isVERP: separator.isVERP) {
                 return at..<end
             }
+            // `E-Mailmargarethe@`, `u003cmargarethe@`: at a domain of the user's own a long local part counts with anything before it.
+            if group.backward.isEnd(node), group.isTelling, LocalPartGuard(Array(units[at..<end])) != .none { glued = at..<end }
         }
-        return nil
+        return glued
     }
 
     /// The units of a hidden local part in `domain=local`, as SRS and VERP write it.
@@ -271,6 +277,16 @@ struct MentionScanner {
                 }
             }
         }
+    }
+
+    /// A token without its domain. Where the domain follows, the edit of the whole address is the stronger one.
+    private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
+        let joins: (Int) -> Bool = { unit in view.window.gaps[unit] == 0 || view.window.gaps[unit] & LensWindow.lineBreak != 0 }
+        guard let found = view.window.units.withUnsafeBufferPointer({ own.find(around: anchor, in: $0, joins: joins) }) else { return }
+        let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
+        let replacement =
+            found.correspondent.map { written($0.localPart, view) + at + Array($0.domain.utf8) } ?? relayLocal + at + relayDomain
+        edits.append(TextEdit(range: view.source(found.range), replacement: replacement, isWeak: true))
     }
 
     /// The units that may be a token: octets of a dot-atom right before the separator, at most 64.

@@ -13,6 +13,8 @@ struct NameIndex {
         case bareLocal(LocalPartGuard)
         /// A host name or address of the user's machine, as its Received fields tell it.
         case trace
+        /// What the account's tokens hold behind their key id.
+        case token
     }
 
     struct Pattern {
@@ -41,7 +43,7 @@ struct NameIndex {
     private var buckets: [[Int]] = []
     private var seen: Set<[UInt8]> = []
 
-    init(names: ReplyNames) {
+    init(names: ReplyNames, anchors: [[UInt8]]) {
         var groupOf: [String: Int] = [:]
         for inbox in names.hidden {
             let address = inbox.revealed
@@ -68,6 +70,7 @@ struct NameIndex {
             }
         }
         for domain in names.relayDomains { add(Self.octets(domain), .relayDomain(domain)) }
+        for anchor in anchors { add(anchor, .token) }
         for trace in names.traces { add(Self.octets(trace), .trace) }
         seen = []
     }

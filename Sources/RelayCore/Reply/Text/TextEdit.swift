@@ -5,15 +5,30 @@ package struct TextEdit: Sendable, Hashable {
     package let range: Range<Int>
     package let replacement: [UInt8]
 
-    package init(range: Range<Int>, replacement: [UInt8]) {
+    /// Whether it gives way to any other edit that it overlaps with, which knows more of what stands around.
+    package let isWeak: Bool
+
+    package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false) {
         self.range = range
         self.replacement = replacement
+        self.isWeak = isWeak
     }
 }
 
 extension [TextEdit] {
     /// In order and without overlaps: of two that overlap the longer one stays, which knows more of the text.
     var reconciled: [TextEdit] {
+        guard contains(where: \.isWeak) else { return longest }
+        let strong = filter { !$0.isWeak }.longest
+        var next = strong[...]
+        let weak = filter(\.isWeak).longest.filter { edit in
+            while let first = next.first, first.range.upperBound <= edit.range.lowerBound { next.removeFirst() }
+            return next.first.map { !$0.range.overlaps(edit.range) } ?? true
+        }
+        return (strong + weak).sorted { $0.range.lowerBound < $1.range.lowerBound }
+    }
+
+    private var longest: [TextEdit] {
         let ordered = sorted {
             $0.range.lowerBound != $1.range.lowerBound
                 ? $0.range.lowerBound < $1.range.lowerBound : $0.range.upperBound > $1.range.upperBound

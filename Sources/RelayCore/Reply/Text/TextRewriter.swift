@@ -7,6 +7,7 @@ package struct TextRewriter {
     let names: ReplyNames
     let index: NameIndex
     private let reader: TokenReader
+    private let own: OwnTokens
     private let scanner: MentionScanner
 
     /// Octets looked at together. A mention that lies across two windows is found, as they overlap.
@@ -16,13 +17,18 @@ package struct TextRewriter {
 
     package init(names: ReplyNames) {
         self.names = names
-        index = NameIndex(names: names)
+        let own = OwnTokens(names: names)
+        self.own = own
+        index = NameIndex(names: names, anchors: own.anchors)
         reader = TokenReader(names: names)
-        scanner = MentionScanner(index: index, names: names, reader: reader)
+        scanner = MentionScanner(index: index, names: names, reader: reader, own: own)
     }
 
     /// Whether there are more names than can be searched for: then nothing may be relayed.
     package var isOverfull: Bool { index.isOverfull }
+
+    /// Whether one of the account's tokens stands in a short text, with a domain or without.
+    func holdsToken(_ bytes: [UInt8]) -> Bool { own.occur(in: bytes) }
 
     /// - Parameter utf8: text in UTF-8 or another superset of ASCII.
     /// - Returns: the new text; nil where nothing changes.

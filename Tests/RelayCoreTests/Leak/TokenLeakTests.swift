@@ -36,6 +36,10 @@ import Testing
         #expect(!Self.lastLookFinds("Hello \(Self.reverse(Fixture.anna).replacing("billing", with: "willing")) there"))
     }
 
+    @Test func zerosInBase64AreNoStoredToken() {
+        #expect(!Self.lastLookFinds("%%xx aGAAAAAAB" + String(repeating: "A", count: 60) + " text"))
+    }
+
     @Test func upperCaseTokensAreReplaced() {
         let text = TextRewriter(names: Self.names()).rewrite(Array("to \(Self.reverse(Fixture.anna).uppercased())!".utf8))
         #expect(text.map { String(decoding: $0, as: UTF8.self) } == "to billing@app.example!")

@@ -128,7 +128,9 @@ struct LeakForms {
         let end = index + needle.octets.count
         guard end <= view.count else { return false }
         for offset in needle.octets.indices where view[index + offset] != needle.octets[offset] { return false }
-        if needle.isToken { return own.find(around: index, in: view, joins: { _ in true }) != nil }
+        if needle.isToken {
+            return own.find(around: index, in: view, joins: { _ in true }, isApart: { marks[$0] & Self.afterGap != 0 }) != nil
+        }
         if let bare = needle.bare { return isBare(bare, index..<end, view, marks) }
         // In data that is no text a length or a tag may look like a letter: there every occurrence counts.
         if isBinary { return needle.afterTag.map { tagLeads(from: end, to: $0, in: view) } ?? true }

@@ -282,7 +282,9 @@ struct MentionScanner {
     /// A token without its domain. Where the domain follows, the edit of the whole address is the stronger one.
     private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
         let joins: (Int) -> Bool = { unit in view.window.gaps[unit] == 0 || view.window.gaps[unit] & LensWindow.lineBreak != 0 }
-        guard let found = view.window.units.withUnsafeBufferPointer({ own.find(around: anchor, in: $0, joins: joins) }) else { return }
+        guard let found = view.window.units.withUnsafeBufferPointer({
+            own.find(around: anchor, in: $0, joins: joins, isApart: { view.hasGap($0) })
+        }) else { return }
         let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
         let replacement =
             found.correspondent.map { written($0.localPart, view) + at + Array($0.domain.utf8) } ?? relayLocal + at + relayDomain

@@ -43,12 +43,20 @@ final class OwnTokens {
     /// - Parameters:
     ///   - anchor: the index of an anchor's first octet in `text`, which is lower case.
     ///   - joins: whether an octet belongs to the same word as the one before.
-    func find(around anchor: Int, in text: UnsafeBufferPointer<UInt8>, joins: (Int) -> Bool) -> Found? {
+    ///   - isApart: whether white space stands before an octet.
+    func find(around anchor: Int, in text: UnsafeBufferPointer<UInt8>, joins: (Int) -> Bool, isApart: (Int) -> Bool) -> Found? {
         let start = anchor - 1
         guard start >= text.startIndex, let length = tails[text[anchor]], start + length <= text.endIndex else { return nil }
         let end = start + length
         guard Base32.isEncoded(text[start..<end]), (anchor..<end).allSatisfy(joins) else { return nil }
         let purpose = AddressToken.Purpose(rawValue: text[anchor])
+        // The MAC of a stored one cannot be told without the address: `agaaaaaabaaaa…` within base64 is chance, as a word it is none.
+        if purpose?.isStored == true {
+            let isWord =
+                (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
+                && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
+            guard isWord else { return nil }
+        }
         guard purpose == .reverse || purpose == .forward else { return read(start..<end, text) }
         var from = start
         while from > text.startIndex, end - from < Self.maximumLocalPart, joins(from), Self.isDotAtom(text[from - 1]) { from -= 1 }
@@ -67,6 +75,10 @@ final class OwnTokens {
         return Found(range: range, correspondent: names.correspondent(of: token))
     }
 
+    private static func isBase64(_ octet: UInt8) -> Bool {
+        octet.isASCIILetter || octet.isASCIIDigit || "+/=".utf8.contains(octet)
+    }
+
     private static func isDotAtom(_ octet: UInt8) -> Bool {
         octet.isASCIILetter || octet.isASCIIDigit || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet)
     }
@@ -76,7 +88,7 @@ final class OwnTokens {
         let text = bytes.map(\.asciiLowercased)
         return text.withUnsafeBufferPointer { text in
             text.indices.contains { index in
-                anchors.contains { text[index...].starts(with: $0) } && find(around: index, in: text, joins: { _ in true }) != nil
+                anchors.contains { text[index...].starts(with: $0) } && find(around: index, in: text, joins: { _ in true }, isApart: { _ in false }) != nil
             }
         }
     }

@@ -9,6 +9,24 @@ package final class ManagedProcess: @unchecked Sendable {
         var partial: [Int: [UInt8]] = [:]
         var openStreams = 2
         var status: Int32?
+        /// The pipes that are still open.
+        var descriptors: [Int: Int32] = [:]
+
+        /// Takes what waits in a pipe, without blocking; false where nothing does.
+        mutating func takeWaiting(_ index: Int) -> Bool {
+            var waiting: Int32 = 0
+            guard let descriptor = descriptors[index], ioctl(descriptor, UInt(FIONREAD), &waiting) == 0, waiting > 0 else { return false }
+            var buffer = [UInt8](repeating: 0, count: Int(waiting))
+            let count = read(descriptor, &buffer, buffer.count)
+            guard count > 0 else { return false }
+            var pending = partial[index, default: []] + buffer[..<count]
+            while let end = pending.firstIndex(of: 0x0A) {
+                output.append(String(decoding: pending[..<end], as: UTF8.self))
+                pending.removeSubrange(...end)
+            }
+            partial[index] = pending
+            return true
+        }
     }
 
     /// The program's path, for messages.
@@ -52,33 +70,38 @@ package final class ManagedProcess: @unchecked Sendable {
     deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
     private static func follow(_ descriptor: Int32, _ index: Int, _ state: Watched<State>) {
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            let count = read(descriptor, &buffer, buffer.count)
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { break }
-            state.with { state in
-                var pending = state.partial[index, default: []] + buffer[..<count]
-                while let end = pending.firstIndex(of: 0x0A) {
-                    state.output.append(String(decoding: pending[..<end], as: UTF8.self))
-                    pending.removeSubrange(...end)
-                }
-                state.partial[index] = pending
+        state.with { $0.descriptors[index] = descriptor }
+        var isOpen = true
+        while isOpen {
+            var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let ready = poll(&wanted, 1, -1)
+            if ready < 0 && errno == EINTR { continue }
+            // Read under the lock: whoever asks for the output may have taken these octets meanwhile.
+            isOpen = state.with { state in
+                if state.takeWaiting(index) { return true }
+                return wanted.revents & Int16(POLLHUP | POLLERR | POLLNVAL) == 0
             }
         }
-        close(descriptor)
         state.with { state in
+            state.descriptors[index] = nil
             if let rest = state.partial.removeValue(forKey: index), !rest.isEmpty {
                 state.output.append(String(decoding: rest, as: UTF8.self))
             }
             state.openStreams -= 1
         }
+        close(descriptor)
     }
 
     package var identifier: Int32 { process.processIdentifier }
 
     /// All lines of standard output and standard error so far, in the order they were read.
-    package var lines: [String] { state.with { $0.output } }
+    package var lines: [String] {
+        state.with { state in
+            // What the program wrote before it answered somebody is in the pipe already.
+            for index in 0..<2 { while state.takeWaiting(index) {} }
+            return state.output
+        }
+    }
 
     /// All output so far as text.
     package var output: String { lines.joined(separator: "\n") }

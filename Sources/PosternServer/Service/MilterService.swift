@@ -8,14 +8,20 @@ import ServiceLifecycle
 package struct MilterService: Service {
     private let server: MilterServer
     private let deadline: Duration
+    private let announce: @Sendable () -> Void
 
-    /// - Parameter deadline: how long open transactions may take after shutdown was asked for.
-    package init(server: MilterServer, deadline: Duration) {
+    /// - Parameters:
+    ///   - server: already listening.
+    ///   - deadline: how long open transactions may take after shutdown was asked for.
+    ///   - announce: called when the group runs, and with it its signal handling: whoever reads it may send SIGTERM at once.
+    package init(server: MilterServer, deadline: Duration, announce: @escaping @Sendable () -> Void) {
         self.server = server
         self.deadline = deadline
+        self.announce = announce
     }
 
     package func run() async throws {
+        announce()
         await withTaskCancellationOrGracefulShutdownHandler {
             await server.stopped()
         } onCancelOrGracefulShutdown: { [server, deadline] in

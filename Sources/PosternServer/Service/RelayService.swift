@@ -19,7 +19,7 @@ package enum RelayService {
     /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration again; sockets, database and key file stay as they are.
     /// - Parameters:
     ///   - reread: reads the installation anew, for a reload.
-    ///   - announce: called once the milter accepts connections.
+    ///   - announce: called once the milter accepts connections and signals are handled.
     package static func run(
         installation: Installation, reread: @escaping @Sendable () throws -> Installation, logger: Logger,
         announce: @escaping @Sendable (String) -> Void
@@ -45,14 +45,13 @@ package enum RelayService {
             logger.log(level: diagnostic.level, "\(diagnostic)")
         }
         try server.start()
-        announce(socket.description)
 
         var group = ServiceGroupConfiguration(
             services: [
                 .init(service: HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger)),
                 .init(service: SigningKeyService(signer: signer, logger: logger)),
                 .init(service: ReloadService(logger: logger) { engine.exchange(try build(try reread())) }),
-                .init(service: MilterService(server: server, deadline: shutdownDeadline)),
+                .init(service: MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) }),
             ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
         try await ServiceGroup(configuration: group).run()

@@ -19,6 +19,17 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: rig.folder + "/milter.sock"))
     }
 
+    /// The announcement came before signals were handled: SIGTERM just after it killed the process, socket and counters left behind.
+    @Test func aSignalJustAfterTheAnnouncementIsGraceful() throws {
+        let (rig, _) = try World.anna()
+        defer { rig.stop() }
+        for _ in 0..<5 {
+            #expect(try rig.end(SIGTERM) == 0)
+            #expect(!FileManager.default.fileExists(atPath: rig.folder + "/milter.sock"))
+            try rig.serve()
+        }
+    }
+
     @Test func anOpenTransactionIsFinishedBeforeTheEnd() throws {
         let (rig, address) = try World.anna()
         defer { rig.stop() }

@@ -6,7 +6,9 @@ import Testing
 
 @Suite struct MigrationTests {
     /// Every migration as reports name it.
-    private static let titles = ["0001-first", "0002-dkim-keys"]
+    private static let titles = Migration.all.map { migration in
+        String(repeating: "0", count: 4 - String(migration.version).count) + String(migration.version) + "-" + migration.name
+    }
     /// A migration that this program does not have.
     private static let nextVersion = Int64(Migration.all.count + 1)
 

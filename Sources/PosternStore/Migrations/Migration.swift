@@ -24,5 +24,7 @@ package struct Migration: Sendable {
     }
 
     /// Every migration of this program in order.
-    package static let all: [Migration] = [.first, .dkimKeys]
+    package static let all: [Migration] = [
+        .first, .dkimKeys, .identity, .decisions, .policies, .api, .accounts, .provider, .inboxVerification,
+    ]
 }

@@ -1,0 +1,2 @@
+// Placeholder until the first file of the module lands.
+import Identity

@@ -1,0 +1,6 @@
+import Testing
+import RiskDecisions
+
+@Suite struct DecisionPlaceholder {
+    @Test func builds() {}
+}

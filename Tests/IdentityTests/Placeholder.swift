@@ -1,0 +1,6 @@
+import Testing
+import Identity
+
+@Suite struct IdentityPlaceholder {
+    @Test func builds() {}
+}

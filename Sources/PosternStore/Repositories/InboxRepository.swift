@@ -58,7 +58,7 @@ package struct InboxRepository: Sendable {
             ])
         guard let row else { throw StoreRefusal(.exists, "user \(id) has this inbox already: see postern inbox list \(id)") }
         let number = try row.integer(0)
-        try settleDefault(connection, user: user)
+        try settleDefault(connection, user: user, change)
         try connection.audit(
             change, "inbox.add", "user:\(id)",
             "inbox \(number)\(isVerified ? " verified" : "")\(isReplyOnly ? " reply-only" : "")")
@@ -75,16 +75,22 @@ package struct InboxRepository: Sendable {
     }
 
     /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
-    /// Refused where it is verified for another user. Once more is no error.
+    /// Refused where it is verified for another user. Once more is no error, and ends a suspension of forwarding to it.
     package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
         try database.write(.durable) { connection in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
-            guard !inbox.isVerified else { return inbox }
+            if inbox.isVerified {
+                guard inbox.isSuspended else { return inbox }
+                try connection.forgetFailures(inbox: inbox.number, change)
+                try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number), suspension ended")
+                return try self.inbox(connection, user: user, id: id, .number(inbox.number))
+            }
             try refuseOwned(connection, index.exact(inbox.address.revealed))
             try connection.run(
                 "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
-            try settleDefault(connection, user: user)
+            try connection.forgetFailures(inbox: inbox.number, change)
+            try settleDefault(connection, user: user, change)
             try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)")
             return try self.inbox(connection, user: user, id: id, .number(inbox.number))
         }
@@ -98,10 +104,17 @@ package struct InboxRepository: Sendable {
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
-            try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
-            try connection.run("UPDATE inboxes SET is_default = 1 WHERE id = ?1", [.integer(inbox.number)])
+            try connection.run(
+                "UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1 AND id <> ?2",
+                [.integer(user), .integer(inbox.number)])
+            if !inbox.isDefault { try becomeDefault(connection, inbox.number, change) }
             try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
         }
+    }
+
+    /// One inbox of a user.
+    package func inbox(user id: String, _ name: InboxName) throws -> Inbox {
+        try database.read { try inbox($0, user: $0.userNumber(id), id: id, name) }
     }
 
     /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
@@ -110,7 +123,7 @@ package struct InboxRepository: Sendable {
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.number)])
-            try settleDefault(connection, user: user)
+            try settleDefault(connection, user: user, change)
             try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")
         }
     }
@@ -135,7 +148,7 @@ package struct InboxRepository: Sendable {
     }
 
     /// Sees to it that the default is a verified inbox where there is one, and keeps it otherwise.
-    private func settleDefault(_ connection: any DatabaseConnection, user: Int64) throws {
+    private func settleDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws {
         let rows = try connection.rows(
             """
             SELECT id, is_default, CASE WHEN verified_at IS NULL THEN 0 ELSE 1 END FROM inboxes
@@ -143,11 +156,21 @@ package struct InboxRepository: Sendable {
             """, [.integer(user)])
         guard let best = rows.first, try !best.bool(1) else { return }
         try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
-        try connection.run("UPDATE inboxes SET is_default = 1 WHERE id = ?1", [.integer(try best.integer(0))])
+        try becomeDefault(connection, try best.integer(0), change)
+    }
+
+    /// Bounces of mail from before, which went to another inbox, do not count against this one. A suspension stays.
+    private func becomeDefault(_ connection: any DatabaseConnection, _ inbox: Int64, _ change: Change) throws {
+        try connection.run(
+            "UPDATE inboxes SET is_default = 1, failures_from = ?2 WHERE id = ?1",
+            [.integer(inbox), .integer(Day.number(change.now))])
     }
 
     private static let select =
-        "SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at FROM inboxes"
+        """
+        SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at, suspended_at, suspended_failures
+        FROM inboxes
+        """
 
     private func inbox(_ connection: any DatabaseConnection, user: Int64, id: String, _ name: InboxName) throws -> Inbox {
         let row: SQLRow?
@@ -166,6 +189,7 @@ package struct InboxRepository: Sendable {
     private func inbox(row: SQLRow, user: Int64) throws -> Inbox {
         Inbox(
             number: try row.integer(0), address: try sealer.inbox(row, 1, user: user), verifiedAt: try row.optionalInteger(3),
-            isDefault: try row.bool(4), isReplyOnly: try row.bool(5), createdAt: try row.integer(6))
+            isDefault: try row.bool(4), isReplyOnly: try row.bool(5), createdAt: try row.integer(6), suspendedAt: try row.optionalInteger(7),
+            suspendedFailures: Int(try row.optionalInteger(8) ?? 0))
     }
 }

@@ -27,6 +27,8 @@ package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package static let reportsDropped = CounterKind(rawValue: 10)
     /// Reports rebuilt and sent on to the envelope sender or the user.
     package static let reportsRelayed = CounterKind(rawValue: 11)
+    /// Messages refused because the last look found the inbox after the rewriting: each is a fault to be mended.
+    package static let leakIncident = CounterKind(rawValue: 12)
 }
 
 /// Days for counters.

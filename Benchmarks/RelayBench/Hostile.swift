@@ -5,14 +5,17 @@ import InternetMessage
 struct Hostile {
     let name: String
     let header: [HeaderField]
-    let body: [UInt8]
+    private let make: () -> [UInt8]
 
-    private init(_ name: String, _ type: String, _ body: [UInt8], encoding: String? = nil, fields: [HeaderField] = []) {
+    /// Made when asked for.
+    var body: [UInt8] { make() }
+
+    private init(_ name: String, _ type: String, _ body: @autoclosure @escaping () -> [UInt8], encoding: String? = nil, fields: [HeaderField] = []) {
         self.name = name
         header =
             fields + [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", type)]
             + (encoding.map { [HeaderField("Content-Transfer-Encoding", $0)] } ?? [])
-        self.body = body
+        make = body
     }
 
     /// A text over and over, until there are so many octets.

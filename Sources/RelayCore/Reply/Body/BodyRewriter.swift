@@ -42,6 +42,7 @@ package struct BodyRewriter: BodyRewriting {
         let root = MIMEPart.parse(header: header, body: body)
         let result = try rewrite(root, in: &work, name: "message text")
         let fields = PartHeader.contentFields(of: root, with: result, text: text)
+        guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
         return RewrittenBody(
             contentFields: fields, body: result.pieces, reasons: work.delivered.map { RelayReason("unrewritable-delivered", $0) })
     }

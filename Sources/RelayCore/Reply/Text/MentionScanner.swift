@@ -44,10 +44,10 @@ struct MentionScanner {
         var found: [TextEdit] = []
         _ = index.pairs.search(units) { position in
             guard window.start(position) < limit else { return true }
-            for number in index.bucket(units[position], units[position + 1]) {
+            _ = index.table.contains(units[position], units[position + 1]) { number in
                 let pattern = index.patterns[number]
                 let end = position + pattern.octets.count
-                guard end <= units.count, Self.matches(units, position, pattern.octets) else { continue }
+                guard end <= units.count, Self.matches(units, position, pattern.octets) else { return false }
                 let view = View(window: window, text: text, lens: lens, syntax: syntax)
                 switch pattern.kind {
                 case .hiddenDomain(let group): hidden(view, position..<end, index.groups[group], &found)
@@ -56,6 +56,7 @@ struct MentionScanner {
                 case .token: token(view, position, &found)
                 case .trace: trace(view, position..<end, &found)
                 }
+                return false
             }
             return false
         }

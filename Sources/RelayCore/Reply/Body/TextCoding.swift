@@ -19,8 +19,7 @@ enum TextCoding {
         .nonZeroPaddingBits,
     ]
 
-    static func rewrite(_ raw: ArraySlice<UInt8>, part: MIMEPart, with text: TextRewriter) -> Outcome {
-        guard let decoded = part.transferEncoding.decode(raw) else { return .opaque }
+    static func rewrite(_ decoded: DecodedText, part: MIMEPart, with text: TextRewriter) -> Outcome {
         let isDamaged = !decoded.defects.isSubset(of: harmless)
         let syntax = PartKind.syntax(part.contentType)
         switch Family(part.contentType.charset, bytes: decoded.bytes) {

@@ -19,6 +19,8 @@ package struct Store: Sendable {
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
     package let audit: AuditRepository
+    package let verifications: VerificationRepository
+    package let page: PageRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -44,5 +46,8 @@ package struct Store: Sendable {
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         audit = AuditRepository(database: database)
+        let secrets = SecretHash(keys: keys.index)
+        verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
     }
 }

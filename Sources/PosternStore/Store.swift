@@ -20,6 +20,8 @@ package struct Store: Sendable {
     package let dkimKeys: DKIMKeyRepository
     package let policies: PolicyRepository
     package let audit: AuditRepository
+    package let verifications: VerificationRepository
+    package let page: PageRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -46,5 +48,8 @@ package struct Store: Sendable {
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
+        let secrets = SecretHash(keys: keys.index)
+        verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
     }
 }

@@ -39,6 +39,10 @@ package enum JSONValue: Sendable, Hashable, CustomStringConvertible, CustomRefle
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
+extension JSONValue: ExpressibleByStringLiteral {
+    package init(stringLiteral value: String) { self = .string(value) }
+}
+
 /// The members of an object in their order; no name occurs twice.
 package struct JSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral, CustomStringConvertible, CustomReflectable {
     package struct Member: Sendable, Hashable {

@@ -27,6 +27,12 @@ package struct KeySet: Sendable {
     package private(set) var keys: [VerificationKey] = []
     package private(set) var unusable: [Unusable] = []
 
+    /// A set of these keys, as of the ones that a team registered.
+    package init(_ keys: [VerificationKey] = []) {
+        self.keys = keys
+        setAsideAmbiguous()
+    }
+
     /// What is known about a key id.
     package enum Lookup: Sendable {
         case key(VerificationKey)

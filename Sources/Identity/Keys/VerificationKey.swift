@@ -1,5 +1,6 @@
 // One public key that tokens are checked with. The arithmetic is jwt-kit's; which key and algorithm it uses is decided here.
 
+import Foundation
 import JWTKit
 
 /// The signature algorithms that tokens may have (RFC 7518 section 3.1).
@@ -47,6 +48,38 @@ package struct VerificationKey: Sendable {
         return VerificationKey(
             keyID: keyID, algorithm: .rs256, bits: modulus.count * 8 - first.leadingZeroBitCount, identity: [modulus, exponent],
             verifier: verifier)
+    }
+}
+
+extension VerificationKey {
+    /// A P-256 key from a SubjectPublicKeyInfo in PEM, as a team registers it for its client secrets. Throws where it is
+    /// anything else.
+    package init(keyID: String, pem: String) async throws(KeySetError) {
+        guard (1...256).contains(keyID.utf8.count) else { throw KeySetError("a key id has 1 to 256 octets") }
+        guard pem.utf8.count <= 4096, let parameters = try? ES256PublicKey(pem: pem).parameters,
+            let point = ECPoint(parameters), let key = await Self.es256(keyID: keyID, x: point.x, y: point.y)
+        else { throw KeySetError("not a public key on P-256 in PEM (BEGIN PUBLIC KEY)") }
+        self = key
+    }
+}
+
+/// A point of P-256.
+struct ECPoint: Sendable, Hashable {
+    /// 32 octets each.
+    let x: [UInt8]
+    let y: [UInt8]
+
+    /// From jwt-kit's parameters, which are base64 with padding.
+    init?(_ parameters: ECDSAParameters) {
+        guard let x = Data(base64Encoded: parameters.x), let y = Data(base64Encoded: parameters.y), x.count == 32, y.count == 32
+        else { return nil }
+        self.x = Array(x)
+        self.y = Array(y)
+    }
+
+    /// The members of a JWK that the thumbprint is over, in the order that RFC 7638 section 3.2 wants.
+    var jwk: JSONObject {
+        ["crv": "P-256", "kty": "EC", "x": .string(Base64URL.encode(x)), "y": .string(Base64URL.encode(y))]
     }
 }
 

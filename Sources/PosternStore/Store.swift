@@ -19,6 +19,7 @@ package struct Store: Sendable {
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
     package let audit: AuditRepository
+    package let apiKeys: APIKeyRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -44,5 +45,6 @@ package struct Store: Sendable {
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         audit = AuditRepository(database: database)
+        apiKeys = APIKeyRepository(database: database)
     }
 }

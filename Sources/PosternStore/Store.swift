@@ -22,6 +22,7 @@ package struct Store: Sendable {
     package let audit: AuditRepository
     package let verifications: VerificationRepository
     package let page: PageRepository
+    package let apiKeys: APIKeyRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -51,5 +52,6 @@ package struct Store: Sendable {
         let secrets = SecretHash(keys: keys.index)
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
+        apiKeys = APIKeyRepository(database: database)
     }
 }

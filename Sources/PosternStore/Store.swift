@@ -18,6 +18,7 @@ package struct Store: Sendable {
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let imports: ImportRepository
     package let audit: AuditRepository
 
     /// A store over a migrated database.
@@ -43,6 +44,9 @@ package struct Store: Sendable {
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        imports = ImportRepository(
+            database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
+            relayDomains: domains)
         audit = AuditRepository(database: database)
     }
 }

@@ -44,6 +44,9 @@ enum Failure {
     /// A line on standard error that does not end the command.
     static func warn(_ message: String) { line("postern: warning: \(message)") }
 
+    /// The same for what is said about one part of the input.
+    static func note(_ message: String) { line("postern: \(message)") }
+
     private static func line(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
 
     private static func message(_ error: any Error) -> String {

@@ -19,7 +19,10 @@ package struct Store: Sendable {
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
     package let imports: ImportRepository
+    package let policies: PolicyRepository
     package let audit: AuditRepository
+    package let verifications: VerificationRepository
+    package let page: PageRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -47,6 +50,10 @@ package struct Store: Sendable {
         imports = ImportRepository(
             database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
             relayDomains: domains)
+        policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
+        let secrets = SecretHash(keys: keys.index)
+        verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
     }
 }

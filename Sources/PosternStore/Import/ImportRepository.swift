@@ -88,7 +88,8 @@ package struct ImportRepository: Sendable {
                     .exists, "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already")
             }
             if inbox.isVerified, found.isNull(1) {
-                try inboxes.confirm(connection, user: user, id: id, number: try found.integer(0), exact: exact, change)
+                let inbox = try inboxes.inbox(connection, user: user, id: id, .number(try found.integer(0)))
+                _ = try inboxes.confirm(connection, user: user, id: id, inbox, detail: "import", change)
                 counts.confirmed += 1
             }
             return

@@ -78,6 +78,8 @@ import Testing
         let records = parse(octets, piece: 1000)
         #expect(records.count == 2)
         #expect(records.first?.defect?.contains("mark of line 1 has no counterpart within 65536 octets") == true)
-        #expect(records.last == CSVRecord(line: 2, fields: ["b", "c"], defect: nil))
+        #expect(records.last?.line == 2)
+        #expect(records.last?.fields == ["b", "c"])
+        #expect(records.last?.defect == nil)
     }
 }

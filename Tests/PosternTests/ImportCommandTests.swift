@@ -34,7 +34,7 @@ import Testing
             runner, "people.csv",
             """
             \u{FEFF}user,name,inbox,verified,team,app,sub,address,forwarding,shares_name,real_user_status,since\r
-            jane,"Doe, ""Jane""",jane@home.example,true,juice,com.example.press,001.abc,Abcdefghij@relay.example,off,yes,2,2024-05-01T00:00:00Z\r
+            jane,"Doe, ""Jane""\",jane@home.example,true,juice,com.example.press,001.abc,Abcdefghij@relay.example,off,yes,2,2024-05-01T00:00:00Z\r
             joe,,joe@home.example,false,,,,,,,,\r
 
             """)

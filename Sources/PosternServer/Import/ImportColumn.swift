@@ -70,17 +70,20 @@ package struct ImportReading: Sendable {
         if let inbox, inbox.isDefault, inbox.isReplyOnly {
             throw StoreRefusal(.invalid, "a reply-only inbox cannot be the default")
         }
-        let account = try fields[.team].map { try account(team: $0, fields) }
+        let account = try fields[.team].map { try self.account(team: $0, fields) }
         return (
             ImportRow(user: user, name: fields[.name], inbox: inbox, account: account), isVerified && !trustsVerified
         )
     }
 
     private func account(team: String, _ fields: ImportFields) throws -> ImportRow.Account {
-        ImportRow.Account(
-            team: team, app: fields[.app], sub: try fields[.sub].map(sub), address: try fields[.address].map(address),
-            isForwardingOn: try forwarding(fields), sharesName: try flag(fields, .sharesName) ?? false,
-            realUserStatus: try fields[.realUserStatus].map(status), since: try fields[.since].map(time))
+        let sub = try fields[.sub].map { try self.sub($0) }
+        let address = try fields[.address].map { try self.address($0) }
+        let status = try fields[.realUserStatus].map { try self.status($0) }
+        let since = try fields[.since].map { try self.time($0) }
+        return ImportRow.Account(
+            team: team, app: fields[.app], sub: sub, address: address, isForwardingOn: try forwarding(fields),
+            sharesName: try flag(fields, .sharesName) ?? false, realUserStatus: status, since: since)
     }
 
     private func flag(_ fields: ImportFields, _ column: ImportColumn) throws -> Bool? {

@@ -18,6 +18,7 @@ package struct Store: Sendable {
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let imports: ImportRepository
     package let policies: PolicyRepository
     package let audit: AuditRepository
     package let verifications: VerificationRepository
@@ -47,6 +48,9 @@ package struct Store: Sendable {
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        imports = ImportRepository(
+            database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
+            relayDomains: domains)
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)

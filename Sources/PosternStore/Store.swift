@@ -18,6 +18,13 @@ package struct Store: Sendable {
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let history: HistoryRepository
+    package let decisions: DecisionRepository
+    package let settlements: SettlementRepository
+    package let checks: CheckRepository
+    package let idempotency: IdempotencyRepository
+    package let appRates: AppRateRepository
+    package let decisionMarks: DecisionMarks
     package let audit: AuditRepository
 
     /// A store over a migrated database.
@@ -43,6 +50,13 @@ package struct Store: Sendable {
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        history = HistoryRepository(database: database)
+        decisions = DecisionRepository(database: database)
+        settlements = SettlementRepository(database: database)
+        checks = CheckRepository(database: database)
+        idempotency = IdempotencyRepository(database: database)
+        appRates = AppRateRepository(database: database)
+        decisionMarks = DecisionMarks(keys: keys)
         audit = AuditRepository(database: database)
     }
 }

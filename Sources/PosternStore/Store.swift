@@ -25,7 +25,10 @@ package struct Store: Sendable {
     package let idempotency: IdempotencyRepository
     package let appRates: AppRateRepository
     package let decisionMarks: DecisionMarks
+    package let policies: PolicyRepository
     package let audit: AuditRepository
+    package let verifications: VerificationRepository
+    package let page: PageRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -57,6 +60,10 @@ package struct Store: Sendable {
         idempotency = IdempotencyRepository(database: database)
         appRates = AppRateRepository(database: database)
         decisionMarks = DecisionMarks(keys: keys)
+        policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
+        let secrets = SecretHash(keys: keys.index)
+        verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
     }
 }

@@ -71,14 +71,14 @@ package struct AppRepository: Sendable {
             ).map { row in
                 DecisionApp(
                     number: try row.integer(0), clientID: clientID, groupNumber: try row.integer(1), teamNumber: try row.integer(2),
-                    teamID: try row.text(3), nonceForm: NonceForm(rawValue: try row.text(4)) ?? .raw,
+                    teamID: try row.text(3), nonceForm: AppNonceForm(rawValue: try row.text(4)) ?? .raw,
                     isNonceRequired: try row.bool(5))
             }
         }
     }
 
     /// Fixes how an app's identity tokens carry the nonce, and whether there must be one.
-    package func setNonce(team id: String, clientID: String, form: NonceForm, isRequired: Bool, _ change: Change) throws {
+    package func setNonce(team id: String, clientID: String, form: AppNonceForm, isRequired: Bool, _ change: Change) throws {
         try database.write(.durable) { connection in
             _ = try connection.appGroup(team: connection.team(id), clientID: clientID)
             try connection.run(

@@ -80,14 +80,22 @@ package struct InboxRepository: Sendable {
         try database.write(.durable) { connection in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
-            guard !inbox.isVerified else { return inbox }
-            try refuseOwned(connection, index.exact(inbox.address.revealed))
-            try connection.run(
-                "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
-            try settleDefault(connection, user: user)
-            try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)")
-            return try self.inbox(connection, user: user, id: id, .number(inbox.number))
+            return inbox.isVerified ? inbox : try confirm(connection, user: user, id: id, inbox, change)
         }
+    }
+
+    /// Marks an unverified inbox as verified.
+    /// - Parameter detail: how that was found, for the audit.
+    func confirm(
+        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox, detail: String = "", _ change: Change
+    ) throws -> Inbox {
+        try refuseOwned(connection, index.exact(inbox.address.revealed))
+        try connection.run(
+            "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
+        try settleDefault(connection, user: user)
+        try connection.audit(
+            change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)" + (detail.isEmpty ? "" : " \(detail)"))
+        return try self.inbox(connection, user: user, id: id, .number(inbox.number))
     }
 
     /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
@@ -149,7 +157,7 @@ package struct InboxRepository: Sendable {
     private static let select =
         "SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at FROM inboxes"
 
-    private func inbox(_ connection: any DatabaseConnection, user: Int64, id: String, _ name: InboxName) throws -> Inbox {
+    func inbox(_ connection: any DatabaseConnection, user: Int64, id: String, _ name: InboxName) throws -> Inbox {
         let row: SQLRow?
         switch name {
         case .number(let number):

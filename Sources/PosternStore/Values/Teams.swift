@@ -49,7 +49,7 @@ package struct App: Sendable, Hashable {
 }
 
 /// How an app's identity tokens carry the nonce that its backend knows.
-package enum NonceForm: String, Sendable, Hashable, CaseIterable {
+package enum AppNonceForm: String, Sendable, Hashable, CaseIterable {
     /// As it is.
     case raw
     /// Its SHA-256 in lower-case hexadecimal.
@@ -64,12 +64,12 @@ package struct DecisionApp: Sendable, Hashable {
     package let groupNumber: Int64
     package let teamNumber: Int64
     package let teamID: String
-    package let nonceForm: NonceForm
+    package let nonceForm: AppNonceForm
     /// Whether a question with a token must have a nonce.
     package let isNonceRequired: Bool
 
     package init(
-        number: Int64, clientID: String, groupNumber: Int64, teamNumber: Int64, teamID: String, nonceForm: NonceForm,
+        number: Int64, clientID: String, groupNumber: Int64, teamNumber: Int64, teamID: String, nonceForm: AppNonceForm,
         isNonceRequired: Bool
     ) {
         self.number = number

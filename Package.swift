@@ -40,6 +40,9 @@ let package = Package(
         .target(
             name: "RiskPolicy", dependencies: [.product(name: "Yams", package: "Yams")],
             path: "policy/RiskPolicy", swiftSettings: pure),
+        .target(
+            name: "PolicyRules", path: "policy/rules",
+            resources: [.embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml")], swiftSettings: strict),
 
         // MARK: The world outside
         .target(name: "DNSClient", dependencies: ["CAres", "MailAuth"], swiftSettings: strict),
@@ -71,7 +74,7 @@ let package = Package(
         .target(
             name: "RiskDecisions",
             dependencies: [
-                "RiskPolicy", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
+                "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
@@ -157,8 +160,10 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
-            dependencies: ["RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage"],
-            swiftSettings: strict),
+            dependencies: [
+                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [

@@ -16,6 +16,7 @@ package struct Store: Sendable {
     package let addresses: AddressRepository
     package let relay: RelayRepository
     package let counters: CounterRepository
+    package let bounces: BounceRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
     package let imports: ImportRepository
@@ -53,6 +54,7 @@ package struct Store: Sendable {
         addresses = AddressRepository(database: database, relayDomains: domains, addressLength: addressLength)
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
+        bounces = BounceRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         imports = ImportRepository(

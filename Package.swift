@@ -40,6 +40,9 @@ let package = Package(
         .target(
             name: "RiskPolicy", dependencies: [.product(name: "Yams", package: "Yams")],
             path: "policy/RiskPolicy", swiftSettings: pure),
+        .target(
+            name: "PolicyRules", path: "policy/rules",
+            resources: [.embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml")], swiftSettings: strict),
 
         // MARK: The world outside
         .target(name: "DNSClient", dependencies: ["CAres", "MailAuth"], swiftSettings: strict),
@@ -71,27 +74,34 @@ let package = Package(
         .target(
             name: "RiskDecisions",
             dependencies: [
-                "RiskPolicy", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
+                "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
             name: "PosternAPI",
             dependencies: [
-                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage",
+                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage", "RelayCore", "PosternMail",
                 .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdTLS", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: strict),
+        .target(
+            name: "PosternMail",
+            dependencies: [
+                "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", .product(name: "Mustache", package: "swift-mustache"),
             ], swiftSettings: strict),
         .target(
             name: "PosternServer",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
-                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI",
+                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -104,7 +114,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternServer",
-                "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI",
+                "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI", "PosternMail",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -143,6 +153,11 @@ let package = Package(
             name: "StoreTests", dependencies: ["PosternStore", "PosternSQLite", "InternetMessage", "MailCrypto"],
             swiftSettings: strict),
         .testTarget(
+            name: "MailTests",
+            dependencies: [
+                "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "MailAuth", "InternetMessage", "MailCrypto", "PostfixHarness",
+            ], swiftSettings: strict),
+        .testTarget(
             name: "IdentityTests",
             dependencies: [
                 "Identity", "MailCrypto", .product(name: "JWTKit", package: "jwt-kit"),
@@ -150,8 +165,10 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
-            dependencies: ["RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage"],
-            swiftSettings: strict),
+            dependencies: [
+                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
@@ -162,7 +179,7 @@ let package = Package(
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(
-            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage"], exclude: ["Snapshots"],
+            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots"],
             swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(

@@ -15,6 +15,7 @@ struct BenchDirectory: RelayDirectory {
     func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure) {}
     func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
     func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord {
         .recorded
     }

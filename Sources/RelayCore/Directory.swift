@@ -151,6 +151,10 @@ package protocol RelayDirectory: Sendable {
     /// In the same step forwarding to the inbox is suspended where the rate is passed.
     func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord
 
+    /// Takes the inbox of a verification as confirmed, where its proved author is the mailbox that was written to.
+    /// - Returns: false where nothing is under way under this token, or the author is somebody else.
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool
+
     /// Adds one; may be written later, off the path of the mail.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
 }

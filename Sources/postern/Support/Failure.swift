@@ -4,6 +4,8 @@ import ArgumentParser
 import DNSClient
 import Foundation
 import Milter
+import PosternAPI
+import PosternMail
 import PosternServer
 import PosternStore
 
@@ -44,6 +46,11 @@ enum Failure {
     /// A line on standard error that does not end the command.
     static func warn(_ message: String) { line("postern: warning: \(message)") }
 
+    /// A line on standard error for people, where standard output is for a program.
+    static func note(_ message: String) { line(message) }
+    /// The same for what is said about one part of the input.
+    static func remark(_ message: String) { line("postern: \(message)") }
+
     private static func line(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
 
     private static func message(_ error: any Error) -> String {
@@ -63,7 +70,9 @@ enum Failure {
         case let error as ConfigurationError: status(error.code)
         case let error as TemporaryStoreError: status(error.code)
         case let error as PermanentStoreError: status(error.code)
-        case is MilterServerError: EX_UNAVAILABLE
+        case is MilterServerError, is APIServiceError: EX_UNAVAILABLE
+        case let error as MailerError: status(error)
+        case is TemplateError: EX_CONFIG
         case is DNSClientError, is DecodingError: EX_DATAERR
         case is CocoaError: EX_NOINPUT
         default: nil
@@ -76,6 +85,11 @@ enum Failure {
         case .exists, .limit: EX_CANTCREAT
         default: EX_DATAERR
         }
+    }
+
+    /// What may work later, and what will not.
+    static func status(_ error: MailerError) -> Int32 {
+        if case .submission(.permanent) = error { EX_UNAVAILABLE } else { EX_TEMPFAIL }
     }
 
     private static func status(_ code: ConfigurationError.Code) -> Int32 {

@@ -13,6 +13,8 @@ final class MemoryDirectory: RelayDirectory {
         var used: [String: Int] = [:]
         var once: Set<String> = []
         var counts: [RelayCounter: Int] = [:]
+        var underWay: [AnswerToken: AddrSpec] = [:]
+        var confirmed: [AnswerToken] = []
         var failures: [InboxFailure] = []
         var isDown = false
     }
@@ -86,6 +88,19 @@ final class MemoryDirectory: RelayDirectory {
             return .suspended
         }
     }
+
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
+        try asked { state in
+            guard state.underWay[token] == author else { return false }
+            state.confirmed.append(token)
+            return true
+        }
+    }
+
+    /// A verification message went out to this address.
+    func begin(_ token: AnswerToken, inbox: AddrSpec) { state.withLock { $0.underWay[token] = inbox } }
+
+    var confirmed: [AnswerToken] { state.withLock { $0.confirmed } }
 
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         state.withLock { $0.counts[counter, default: 0] += 1 }

@@ -18,6 +18,8 @@ package struct Store: Sendable {
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let issuers: IssuerRepository
+    package let identityKeys: IdentityKeyRepository
     package let policies: PolicyRepository
     package let audit: AuditRepository
     package let verifications: VerificationRepository
@@ -46,6 +48,8 @@ package struct Store: Sendable {
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        issuers = IssuerRepository(database: database)
+        identityKeys = IdentityKeyRepository(database: database, sealer: sealer)
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)

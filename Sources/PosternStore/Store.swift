@@ -20,10 +20,12 @@ package struct Store: Sendable {
     package let dkimKeys: DKIMKeyRepository
     package let issuers: IssuerRepository
     package let identityKeys: IdentityKeyRepository
+    package let imports: ImportRepository
     package let policies: PolicyRepository
     package let audit: AuditRepository
     package let verifications: VerificationRepository
     package let page: PageRepository
+    package let apiKeys: APIKeyRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -50,10 +52,14 @@ package struct Store: Sendable {
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         issuers = IssuerRepository(database: database)
         identityKeys = IdentityKeyRepository(database: database, sealer: sealer)
+        imports = ImportRepository(
+            database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
+            relayDomains: domains)
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
+        apiKeys = APIKeyRepository(database: database)
     }
 }

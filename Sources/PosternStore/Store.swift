@@ -16,11 +16,19 @@ package struct Store: Sendable {
     package let addresses: AddressRepository
     package let relay: RelayRepository
     package let counters: CounterRepository
+    package let bounces: BounceRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
     package let issuers: IssuerRepository
     package let identityKeys: IdentityKeyRepository
     package let imports: ImportRepository
+    package let history: HistoryRepository
+    package let decisions: DecisionRepository
+    package let settlements: SettlementRepository
+    package let checks: CheckRepository
+    package let idempotency: IdempotencyRepository
+    package let appRates: AppRateRepository
+    package let decisionMarks: DecisionMarks
     package let policies: PolicyRepository
     package let audit: AuditRepository
     package let verifications: VerificationRepository
@@ -48,6 +56,7 @@ package struct Store: Sendable {
         addresses = AddressRepository(database: database, relayDomains: domains, addressLength: addressLength)
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
+        bounces = BounceRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         issuers = IssuerRepository(database: database)
@@ -55,6 +64,13 @@ package struct Store: Sendable {
         imports = ImportRepository(
             database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
             relayDomains: domains)
+        history = HistoryRepository(database: database)
+        decisions = DecisionRepository(database: database)
+        settlements = SettlementRepository(database: database)
+        checks = CheckRepository(database: database)
+        idempotency = IdempotencyRepository(database: database)
+        appRates = AppRateRepository(database: database)
+        decisionMarks = DecisionMarks(keys: keys)
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)

@@ -19,6 +19,8 @@ package struct Store: Sendable {
     package let bounces: BounceRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let issuers: IssuerRepository
+    package let identityKeys: IdentityKeyRepository
     package let imports: ImportRepository
     package let history: HistoryRepository
     package let decisions: DecisionRepository
@@ -57,6 +59,8 @@ package struct Store: Sendable {
         bounces = BounceRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        issuers = IssuerRepository(database: database)
+        identityKeys = IdentityKeyRepository(database: database, sealer: sealer)
         imports = ImportRepository(
             database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
             relayDomains: domains)

@@ -13,7 +13,8 @@ package struct InboxRepository: Sendable {
     /// Inboxes of one user: each is compared with every reply, and searched for in it.
     package static let maximumPerUser = 20
 
-    let database: any Database
+    let events: AccountEvents
+    private var database: any Database { events.database }
     let sealer: Sealer
     let index: BlindIndex
     let relayDomains: [HostName]
@@ -22,9 +23,12 @@ package struct InboxRepository: Sendable {
     package func add(
         user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
     ) throws -> Inbox {
-        try database.write(.durable) { connection in
-            try add(
-                connection, user: connection.userNumber(id), id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly,
+        try events.write(change) { connection, watch in
+            let user = try connection.userNumber(id)
+            // A verified one may take the place of a default that is not.
+            if isVerified { try watch.begin(.user(user)) }
+            return try add(
+                connection, user: user, id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly,
                 change)
         }
     }
@@ -77,9 +81,10 @@ package struct InboxRepository: Sendable {
     /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
     /// Refused where it is verified for another user. Once more is no error.
     package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
-        try database.write(.durable) { connection in
+        try events.write(change) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
+            try watch.begin(.user(user))
             guard !inbox.isVerified else { return inbox }
             try refuseOwned(connection, index.exact(inbox.address.revealed))
             try connection.run(
@@ -92,9 +97,10 @@ package struct InboxRepository: Sendable {
 
     /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
     package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws {
-        try database.write(.durable) { connection in
+        try events.write(change) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
+            try watch.begin(.user(user))
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
@@ -106,9 +112,10 @@ package struct InboxRepository: Sendable {
 
     /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
     package func remove(user id: String, _ name: InboxName, _ change: Change) throws {
-        try database.write(.durable) { connection in
+        try events.write(change) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
+            try watch.begin(.user(user))
             try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.number)])
             try settleDefault(connection, user: user)
             try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")
@@ -149,7 +156,7 @@ package struct InboxRepository: Sendable {
     private static let select =
         "SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at FROM inboxes"
 
-    private func inbox(_ connection: any DatabaseConnection, user: Int64, id: String, _ name: InboxName) throws -> Inbox {
+    func inbox(_ connection: any DatabaseConnection, user: Int64, id: String, _ name: InboxName) throws -> Inbox {
         let row: SQLRow?
         switch name {
         case .number(let number):

@@ -40,6 +40,9 @@ let package = Package(
         .target(
             name: "RiskPolicy", dependencies: [.product(name: "Yams", package: "Yams")],
             path: "policy/RiskPolicy", swiftSettings: pure),
+        .target(
+            name: "PolicyRules", path: "policy/rules",
+            resources: [.embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml")], swiftSettings: strict),
 
         // MARK: The world outside
         .target(name: "DNSClient", dependencies: ["CAres", "MailAuth"], swiftSettings: strict),
@@ -71,7 +74,7 @@ let package = Package(
         .target(
             name: "RiskDecisions",
             dependencies: [
-                "RiskPolicy", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
+                "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
@@ -79,13 +82,15 @@ let package = Package(
             dependencies: [
                 "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage",
                 .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdTLS", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: strict),
         .target(
             name: "PosternServer",
@@ -147,8 +152,10 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
-            dependencies: ["RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage"],
-            swiftSettings: strict),
+            dependencies: [
+                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [

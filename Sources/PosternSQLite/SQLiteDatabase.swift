@@ -77,7 +77,12 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// Moves what was written into the main file first, as far as other processes allow without waiting: GRDB closes its
     /// readers last, which cannot do it.
     package func close() throws {
-        if pool.writeWithoutTransaction({ _ in writer.hasWritten }) {
+        let hasWritten = pool.writeWithoutTransaction { _ in
+            // Closed twice, there is nothing left to move, and no connection to do it with.
+            defer { writer.hasWritten = false }
+            return writer.hasWritten
+        }
+        if hasWritten {
             _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
         }
         try storeErrors { try pool.close() }

@@ -25,7 +25,11 @@ package struct Store: Sendable {
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let policies: PolicyRepository
     package let audit: AuditRepository
+    package let verifications: VerificationRepository
+    package let page: PageRepository
+    package let apiKeys: APIKeyRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -57,6 +61,11 @@ package struct Store: Sendable {
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
+        let secrets = SecretHash(keys: keys.index)
+        verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
+        apiKeys = APIKeyRepository(database: database)
     }
 }

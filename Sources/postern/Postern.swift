@@ -29,7 +29,7 @@ struct Postern: AsyncParsableCommand {
         subcommands: [
             InitCommand.self, ServeCommand.self, SetupCommand.self, DoctorCommand.self, ExplainCommand.self, VerifyCommand.self,
             ConfigCommand.self, MigrateCommand.self, DKIMCommand.self, TeamCommand.self, SourceCommand.self, AppCommand.self,
-            UserCommand.self, InboxCommand.self, AddressCommand.self, PolicyCommand.self,
+            UserCommand.self, InboxCommand.self, AddressCommand.self, KeyCommand.self, PolicyCommand.self,
         ])
 
     static func main() async {

@@ -20,13 +20,14 @@ struct AccountEvents: Sendable {
 
     /// Runs `body` in one durable transaction. It names what it is going to change with `watch.begin` **before** it changes it;
     /// what differs afterwards is written to the outbox, and the delivery woken once that is committed.
+    /// - Parameter now: seconds since 1970.
     func write<T>(
-        _ change: Change, _ body: (_ connection: any DatabaseConnection, _ watch: AccountWatch) throws -> T
+        at now: Int64, _ body: (_ connection: any DatabaseConnection, _ watch: AccountWatch) throws -> T
     ) throws -> T {
         let (value, isTold) = try database.write(.durable) { connection in
             let watch = AccountWatch(connection)
             let value = try body(connection, watch)
-            return (value, try watch.settle(change))
+            return (value, try watch.settle(at: now))
         }
         if isTold { signal.raise() }
         return value
@@ -72,7 +73,7 @@ final class AccountWatch {
     }
 
     /// Writes the events for what differs now; whether there were any.
-    func settle(_ change: Change) throws -> Bool {
+    func settle(at time: Int64) throws -> Bool {
         guard !before.isEmpty else { return false }
         var after: [Known.Key: Known] = [:]
         for scope in scopes {
@@ -83,7 +84,7 @@ final class AccountWatch {
             guard let (type, email) = try event(was, after[was.key]) else { continue }
             try connection.post(
                 type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: email,
-                jti: Base32.characters(fromRandom: try connection.freshOctets(Self.jtiLength)), change)
+                jti: Base32.characters(fromRandom: try connection.freshOctets(Self.jtiLength)), at: time)
             isTold = true
         }
         return isTold
@@ -135,7 +136,7 @@ final class AccountWatch {
 extension DatabaseConnection {
     /// Puts an event into the outbox.
     func post(
-        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, jti: String, _ change: Change
+        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, jti: String, at now: Int64
     ) throws {
         try run(
             """
@@ -145,7 +146,7 @@ extension DatabaseConnection {
             """,
             [
                 .text(jti), .integer(endpoint), .integer(account), .text(type.rawValue), .text(sub), .optional(email),
-                .integer(change.now * 1000), .integer(change.now), .integer(change.now + AccountWatch.patience),
+                .integer(now * 1000), .integer(now), .integer(now + AccountWatch.patience),
             ])
     }
 

@@ -50,7 +50,7 @@ package struct AccountRepository: Sendable {
     /// at once, `sub` and addresses are retired for good (mail to them is answered as unknown), and for 30 days a tombstone says
     /// that this inbox had an account deleted. Every app that ever had a grant is told. The user and other accounts stay.
     package func delete(account number: Int64, _ change: Change) throws {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let account = try connection.account(number)
             try watch.begin(.account(number))
             try bury(connection, account: number, now: change.now)
@@ -122,7 +122,7 @@ package struct AccountRepository: Sendable {
     /// Links an account of an external issuer with a user, so that the user's inboxes count for it.
     /// Refused where the user has an account with that team.
     package func link(account number: Int64, user id: String, _ change: Change) throws {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let account = try connection.account(number)
             let user = try connection.userNumber(id)
             let external = try connection.row(

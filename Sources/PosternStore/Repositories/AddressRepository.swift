@@ -42,7 +42,7 @@ package struct AddressRepository: Sendable {
     package func issue(
         team teamID: String, user userID: String, app clientID: String? = nil, sharesName: Bool? = nil, _ change: Change
     ) throws -> IssuedAddress {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let team = try connection.team(teamID)
             let user = try connection.userNumber(userID)
             let account = try account(connection, team: team, user: user, change)
@@ -150,7 +150,7 @@ package struct AddressRepository: Sendable {
     /// Switches forwarding; whether that changed anything. Refused for a retired address.
     @discardableResult
     package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws -> Bool {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else { throw StoreRefusal(.unmet, "this address is retired: it cannot be switched") }
             guard found.isForwardingOn != isOn else { return false }
@@ -169,7 +169,7 @@ package struct AddressRepository: Sendable {
 
     /// Retires an address for good: mail to it is refused from then on, and `issue` makes another one.
     package func retire(_ address: AddrSpec, _ change: Change) throws {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else { return }
             try watch.begin(.account(found.account.number))

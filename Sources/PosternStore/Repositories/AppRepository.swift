@@ -74,7 +74,7 @@ package struct AppRepository: Sendable {
 
     /// Removes an app; with the last of a group the group and its grants go. A primary app goes after those grouped under it.
     package func remove(team id: String, clientID: String, _ change: Change) throws {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let group = try connection.appGroup(team: connection.team(id), clientID: clientID)
             let isLast = try connection.appCount(group) == 1
             guard isLast || group.primaryClientID != clientID else {

@@ -14,7 +14,7 @@ package struct GrantRepository: Sendable {
     /// earlier status is the grant's `priorStatus`. `emailKind` counts as long as no grant of the account is live: what one app
     /// was given does not change because of another.
     package func authorize(_ request: AuthorizationRequest, _ change: Change) throws -> AuthorizedGrant {
-        try addresses.events.write(change) { connection, watch in
+        try addresses.events.write(at: change.now) { connection, watch in
             let (team, group) = try connection.appGroup(clientID: request.clientID)
             let user = try connection.userNumber(request.userID)
             let account = try addresses.account(connection, team: team, user: user, change)
@@ -65,7 +65,7 @@ package struct GrantRepository: Sendable {
     /// address is refused as revoked.
     @discardableResult
     package func revoke(account number: Int64, group: AppGroup, _ change: Change) throws -> Bool {
-        try addresses.events.write(change) { connection, watch in
+        try addresses.events.write(at: change.now) { connection, watch in
             try watch.begin(.account(number))
             return try connection.revoke(account: number, group: group, at: change.now, change)
         }
@@ -74,7 +74,7 @@ package struct GrantRepository: Sendable {
     /// Revokes every live grant of an account; how many there were.
     @discardableResult
     package func revokeAll(account number: Int64, _ change: Change) throws -> Int {
-        try addresses.events.write(change) { connection, watch in
+        try addresses.events.write(at: change.now) { connection, watch in
             try watch.begin(.account(number))
             var count = 0
             for grant in try connection.grants(account: number) where grant.state == .authorized {

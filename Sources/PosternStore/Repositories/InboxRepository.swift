@@ -23,7 +23,7 @@ package struct InboxRepository: Sendable {
     package func add(
         user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
     ) throws -> Inbox {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             // A verified one may take the place of a default that is not.
             if isVerified { try watch.begin(.user(user)) }
@@ -81,23 +81,32 @@ package struct InboxRepository: Sendable {
     /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
     /// Refused where it is verified for another user. Once more is no error.
     package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
-            try watch.begin(.user(user))
-            guard !inbox.isVerified else { return inbox }
-            try refuseOwned(connection, index.exact(inbox.address.revealed))
-            try connection.run(
-                "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
-            try settleDefault(connection, user: user)
-            try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)")
-            return try self.inbox(connection, user: user, id: id, .number(inbox.number))
+            return inbox.isVerified ? inbox : try confirm(connection, watch, user: user, id: id, inbox, change)
         }
+    }
+
+    /// Marks an unverified inbox as verified.
+    /// - Parameter detail: how that was found, for the audit.
+    func confirm(
+        _ connection: any DatabaseConnection, _ watch: AccountWatch, user: Int64, id: String, _ inbox: Inbox, detail: String = "",
+        _ change: Change
+    ) throws -> Inbox {
+        try watch.begin(.user(user))
+        try refuseOwned(connection, index.exact(inbox.address.revealed))
+        try connection.run(
+            "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
+        try settleDefault(connection, user: user)
+        try connection.audit(
+            change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)" + (detail.isEmpty ? "" : " \(detail)"))
+        return try self.inbox(connection, user: user, id: id, .number(inbox.number))
     }
 
     /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
     package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try watch.begin(.user(user))
@@ -112,7 +121,7 @@ package struct InboxRepository: Sendable {
 
     /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
     package func remove(user id: String, _ name: InboxName, _ change: Change) throws {
-        try events.write(change) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try watch.begin(.user(user))

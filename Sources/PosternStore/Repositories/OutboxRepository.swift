@@ -68,7 +68,7 @@ package struct OutboxRepository: Sendable {
 
     /// The first pending event of each account for this endpoint that is due, at most `limit`.
     /// - Parameter isProbe: for an endpoint that fails: whatever was tried least recently, due or not.
-    package func due(endpoint: Int64, now: Int64, isProbe: Bool, limit: Int) throws -> [OutgoingEvent] {
+    package func due(endpoint: Int64, now: Int64, isProbe: Bool, limit: Int) throws -> [OutboxEvent] {
         try database.read { connection in
             try connection.rows(
                 Self.select + """
@@ -77,12 +77,12 @@ package struct OutboxRepository: Sendable {
                             AND p.account_id = o.account_id AND p.id < o.id)
                     ORDER BY \(isProbe ? "o.last_attempt_at" : "o.next_attempt_at"), o.id LIMIT ?3
                     """, [.integer(endpoint), .integer(isProbe ? Int64.max : now), .integer(Int64(limit))]
-            ).map(OutgoingEvent.init(row:))
+            ).map(OutboxEvent.init(row:))
         }
     }
 
     /// The endpoint took the event. What waits because the endpoint failed becomes due.
-    package func delivered(_ event: OutgoingEvent, now: Int64) throws {
+    package func delivered(_ event: OutboxEvent, now: Int64) throws {
         try database.write(.relaxed) { connection in
             try connection.run(
                 """
@@ -105,7 +105,7 @@ package struct OutboxRepository: Sendable {
     }
 
     /// It did not.
-    package func failed(_ event: OutgoingEvent, _ failure: DeliveryFailure, now: Int64) throws {
+    package func failed(_ event: OutboxEvent, _ failure: DeliveryFailure, now: Int64) throws {
         try database.write(.relaxed) { connection in
             try connection.run(
                 """
@@ -155,8 +155,8 @@ package struct OutboxRepository: Sendable {
 
     /// Events, the newest first.
     package func events(
-        team: String? = nil, state: OutgoingEvent.State? = nil, account: Int64? = nil, limit: Int = 100
-    ) throws -> [OutgoingEvent] {
+        team: String? = nil, state: OutboxEvent.State? = nil, account: Int64? = nil, limit: Int = 100
+    ) throws -> [OutboxEvent] {
         try database.read { connection in
             var conditions: [String] = []
             var arguments: [SQLValue] = [.integer(Int64(limit))]
@@ -174,7 +174,7 @@ package struct OutboxRepository: Sendable {
             }
             let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
             return try connection.rows(Self.select + condition + " ORDER BY o.id DESC LIMIT ?1", arguments)
-                .map(OutgoingEvent.init(row:))
+                .map(OutboxEvent.init(row:))
         }
     }
 
@@ -238,7 +238,7 @@ package struct OutboxRepository: Sendable {
             let octets = try connection.freshOctets(32)
             try connection.post(
                 .test, endpoint: endpoint.number, account: 0, sub: "test", email: nil, jti: Base32.characters(fromRandom: octets),
-                change)
+                at: change.now)
             try connection.audit(change, "event.test", "endpoint:\(endpoint.number)", endpoint.audience)
             return octets
         })
@@ -253,7 +253,7 @@ package struct OutboxRepository: Sendable {
         """
 }
 
-extension OutgoingEvent {
+extension OutboxEvent {
     fileprivate init(row: SQLRow) throws {
         guard let type = EventType(rawValue: try row.text(5)), let state = State(rawValue: try row.text(10)) else {
             throw PermanentStoreError(.unexpectedData, "an event of an unknown type or state")

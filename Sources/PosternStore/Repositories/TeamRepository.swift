@@ -58,7 +58,7 @@ package struct TeamRepository: Sendable {
 
     /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on.
     package func remove(_ id: String, _ change: Change) throws {
-        try accounts.events.write(change) { connection, watch in
+        try accounts.events.write(at: change.now) { connection, watch in
             let team = try connection.team(id)
             try watch.begin(.team(team.number))
             try accounts.endAll(connection, team: team.number)

@@ -72,7 +72,7 @@ package struct UserRepository: Sendable {
     /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and address is retired for good;
     /// for 30 days tombstones remain.
     package func remove(_ id: String, _ change: Change) throws {
-        try accounts.events.write(change) { connection, watch in
+        try accounts.events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             try watch.begin(.user(user))
             try accounts.deleteAll(connection, user: user, now: change.now)

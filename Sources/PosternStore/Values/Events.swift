@@ -17,7 +17,7 @@ package enum EventType: String, Sendable, Hashable, CaseIterable {
 }
 
 /// An event on its way to an endpoint.
-package struct OutgoingEvent: Sendable, Hashable {
+package struct OutboxEvent: Sendable, Hashable {
     package enum State: String, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
 
     /// The place in the outbox: events of one account to one endpoint go in this order.

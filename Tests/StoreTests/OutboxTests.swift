@@ -168,7 +168,8 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func oneOfSeveralProcessesDelivers(_ engine: Engine) throws {
-        let outbox = try TestStore(engine).store.outbox
+        let test = try TestStore(engine)
+        let outbox = test.store.outbox
         #expect(try outbox.lease(holder: "a", now: 0, until: 100))
         #expect(try !outbox.lease(holder: "b", now: 99, until: 199))
         #expect(try outbox.lease(holder: "a", now: 99, until: 199))

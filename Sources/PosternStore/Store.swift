@@ -25,6 +25,14 @@ package struct Store: Sendable {
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let imports: ImportRepository
+    package let history: HistoryRepository
+    package let decisions: DecisionRepository
+    package let settlements: SettlementRepository
+    package let checks: CheckRepository
+    package let idempotency: IdempotencyRepository
+    package let appRates: AppRateRepository
+    package let decisionMarks: DecisionMarks
     package let policies: PolicyRepository
     package let audit: AuditRepository
     package let verifications: VerificationRepository
@@ -53,7 +61,7 @@ package struct Store: Sendable {
         teams = TeamRepository(accounts: accounts)
         sources = SourceRepository(database: database, relayDomains: domains)
         apps = AppRepository(events: events)
-        inboxes = InboxRepository(events: events, sealer: sealer, index: index, relayDomains: domains)
+        inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)
         users = UserRepository(accounts: accounts, sealer: sealer, inboxes: inboxes)
         addresses = AddressRepository(events: events, marks: marks, relayDomains: domains, addressLength: addressLength)
         grants = GrantRepository(addresses: addresses, inboxes: inboxes)
@@ -61,6 +69,16 @@ package struct Store: Sendable {
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        imports = ImportRepository(
+            users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
+            relayDomains: domains)
+        history = HistoryRepository(database: database)
+        decisions = DecisionRepository(database: database)
+        settlements = SettlementRepository(database: database)
+        checks = CheckRepository(database: database)
+        idempotency = IdempotencyRepository(database: database)
+        appRates = AppRateRepository(database: database)
+        decisionMarks = DecisionMarks(keys: keys)
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)

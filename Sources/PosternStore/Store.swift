@@ -25,6 +25,8 @@ package struct Store: Sendable {
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let issuers: IssuerRepository
+    package let identityKeys: IdentityKeyRepository
     package let imports: ImportRepository
     package let history: HistoryRepository
     package let decisions: DecisionRepository
@@ -69,6 +71,8 @@ package struct Store: Sendable {
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        issuers = IssuerRepository(database: database)
+        identityKeys = IdentityKeyRepository(database: database, sealer: sealer)
         imports = ImportRepository(
             users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
             relayDomains: domains)

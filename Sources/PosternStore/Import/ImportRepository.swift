@@ -6,7 +6,6 @@ import MailCrypto
 /// Adds what rows say. What exists already is left as it is, so that a file can be imported again after an interruption; what
 /// exists differently (another `sub`, another name) is refused.
 package struct ImportRepository: Sendable {
-    let database: any Database
     let users: UserRepository
     let inboxes: InboxRepository
     let addresses: AddressRepository
@@ -17,13 +16,13 @@ package struct ImportRepository: Sendable {
     /// Applies the rows in order, in one transaction. A refused row leaves nothing behind, and the others are taken.
     /// Throws `TemporaryStoreError` or `PermanentStoreError`, and then none was taken.
     package func apply(_ rows: [ImportRow], _ change: Change) throws -> [ImportOutcome] {
-        try database.write(.durable) { connection in
+        try inboxes.events.write(at: change.now) { connection, watch in
             var outcomes: [ImportOutcome] = []
             outcomes.reserveCapacity(rows.count)
             for row in rows {
                 try connection.run("SAVEPOINT import_row", [])
                 do {
-                    outcomes.append(.done(try apply(connection, row, change)))
+                    outcomes.append(.done(try apply(connection, watch, row, change)))
                 } catch let refusal as StoreRefusal {
                     try connection.run("ROLLBACK TO SAVEPOINT import_row", [])
                     outcomes.append(.refused(refusal))
@@ -34,10 +33,14 @@ package struct ImportRepository: Sendable {
         }
     }
 
-    private func apply(_ connection: any DatabaseConnection, _ row: ImportRow, _ change: Change) throws -> ImportCounts {
+    private func apply(
+        _ connection: any DatabaseConnection, _ watch: AccountWatch, _ row: ImportRow, _ change: Change
+    ) throws -> ImportCounts {
         var counts = ImportCounts()
         let user = try user(connection, row, change, &counts)
-        if let inbox = row.inbox { try add(connection, inbox, user: user, id: row.user, change, &counts) }
+        // An inbox that a row confirms may be the one that an account's mail was waiting for.
+        try watch.begin(.user(user))
+        if let inbox = row.inbox { try add(connection, watch, inbox, user: user, id: row.user, change, &counts) }
         if let account = row.account { try add(connection, account, user: user, id: row.user, change, &counts) }
         return counts
     }
@@ -75,8 +78,8 @@ package struct ImportRepository: Sendable {
     }
 
     private func add(
-        _ connection: any DatabaseConnection, _ inbox: ImportRow.Inbox, user: Int64, id: String, _ change: Change,
-        _ counts: inout ImportCounts
+        _ connection: any DatabaseConnection, _ watch: AccountWatch, _ inbox: ImportRow.Inbox, user: Int64, id: String,
+        _ change: Change, _ counts: inout ImportCounts
     ) throws {
         let exact = index.exact(inbox.address.revealed)
         let found = try connection.row(
@@ -89,7 +92,7 @@ package struct ImportRepository: Sendable {
             }
             if inbox.isVerified, found.isNull(1) {
                 let inbox = try inboxes.inbox(connection, user: user, id: id, .number(try found.integer(0)))
-                _ = try inboxes.confirm(connection, user: user, id: id, inbox, detail: "import", change)
+                _ = try inboxes.confirm(connection, watch, user: user, id: id, inbox, detail: "import", change)
                 counts.confirmed += 1
             }
             return
@@ -130,6 +133,9 @@ package struct ImportRepository: Sendable {
             return try found.integer(0)
         }
         let sub = try row.sub ?? Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))
+        guard try !connection.isRetired(addresses.marks.retired(sub)) else {
+            throw StoreRefusal(.exists, "this sub was a deleted account's: it is retired for good")
+        }
         let added = try connection.row(
             """
             INSERT INTO accounts (team_id, user_id, sub, shares_name, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -168,7 +174,7 @@ package struct ImportRepository: Sendable {
             ])
         guard added > 0 else { return }
         try connection.audit(
-            change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.primaryClientID ?? "(mail alone)")")
+            change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.title)")
         counts.grants += 1
     }
 
@@ -187,6 +193,9 @@ package struct ImportRepository: Sendable {
         }
         let address: AddrSpec
         if let given = row.address {
+            guard try !connection.isRetired(addresses.marks.retired("\(given.localPart)@\(given.domain)")) else {
+                throw StoreRefusal(.exists, "this relay address was a deleted account's: it is retired for good")
+            }
             let added = try connection.row(
                 """
                 INSERT INTO relay_addresses (account_id, local_part, domain, created_at) VALUES (?1, ?2, ?3, ?4)

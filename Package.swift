@@ -40,14 +40,19 @@ let package = Package(
         .target(
             name: "RiskPolicy", dependencies: [.product(name: "Yams", package: "Yams")],
             path: "policy/RiskPolicy", swiftSettings: pure),
+        .target(
+            name: "PolicyRules", path: "policy/rules",
+            resources: [.embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml")], swiftSettings: strict),
 
         // MARK: The world outside
+        .target(name: "PosternMetrics", swiftSettings: strict),
         .target(name: "DNSClient", dependencies: ["CAres", "MailAuth"], swiftSettings: strict),
         .target(name: "Milter", dependencies: ["CMilter"], path: "milter/Milter", swiftSettings: strict),
         .target(
             name: "RelayMilter",
             dependencies: [
-                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", .product(name: "Logging", package: "swift-log"),
+                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics",
+                .product(name: "Logging", package: "swift-log"),
             ],
             path: "milter/RelayMilter", swiftSettings: strict),
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
@@ -71,13 +76,13 @@ let package = Package(
         .target(
             name: "RiskDecisions",
             dependencies: [
-                "RiskPolicy", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
+                "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
             name: "PosternAPI",
             dependencies: [
-                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage",
+                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage", "PosternMetrics",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -93,7 +98,7 @@ let package = Package(
             name: "PosternServer",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
-                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI",
+                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMetrics",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -149,8 +154,10 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
-            dependencies: ["RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage"],
-            swiftSettings: strict),
+            dependencies: [
+                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [

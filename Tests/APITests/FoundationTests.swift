@@ -184,7 +184,7 @@ private struct ProbeRoutes: RouteModule {
         ("", 400, "a JSON body is needed"),
         ("{", 400, "octet 1"),
         (#"{"items":[]} x"#, 400, "something follows"),
-        (#"{"items":[],"items":[]}"#, 400, "the member items stands twice"),
+        (#"{"items":[],"items":[]}"#, 400, "twice"),
         (#"{"items":[],"surprise":1}"#, 422, #""pointer":"/surprise""#),
         (#"{"items":[{"item_name":"a","count":2,"x":1}]}"#, 422, #""pointer":"/items/0/x""#),
         (#"{"items":[{"item_name":"a","count":"2"}]}"#, 422, #""pointer":"/items/0/count""#),
@@ -192,10 +192,10 @@ private struct ProbeRoutes: RouteModule {
         (#"{"items":[{"count":2}]}"#, 422, #""pointer":"/items/0/item_name""#),
         (#"{"items":{}}"#, 422, "an array is needed"),
         ("[]", 422, "an object is needed"),
-        (String(repeating: "[", count: 40), 400, "deep"),
+        (String(repeating: "[", count: 40), 400, "no JSON"),
         (#"{"items":[],"shipping_note":"\ud800"}"#, 400, "surrogate"),
-        (#"{"items":[],"shipping_note":"\#u{1}"}"#, 400, "control character"),
-        (#"{"items":[{"item_name":"a","count":1e999}]}"#, 400, "out of range"),
+        (#"{"items":[],"shipping_note":"\#u{1}"}"#, 400, "no JSON"),
+        (#"{"items":[{"item_name":"a","count":1e999}]}"#, 422, "a whole number is needed"),
     ]
 
     @Test(arguments: bodies) func bodiesAreReadStrictly(_ body: String, _ status: Int, _ says: String) async throws {

@@ -26,6 +26,14 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
+    /// Moving the log into the main file once more, without a connection, crashed inside SQLite.
+    @Test func closingTwiceIsHarmless() throws {
+        let test = try TestStore(Engine.all[0])
+        try test.database.close()
+        try test.database.close()
+        #expect(throws: (any Error).self) { try test.store.teams.all() }
+    }
+
     @Test func whatIsNoDatabaseIsPermanent() throws {
         let folder = try TemporaryFolder()
         let path = folder.url.appendingPathComponent("postern.db").path

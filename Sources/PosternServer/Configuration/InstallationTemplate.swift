@@ -4,6 +4,7 @@ import Foundation
 import MailCrypto
 import PosternSQLite
 import PosternStore
+import RiskDecisions
 
 extension Installation {
     /// Names of the files in a data folder.
@@ -51,6 +52,7 @@ extension Installation {
                 // Active before it is published: an unknown key harms no more than no signature (RFC 6376 section 6.1).
                 _ = try SigningKey.generate(store, domain: domain, algorithm: .rsa, isActive: true, change)
             }
+            try ActivePolicies.installBuiltIn(store.policies, change)
             try database.close()
             try KeyFile.create(path: path(configurationName), text: text)
             return path(configurationName)

@@ -8,6 +8,7 @@ import Milter
 import PosternStore
 import RelayCore
 import RelayMilter
+import RiskDecisions
 import ServiceLifecycle
 import Synchronization
 
@@ -33,6 +34,7 @@ package enum RelayService {
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
         // One for the life of the process, whatever is reloaded: it watches the store itself.
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
+        let policies = policies(installation, now: now(), logger: logger)
         let build: @Sendable (Installation) throws -> RelayEngine = { installation in
             let resolver = try Resolvers.perMessage(installation.configuration, path: installation.resolved.path)
             return try EngineFactory.engine(
@@ -52,6 +54,7 @@ package enum RelayService {
         var services: [any Service] = [
             HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger),
             SigningKeyService(signer: signer, logger: logger),
+            PolicyService(policies: policies, now: now),
             ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
         ]
         if let http { services.append(http) }
@@ -62,6 +65,17 @@ package enum RelayService {
         group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
         try await ServiceGroup(configuration: group).run()
         await parts.pool.stop()
+    }
+
+    /// The policies in force; a database of before there were any gets the built-in one. Mail flows whatever becomes of them.
+    private static func policies(_ installation: Installation, now: Int64, logger: Logger) -> ActivePolicies {
+        let repository = installation.store.policies
+        do {
+            try ActivePolicies.installBuiltIn(repository, Change(actor: "serve", now: now))
+        } catch {
+            logger.error("the built-in policy cannot be activated", metadata: ["detail": "\(error)"])
+        }
+        return ActivePolicies(repository, host: installation.configuration.hostname, now: now, logger: logger)
     }
 }
 

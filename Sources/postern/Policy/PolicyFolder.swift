@@ -56,10 +56,3 @@ func reporting<Value>(_ body: () throws(PolicyRefusal) -> Value) throws -> Value
         throw ExitCode.failure
     }
 }
-
-extension TimeZoneOffsets {
-    /// IANA names, by the time-zone database of this machine.
-    static let system = TimeZoneOffsets { zone, seconds in
-        TimeZone(identifier: zone).map { Int64($0.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds)))) }
-    }
-}

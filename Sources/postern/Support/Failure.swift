@@ -47,6 +47,8 @@ enum Failure {
 
     /// A line on standard error for people, where standard output is for a program.
     static func note(_ message: String) { line(message) }
+    /// The same for what is said about one part of the input.
+    static func remark(_ message: String) { line("postern: \(message)") }
 
     private static func line(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
 

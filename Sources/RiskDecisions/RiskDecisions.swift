@@ -1,2 +1,0 @@
-// Placeholder until the first file of the module lands.
-import Identity

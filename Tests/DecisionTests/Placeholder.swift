@@ -1,6 +1,0 @@
-import Testing
-import RiskDecisions
-
-@Suite struct DecisionPlaceholder {
-    @Test func builds() {}
-}

@@ -1,0 +1,11 @@
+// The policy that comes with Postern, in the program itself: an installation decides by it from the start, whatever files
+// lie around it.
+
+/// The files of `policy/rules/default` as they were when the program was built.
+package enum DefaultPolicy {
+    /// Text by path: `policy.yaml` and `tests.yaml`.
+    package static let files = [
+        "policy.yaml": String(decoding: PackageResources.policy_yaml, as: UTF8.self),
+        "tests.yaml": String(decoding: PackageResources.tests_yaml, as: UTF8.self),
+    ]
+}

@@ -41,6 +41,10 @@ package struct Store: Sendable {
     package let verifications: VerificationRepository
     package let page: PageRepository
     package let apiKeys: APIKeyRepository
+    package let rejections: RejectionRepository
+    package let retention: RetentionRepository
+    package let serviceStatus: ServiceStatusRepository
+    package let accountList: AccountListRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -91,5 +95,9 @@ package struct Store: Sendable {
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
         apiKeys = APIKeyRepository(database: database)
+        rejections = RejectionRepository(database: database)
+        retention = RetentionRepository(database: database)
+        serviceStatus = ServiceStatusRepository(database: database)
+        accountList = AccountListRepository(database: database)
     }
 }

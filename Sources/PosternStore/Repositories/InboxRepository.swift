@@ -13,7 +13,8 @@ package struct InboxRepository: Sendable {
     /// Inboxes of one user: each is compared with every reply, and searched for in it.
     package static let maximumPerUser = 20
 
-    let database: any Database
+    let events: AccountEvents
+    private var database: any Database { events.database }
     let sealer: Sealer
     let index: BlindIndex
     let relayDomains: [HostName]
@@ -22,8 +23,10 @@ package struct InboxRepository: Sendable {
     package func add(
         user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
     ) throws -> Inbox {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
+            // A verified one may take the place of a default that is not.
+            if isVerified { try watch.begin(.user(user)) }
             let number = try insert(
                 connection, user: user, id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly, change)
             return try self.inbox(connection, user: user, id: id, .number(number))
@@ -79,18 +82,20 @@ package struct InboxRepository: Sendable {
     /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
     /// Refused where it is verified for another user. Once more is no error.
     package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
-            return inbox.isVerified ? inbox : try confirm(connection, user: user, id: id, inbox, change)
+            return inbox.isVerified ? inbox : try confirm(connection, watch, user: user, id: id, inbox, change)
         }
     }
 
     /// Marks an unverified inbox as verified.
     /// - Parameter detail: how that was found, for the audit.
     func confirm(
-        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox, detail: String = "", _ change: Change
+        _ connection: any DatabaseConnection, _ watch: AccountWatch, user: Int64, id: String, _ inbox: Inbox, detail: String = "",
+        _ change: Change
     ) throws -> Inbox {
+        try watch.begin(.user(user))
         try refuseOwned(connection, index.exact(inbox.address.revealed))
         try connection.run(
             "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
@@ -102,9 +107,10 @@ package struct InboxRepository: Sendable {
 
     /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
     package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
+            try watch.begin(.user(user))
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
@@ -127,9 +133,10 @@ package struct InboxRepository: Sendable {
 
     /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
     package func remove(user id: String, _ name: InboxName, _ change: Change) throws {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
+            try watch.begin(.user(user))
             try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.number)])
             try settleDefault(connection, user: user)
             try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")

@@ -26,6 +26,8 @@ package struct Store: Sendable {
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
     package let imports: ImportRepository
+    package let clients: ClientRepository
+    package let provider: ProviderRepository
     package let history: HistoryRepository
     package let decisions: DecisionRepository
     package let settlements: SettlementRepository
@@ -83,6 +85,8 @@ package struct Store: Sendable {
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        clients = ClientRepository(database: database)
+        provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
         apiKeys = APIKeyRepository(database: database)
     }

@@ -119,6 +119,10 @@ package protocol RelayDirectory: Sendable {
     /// True the first time this is asked for a return path, so that a failure counts once.
     func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool
 
+    /// Takes the inbox of a verification as confirmed, where its proved author is the mailbox that was written to.
+    /// - Returns: false where nothing is under way under this token, or the author is somebody else.
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool
+
     /// Adds one; may be written later, off the path of the mail.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
 }

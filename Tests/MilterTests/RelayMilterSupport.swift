@@ -48,6 +48,7 @@ final class SmallDirectory: RelayDirectory {
     }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
     func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool { true }
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
 }
 

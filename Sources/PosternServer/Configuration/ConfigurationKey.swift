@@ -145,6 +145,36 @@ package struct ConfigurationKey: Sendable {
             "http.requests_per_second", .integer(1...100_000), .value(.integer(100)),
             "Requests a second of one API key, twice as many at once (429 beyond it): one key cannot starve the others."),
         ConfigurationKey(
+            "service_name", .text, .value(.text("Postern")),
+            "How the service calls itself to users: in the mail that it writes to them, and on their page."),
+        ConfigurationKey(
+            "mail.submission", .endpoint, .value(.text("127.0.0.1:25")),
+            "Where Postern's own mail is handed over, HOST:PORT. Postfix on this machine, without TLS: keep it on a path you trust."),
+        ConfigurationKey(
+            "mail.from", .address, .derived("postmaster at the first relay domain"),
+            "Author of Postern's own mail. At a relay domain, so that it is signed for it."),
+        ConfigurationKey(
+            "mail.templates", .text, .absent,
+            "A folder with texts in place of the built-in English ones, relative to the folder of this file (docs/MAIL.md)."),
+        ConfigurationKey(
+            "http.public_url", .webAddress, .absent,
+            "Where users reach the HTTP service, as in https://relay.example. Without it there is no page /me, and mail has no links."),
+        ConfigurationKey(
+            "verification.hours", .integer(1...168), .value(.integer(24)),
+            "How long code, link and answer of a verification are good: people read their mail once a day."),
+        ConfigurationKey(
+            "verification.tries", .integer(1...10), .value(.integer(5)),
+            "Wrong codes for one message. With 5 messages an hour, a guess in 40,000 succeeds."),
+        ConfigurationKey(
+            "verification.per_inbox", .integer(1...100), .value(.integer(5)),
+            "Messages of one kind to one mailbox in an hour, whatever its spelling; beyond: refused, and no message."),
+        ConfigurationKey(
+            "verification.per_user", .integer(1...1_000), .value(.integer(10)),
+            "Messages for one user in an hour, over all inboxes; beyond: refused, and no message."),
+        ConfigurationKey(
+            "verification.per_installation", .integer(1...1_000_000), .value(.integer(500)),
+            "Postern's own messages in an hour, so that nobody can use it to pester strangers; beyond: refused, and no message."),
+        ConfigurationKey(
             "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")),
             "One line for each message and reply; no level writes an inbox address."),
         ConfigurationKey(

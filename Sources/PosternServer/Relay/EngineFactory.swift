@@ -15,9 +15,7 @@ package enum EngineFactory {
         installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?, counters: CounterBuffer?,
         replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
-        let set = installation.keys.token
-        let keys = TokenKeys(
-            keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }), active: set.active.id)
+        let keys = TokenKeys(installation.keys.token)
         let directory = StoreDirectory(store: installation.store, counters: counters, now: now)
         guard let keys,
             let engine = RelayEngine(
@@ -42,6 +40,14 @@ package enum EngineFactory {
     private static func random(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
         return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    }
+}
+
+extension TokenKeys {
+    /// The token keys of an installation; nil where they do not serve.
+    init?(_ set: KeySet) {
+        self.init(
+            keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }), active: set.active.id)
     }
 }
 

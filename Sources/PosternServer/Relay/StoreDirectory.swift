@@ -104,6 +104,18 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
+    package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
+        do {
+            return try store.verifications.confirm(
+                answer: Int64(clamping: token.number), nonce: Int64(clamping: token.nonce), author: author, isTrial: isReadOnly,
+                now: now()) != nil
+        } catch is StoreRefusal {
+            return false  // verified for another user meanwhile
+        } catch {
+            throw DirectoryFailure("\(error)")
+        }
+    }
+
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         counters?.count(account: Int64(account.rawValue), kind: counter.kind, day: Int64(day))
     }

@@ -1,17 +1,18 @@
 // postern inbox: the real addresses of users.
 
 import ArgumentParser
+import PosternMail
 import PosternServer
 import PosternStore
 
 struct InboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inbox", abstract: "Add, list, confirm and remove a user's inboxes.",
+        commandName: "inbox", abstract: "Add, list, verify and remove a user's inboxes.",
         discussion: """
             An inbox is named by its address or by its number in the list. An address on the command line shows in the \
             list of processes; - reads it from standard input instead.
             """,
-        subcommands: [Add.self, List.self, Confirm.self, Default.self, Remove.self])
+        subcommands: [Add.self, List.self, Verify.self, Confirm.self, Default.self, Remove.self])
 
     struct Row: Encodable {
         /// The number that commands take.
@@ -39,9 +40,9 @@ struct InboxCommand: ParsableCommand {
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Add an inbox.",
+            abstract: "Add an inbox, and write to it to verify it.",
             discussion: """
-                Nothing is forwarded to an inbox before it is verified, and replies are taken from verified ones only. A \
+                The message holds a code and a link, and can be answered: each confirms the inbox. Nothing is forwarded to an inbox before it is verified, and replies are taken from verified ones only. A \
                 reply-only inbox is an alias that the user writes from: nothing is ever forwarded to it. Inboxes at a relay \
                 domain are refused. An inbox is verified for one user only.
                 """)
@@ -54,13 +55,54 @@ struct InboxCommand: ParsableCommand {
         var verified = false
         @Flag(help: "The user writes from it, and nothing is forwarded to it.")
         var replyOnly = false
+        @Flag(help: "Write no message now; postern inbox verify does it later.")
+        var noMessage = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
-            try installation.withStore { store in
-                let inbox = try store.inboxes.add(
+            try installation.withInstallation { installation in
+                // What is wrong with the texts or the keys shows before anything is added.
+                let mailer = verified || noMessage ? nil : try MailerFactory.mailer(installation)
+                let inbox = try installation.store.inboxes.add(
                     user: user, inboxArgument(address), isVerified: verified, isReplyOnly: replyOnly, thisChange())
                 print("Added inbox \(inbox.number) of user \(user).")
+                try mailer.map { try Self.write($0, user, inbox.number) }
+            }
+        }
+
+        /// Writes to an inbox that was just added: what goes wrong is told together with what to do.
+        private static func write(_ mailer: InboxMailer, _ user: String, _ number: Int64) throws {
+            do {
+                try mailer.verify(user: user, .number(number), thisChange())
+                InboxCommand.tellNext(user, number)
+            } catch let error as MailerError {
+                throw CommandError(
+                    status: Failure.status(error),
+                    message: "inbox \(number) was added, but not written to: \(error); try postern inbox verify \(user) \(number)")
+            }
+        }
+    }
+
+    /// What follows a message.
+    private static func tellNext(_ user: String, _ number: Int64) {
+        print("A message was written to it. Its link or an answer confirms it, or: postern inbox confirm \(user) \(number) --code CODE")
+    }
+
+    struct Verify: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Write to an unverified inbox again.",
+            discussion: "The new message makes the one before it worthless. How many there may be is set by verification.per_inbox and others.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withInstallation { installation in
+                let inbox = try MailerFactory.mailer(installation).verify(user: user, inboxName(inbox), thisChange())
+                InboxCommand.tellNext(user, inbox.number)
             }
         }
     }
@@ -85,17 +127,32 @@ struct InboxCommand: ParsableCommand {
     }
 
     struct Confirm: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Mark an inbox as verified: real, and the user's own.")
+        static let configuration = CommandConfiguration(
+            abstract: "Mark an inbox as verified: real, and the user's own.",
+            discussion: """
+                With --code, where the code is that of the message that was written to it. Without, because you know that it \
+                is the user's: nothing is asked, and the audit says so.
+                """)
 
         @Argument(help: "The user's identifier.")
         var user: String
         @Argument(help: "The inbox: its address or its number.")
         var inbox: String
+        @Option(help: "The code of the message, six digits.")
+        var code: String?
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
-            try installation.withStore { store in
-                let inbox = try store.inboxes.confirm(user: user, inboxName(inbox), thisChange())
+            try installation.withInstallation { installation in
+                let store = installation.store
+                let inbox =
+                    if let code {
+                        try store.verifications.confirm(
+                            user: user, inboxName(inbox), code: code, limits: installation.configuration.verification.limits,
+                            thisChange())
+                    } else {
+                        try store.inboxes.confirm(user: user, inboxName(inbox), thisChange())
+                    }
                 print("Inbox \(inbox.number) of user \(user) is verified.")
             }
         }

@@ -13,6 +13,8 @@ final class MemoryDirectory: RelayDirectory {
         var used: [String: Int] = [:]
         var once: Set<String> = []
         var counts: [RelayCounter: Int] = [:]
+        var underWay: [AnswerToken: AddrSpec] = [:]
+        var confirmed: [AnswerToken] = []
         var isDown = false
     }
 
@@ -75,6 +77,19 @@ final class MemoryDirectory: RelayDirectory {
     func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool {
         try asked { $0.once.insert("failure \(account.rawValue) \(nonce)").inserted }
     }
+
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
+        try asked { state in
+            guard state.underWay[token] == author else { return false }
+            state.confirmed.append(token)
+            return true
+        }
+    }
+
+    /// A verification message went out to this address.
+    func begin(_ token: AnswerToken, inbox: AddrSpec) { state.withLock { $0.underWay[token] = inbox } }
+
+    var confirmed: [AnswerToken] { state.withLock { $0.confirmed } }
 
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         state.withLock { $0.counts[counter, default: 0] += 1 }

@@ -40,6 +40,10 @@ package struct Store: Sendable {
     package let verifications: VerificationRepository
     package let page: PageRepository
     package let apiKeys: APIKeyRepository
+    package let rejections: RejectionRepository
+    package let retention: RetentionRepository
+    package let serviceStatus: ServiceStatusRepository
+    package let accountList: AccountListRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -89,5 +93,9 @@ package struct Store: Sendable {
         provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
         apiKeys = APIKeyRepository(database: database)
+        rejections = RejectionRepository(database: database)
+        retention = RetentionRepository(database: database)
+        serviceStatus = ServiceStatusRepository(database: database)
+        accountList = AccountListRepository(database: database)
     }
 }

@@ -14,6 +14,7 @@ import Testing
         ["inbox", "remove"], ["address"], ["address", "issue"], ["address", "list"], ["address", "show"], ["address", "on"],
         ["address", "off"], ["address", "retire"], ["dkim"], ["dkim", "generate"], ["dkim", "list"], ["dkim", "activate"],
         ["dkim", "retire"], ["dkim", "dns"], ["verify"], ["doctor"], ["source", "check"], ["import"],
+        ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

@@ -65,7 +65,7 @@ let package = Package(
         .target(
             name: "Identity",
             dependencies: [
-                "MailCrypto", "InternetMessage",
+                "MailCrypto", "InternetMessage", "PosternStore",
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -159,9 +159,11 @@ let package = Package(
         .testTarget(
             name: "IdentityTests",
             dependencies: [
-                "Identity", "MailCrypto", .product(name: "JWTKit", package: "jwt-kit"),
+                "Identity", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
-            ], swiftSettings: strict),
+                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "Logging", package: "swift-log"),
+            ], exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
             dependencies: [

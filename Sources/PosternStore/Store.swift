@@ -25,6 +25,8 @@ package struct Store: Sendable {
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let issuers: IssuerRepository
+    package let identityKeys: IdentityKeyRepository
     package let imports: ImportRepository
     package let clients: ClientRepository
     package let provider: ProviderRepository
@@ -75,6 +77,8 @@ package struct Store: Sendable {
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        issuers = IssuerRepository(database: database)
+        identityKeys = IdentityKeyRepository(database: database, sealer: sealer)
         imports = ImportRepository(
             events: events, marks: marks, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
             relayDomains: domains)

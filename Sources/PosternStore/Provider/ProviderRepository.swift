@@ -26,7 +26,7 @@ package struct ProviderRepository: Sendable {
             let registered = try connection.row(
                 "SELECT 1 FROM app_redirects WHERE app_id = ?1 AND uri = ?2", [.integer(app), .text(request.redirectURI)])
             guard registered != nil else {
-                throw StoreRefusal(.unmet, "this redirect_uri is not registered for app \(request.grant.clientID)")
+                throw StoreRefusal(.invalid, "this redirect_uri is not registered for app \(request.grant.clientID)")
             }
             if request.scopes.contains("email") { try refuseUnreachable(connection, request.grant.userID) }
             let given = try grants.authorize(connection, watch, request.grant, change)

@@ -126,6 +126,9 @@ let package = Package(
             name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
             swiftSettings: strict),
         .executableTarget(
+            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth"], path: "Benchmarks/RelayBench",
+            swiftSettings: strict),
+        .executableTarget(
             name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
 
         // MARK: Tests

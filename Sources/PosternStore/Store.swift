@@ -23,6 +23,7 @@ package struct Store: Sendable {
     package let outboxSignal = OutboxSignal()
     package let relay: RelayRepository
     package let counters: CounterRepository
+    package let bounces: BounceRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
     package let issuers: IssuerRepository
@@ -75,6 +76,7 @@ package struct Store: Sendable {
         grants = GrantRepository(addresses: addresses, inboxes: inboxes)
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
+        bounces = BounceRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         issuers = IssuerRepository(database: database)

@@ -15,6 +15,8 @@ import Testing
         ["address", "off"], ["address", "retire"], ["dkim"], ["dkim", "generate"], ["dkim", "list"], ["dkim", "activate"],
         ["dkim", "retire"], ["dkim", "dns"], ["verify"], ["doctor"], ["source", "check"], ["import"],
         ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
+        ["policy"], ["policy", "check"], ["policy", "test"], ["policy", "explain"], ["policy", "eval"], ["policy", "diff"],
+        ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"], ["policy", "show"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

@@ -29,6 +29,8 @@ package struct Store: Sendable {
     package let issuers: IssuerRepository
     package let identityKeys: IdentityKeyRepository
     package let imports: ImportRepository
+    package let clients: ClientRepository
+    package let provider: ProviderRepository
     package let history: HistoryRepository
     package let decisions: DecisionRepository
     package let settlements: SettlementRepository
@@ -80,7 +82,7 @@ package struct Store: Sendable {
         issuers = IssuerRepository(database: database)
         identityKeys = IdentityKeyRepository(database: database, sealer: sealer)
         imports = ImportRepository(
-            users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
+            events: events, marks: marks, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
             relayDomains: domains)
         history = HistoryRepository(database: database)
         decisions = DecisionRepository(database: database)
@@ -93,6 +95,8 @@ package struct Store: Sendable {
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        clients = ClientRepository(database: database)
+        provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)

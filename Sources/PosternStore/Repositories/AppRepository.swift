@@ -12,8 +12,12 @@ package struct AppRepository: Sendable {
     private var database: any Database { events.database }
 
     /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
-    package func add(team id: String, clientID: String, group primary: String?, _ change: Change) throws -> App {
+    /// - Parameter redirectURIs: where its authorizations may be answered to.
+    package func add(
+        team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], _ change: Change
+    ) throws -> App {
         let clientID = try Identifier.checked(clientID, "a client_id")
+        let redirectURIs = try redirectURIs.map(RedirectURI.checked)
         return try database.write(.durable) { connection in
             let team = try connection.team(id)
             guard try connection.row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) == nil else {
@@ -35,10 +39,14 @@ package struct AppRepository: Sendable {
                 guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
                 group = AppGroup(number: try row.integer(0), primaryClientID: clientID)
             }
-            try connection.run(
-                "INSERT INTO apps (group_id, client_id, created_at) VALUES (?1, ?2, ?3)",
+            let added = try connection.row(
+                "INSERT INTO apps (group_id, client_id, created_at) VALUES (?1, ?2, ?3) RETURNING id",
                 [.integer(group.number), .text(clientID), .integer(change.now)])
+            guard let added else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
             try connection.audit(change, "app.add", "team:\(id)", "\(clientID) group \(group.primaryClientID ?? "")")
+            for uri in redirectURIs {
+                _ = try connection.addRedirect(uri, app: added.integer(0), clientID: clientID, team: id, change)
+            }
             return App(clientID: clientID, group: group, createdAt: change.now)
         }
     }

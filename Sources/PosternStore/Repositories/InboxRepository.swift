@@ -89,6 +89,7 @@ package struct InboxRepository: Sendable {
             let inbox = try inbox(connection, user: user, id: id, name)
             guard inbox.isVerified else { return try confirm(connection, watch, user: user, id: id, inbox, change) }
             guard inbox.isSuspended else { return inbox }
+            try watch.begin(.user(user))
             try connection.forgetFailures(inbox: inbox.number, change)
             try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number), suspension ended")
             return try self.inbox(connection, user: user, id: id, .number(inbox.number))

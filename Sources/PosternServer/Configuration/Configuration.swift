@@ -28,6 +28,7 @@ package struct Configuration: Sendable {
     package let dns: DNSSettings
     package let providers: ProviderRules
     package let log: LogSettings
+    package let http: HTTPSettings
 
     /// What to do with a reply whose inbox address cannot be taken out.
     package enum ReplyUnrewritable: String, Sendable { case refuse, deliver }
@@ -63,6 +64,19 @@ package struct Configuration: Sendable {
         package let timeoutMilliseconds: Int
         package let tries: Int
         package let budgetMilliseconds: Int
+    }
+
+    package struct HTTPSettings: Sendable {
+        /// Nil where there is no HTTP API.
+        package let listen: ListenAddress?
+        /// Absolute paths of certificate chain and private key; nil without TLS.
+        package let certificate: (chain: String, key: String)?
+        /// Open at one time.
+        package let connections: Int
+        /// Octets.
+        package let bodySize: Int
+        /// Of one API key.
+        package let requestsPerSecond: Int
     }
 
     package struct LogSettings: Sendable {
@@ -118,6 +132,23 @@ package struct Configuration: Sendable {
             budgetMilliseconds: integer("dns.budget_ms"))
         if case .providers(let rules) = resolved.value("providers") { providers = rules } else { providers = .standard }
         log = LogSettings(level: text("log.level"), format: LogSettings.Format(rawValue: text("log.format")) ?? .text)
+        let isOff = text("http.listen") == "off"
+        let (chain, key) = (text("http.tls_certificate"), text("http.tls_key"))
+        guard chain.isEmpty == key.isEmpty else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "http.tls_certificate and http.tls_key: set both, or neither")
+        }
+        http = HTTPSettings(
+            listen: isOff ? nil : ListenAddress(text("http.listen")),
+            certificate: chain.isEmpty ? nil : (path("http.tls_certificate"), path("http.tls_key")),
+            connections: integer("http.connections"), bodySize: integer("http.body_size"),
+            requestsPerSecond: integer("http.requests_per_second"))
+        if let listen = http.listen, !listen.isLoopback, http.certificate == nil {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path,
+                "http.listen: API keys would travel in clear to \(text("http.listen")): set http.tls_certificate and http.tls_key, "
+                    + "or listen on 127.0.0.1")
+        }
         for address in [operatorAddress].compactMap({ $0 }) + localRecipients.values {
             guard !relayDomains.contains(where: { address.domain == $0 || address.domain.hasSuffix("." + $0) }) else {
                 throw ConfigurationError(

@@ -129,6 +129,22 @@ package struct ConfigurationKey: Sendable {
             "providers", .providers, .value(.providers(.standard)),
             "Spellings that reach one mailbox, by domain; elsewhere only +tags do not count. Entries add to these or replace them."),
         ConfigurationKey(
+            "http.listen", .listen, .value(.text("127.0.0.1:8890")),
+            "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate."),
+        ConfigurationKey(
+            "http.tls_certificate", .text, .absent,
+            "Certificate chain of the HTTP API (PEM), relative to the folder of this file; read again when it changes."),
+        ConfigurationKey("http.tls_key", .text, .absent, "The private key of http.tls_certificate (PEM)."),
+        ConfigurationKey(
+            "http.connections", .integer(1...100_000), .value(.integer(2_000)),
+            "Open HTTP connections; further ones wait. Leaves file descriptors for mail, which goes first."),
+        ConfigurationKey(
+            "http.body_size", .size(1_024...10_000_000), .value(.integer(65_536)),
+            "Octets of a request's body (413 beyond it). A decision's signals are some hundred."),
+        ConfigurationKey(
+            "http.requests_per_second", .integer(1...100_000), .value(.integer(100)),
+            "Requests a second of one API key, twice as many at once (429 beyond it): one key cannot starve the others."),
+        ConfigurationKey(
             "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")),
             "One line for each message and reply; no level writes an inbox address."),
         ConfigurationKey(

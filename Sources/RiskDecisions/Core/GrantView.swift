@@ -65,7 +65,7 @@ package struct GrantView: Sendable, Hashable {
         } else {
             isNew = token != nil
         }
-        if isNew && grant?.isAuthorized != false || isReturn {
+        if isReturn || (isNew && grant?.isAuthorized ?? true) {
             event = .signUp
         } else if !isKnown, claimed == .signIn {
             // Never seen: whatever it is, it is no sign-in. The events that ask for more stay what they are.

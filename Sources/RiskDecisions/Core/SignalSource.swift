@@ -43,12 +43,12 @@ package struct SignalSource: Sendable {
         /// Checked against the policy before.
         package var context: [(slot: Int, name: String, value: CELValue)]
         package var isHistoryAvailable: Bool
-        /// Seconds since 1970.
-        package var now: Int64
+        /// When the question is answered, in whole seconds: a replay has no finer time.
+        package var time: CELTimestamp
 
         package init(
             view: GrantView, history: GrantHistory?, token: TokenFacts?, rates: AppRates? = nil,
-            context: [(slot: Int, name: String, value: CELValue)] = [], isHistoryAvailable: Bool = true, now: Int64
+            context: [(slot: Int, name: String, value: CELValue)] = [], isHistoryAvailable: Bool = true, time: CELTimestamp
         ) {
             self.view = view
             self.history = history
@@ -56,7 +56,7 @@ package struct SignalSource: Sendable {
             self.rates = rates
             self.context = context
             self.isHistoryAvailable = isHistoryAvailable
-            self.now = now
+            self.time = time
         }
     }
 
@@ -115,9 +115,7 @@ package struct SignalSource: Sendable {
     /// The input of the policy, and the signals as the log keeps them: a JSON object, context as keyed hashes.
     package func input(_ facts: Facts, marks: DecisionMarks) -> (input: PolicyInput, signals: String) {
         let event = facts.view.event
-        // Never nil: the clock stands between the years 1 and 9999.
-        let now = CELTimestamp(seconds: facts.now) ?? CELTimestamp(seconds: 0)
-        var input = now.map { policy.makeInput(event: event, now: $0) } ?? policy.makeInput(event: event, now: Self.epoch)
+        var input = policy.makeInput(event: event, now: facts.time)
         input.isHistoryUnavailable = !facts.isHistoryAvailable
         var line = JSONLine(capacity: 640)
         line.member("event", event.rawValue)
@@ -143,11 +141,6 @@ package struct SignalSource: Sendable {
         return (input, line.end())
     }
 
-    private static let epoch: CELTimestamp = {
-        guard let epoch = CELTimestamp(seconds: 0) else { preconditionFailure("1970 is a year") }
-        return epoch
-    }()
-
     private static func hours(since time: Int64?, _ now: Int64) -> CELValue {
         time.map { .int(max(0, now - $0) / 3_600) } ?? .missing
     }
@@ -156,7 +149,7 @@ package struct SignalSource: Sendable {
     private static func bool(_ value: Bool?) -> CELValue { value.map(CELValue.bool) ?? .missing }
 
     private static func value(_ kind: Kind, _ facts: Facts) -> CELValue {
-        let now = facts.now
+        let now = facts.time.seconds
         switch kind {
         case .tokenAge: return facts.token.map { .int(max(0, now - $0.issuedAt)) } ?? .missing
         case .realUserStatus: return int(facts.view.realUserStatus.map(Int64.init))
@@ -166,7 +159,7 @@ package struct SignalSource: Sendable {
 
     /// A new account with a verified token has a history, and it is empty; one that only a name was given for has none.
     private static func history(_ kind: Kind, _ facts: Facts) -> CELValue {
-        let (history, grant, now) = (facts.history, facts.history?.grant, facts.now)
+        let (history, grant, now) = (facts.history, facts.history?.grant, facts.time.seconds)
         let isNewWithToken = history == nil && facts.token != nil
         func count(_ value: Int64?) -> CELValue { int(value ?? (isNewWithToken ? 0 : nil)) }
         switch kind {

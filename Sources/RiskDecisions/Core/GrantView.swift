@@ -80,7 +80,11 @@ package struct GrantView: Sendable, Hashable {
         }
         realUserStatus = isReturn ? token?.realUserStatus : grant?.realUserStatus ?? token?.realUserStatus
         priorStatus = isReturn ? grant?.realUserStatus ?? grant?.priorStatus : grant?.priorStatus
-        rejoins30d = history.map { $0.rejoins30d + (isReturn ? 1 : 0) } ?? (token != nil ? 0 : nil)
+        if let history {
+            rejoins30d = history.rejoins30d + (isReturn ? 1 : 0)
+        } else {
+            rejoins30d = token != nil ? 0 : nil
+        }
         mustSettle = token != nil || (isKnown && grant?.firstAskedAt == nil)
     }
 

@@ -16,8 +16,10 @@ package struct Store: Sendable {
     package let addresses: AddressRepository
     package let relay: RelayRepository
     package let counters: CounterRepository
+    package let bounces: BounceRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let imports: ImportRepository
     package let history: HistoryRepository
     package let decisions: DecisionRepository
     package let settlements: SettlementRepository
@@ -53,8 +55,12 @@ package struct Store: Sendable {
         addresses = AddressRepository(database: database, relayDomains: domains, addressLength: addressLength)
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
+        bounces = BounceRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        imports = ImportRepository(
+            database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
+            relayDomains: domains)
         history = HistoryRepository(database: database)
         decisions = DecisionRepository(database: database)
         settlements = SettlementRepository(database: database)

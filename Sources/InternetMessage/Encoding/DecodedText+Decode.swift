@@ -25,6 +25,8 @@ extension DecodedText {
             let base = body.startIndex
             var index = 0
             var lineStart = 0
+            // Kept apart from the set: they may come with every octet.
+            var (isLong, isRaw, isLowercase, isInvalid) = (false, false, false, false)
             func literal(_ octet: UInt8) {
                 map.add(.literal, decoded: output.count, raw: base + index, width: 1)
                 output.append(octet)
@@ -35,7 +37,7 @@ extension DecodedText {
                 switch octet {
                 case UInt8(ascii: "="):
                     if index + 2 < input.count, let high = input[index + 1].hexValue, let low = input[index + 2].hexValue {
-                        if input[index + 1] >= 0x61 || input[index + 2] >= 0x61 { defects.insert(.lowercaseEscape) }
+                        if input[index + 1] >= 0x61 || input[index + 2] >= 0x61 { isLowercase = true }
                         map.add(.escape, decoded: output.count, raw: base + index, width: 3)
                         output.append(high << 4 | low)
                         index += 3
@@ -43,7 +45,7 @@ extension DecodedText {
                         if next == input.count, input[next - 1] != 0x0A { defects.insert(.trailingSoftBreak) }
                         index = next
                     } else {
-                        defects.insert(.invalidEscape)
+                        isInvalid = true
                         literal(octet)
                     }
                 case 0x20, 0x09:
@@ -58,16 +60,20 @@ extension DecodedText {
                         while index < end { literal(input[index]) }
                     }
                 default:
-                    if octet >= 0x7F || (octet < 0x20 && octet != 0x0D && octet != 0x0A) { defects.insert(.rawOctet) }
+                    if octet >= 0x7F || (octet < 0x20 && octet != 0x0D && octet != 0x0A) { isRaw = true }
                     literal(octet)
                 }
                 if index > 0, input[index - 1] == 0x0A {
                     lineStart = index
                 } else if index - lineStart > QuotedPrintable.lineLength + 1 {
                     // One more, as CR is counted here.
-                    defects.insert(.longLine)
+                    isLong = true
                 }
             }
+            if isLong { defects.insert(.longLine) }
+            if isRaw { defects.insert(.rawOctet) }
+            if isLowercase { defects.insert(.lowercaseEscape) }
+            if isInvalid { defects.insert(.invalidEscape) }
         }
         self.init(bytes: output, defects: defects, raw: body, encoding: .quotedPrintable, segments: map.segments)
     }

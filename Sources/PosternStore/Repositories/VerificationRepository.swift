@@ -118,9 +118,10 @@ package struct VerificationRepository: Sendable {
     /// - Parameters:
     ///   - number: of the verification, from the address that the answer came to.
     ///   - author: who was proved to have written the answer.
+    ///   - isTrial: changes nothing, and only says whether it would: for `postern explain`.
     /// - Returns: nil where nothing is under way under that number, or the author is another mailbox than the one that was
     ///   written to.
-    package func confirm(answer number: Int64, nonce: Int64, author: AddrSpec, now: Int64) throws -> ConfirmedInbox? {
+    package func confirm(answer number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64) throws -> ConfirmedInbox? {
         try database.write(.durable) { connection in
             let row = try connection.row(
                 """
@@ -133,7 +134,7 @@ package struct VerificationRepository: Sendable {
             else { return nil }
             let id = try row.text(3)
             let inbox = try inboxes.inbox(connection, user: row.integer(2), id: id, .number(row.integer(4)))
-            guard !inbox.isVerified else { return ConfirmedInbox(userID: id, inbox: inbox, isNew: false) }
+            guard !inbox.isVerified, !isTrial else { return ConfirmedInbox(userID: id, inbox: inbox, isNew: false) }
             let confirmed = try finish(
                 connection, verification: number, user: row.integer(2), id: id, inbox, "by answer", Change(actor: "user:\(id)", now: now))
             return ConfirmedInbox(userID: id, inbox: confirmed, isNew: true)

@@ -25,13 +25,12 @@ struct LeakForms {
     private(set) var needles: [Needle] = []
     private(set) var dotless: [Needle] = []
     private let own: OwnTokens
-    private var heads = [Int32](repeating: -1, count: 65_536)
-    private var dotlessHeads: [Int32] = []
-    private var chains: [Int32] = []
-    private var dotlessChains: [Int32] = []
+    private var table = Table()
+    private var dotlessTable = Table()
 
     init(names: ReplyNames) {
-        let own = OwnTokens(names: names)
+        // The rewriter has refused what holds more than it can read; where it has not, more is read here than it had to.
+        let own = OwnTokens(names: names, maximumReadings: 3 * OwnTokens.maximumReadings)
         self.own = own
         needles = own.anchors.map {
             Needle(octets: $0, startsWithLocal: false, endsWithDomain: false, bare: nil, afterTag: nil, isToken: true)
@@ -59,8 +58,8 @@ struct LeakForms {
                 }
             }
         }
-        (heads, chains) = Self.table(needles)
-        if !dotless.isEmpty { (dotlessHeads, dotlessChains) = Self.table(dotless) }
+        table = Table(needles)
+        dotlessTable = Table(dotless)
     }
 
     private static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
@@ -82,16 +81,25 @@ struct LeakForms {
         return forms
     }
 
-    private static func table(_ needles: [Needle]) -> (heads: [Int32], chains: [Int32]) {
-        var heads = [Int32](repeating: -1, count: 65_536)
-        var chains = [Int32](repeating: -1, count: needles.count)
-        for (number, needle) in needles.enumerated() where needle.octets.count >= 2 {
-            let head = Int(needle.octets[0]) << 8 | Int(needle.octets[1])
-            chains[number] = heads[head]
-            heads[head] = Int32(number)
+    /// Needles by their first two octets.
+    private struct Table {
+        var pairs = PairSet()
+        private var numbers: [UInt16: [Int]] = [:]
+
+        init() {}
+
+        init(_ needles: [Needle]) {
+            for (number, needle) in needles.enumerated() where needle.octets.count >= 2 {
+                pairs.insert(needle.octets[0], needle.octets[1])
+                numbers[UInt16(needle.octets[0]) << 8 | UInt16(needle.octets[1]), default: []].append(number)
+            }
         }
-        return (heads, chains)
+
+        func needles(_ first: UInt8, _ second: UInt8) -> [Int] { numbers[UInt16(first) << 8 | UInt16(second)] ?? [] }
     }
+
+    /// Whether anything beyond ASCII is looked for.
+    var isBeyondASCII: Bool { needles.contains { $0.octets.contains { $0 >= 0x80 } } }
 
     // MARK: Search
 
@@ -108,17 +116,11 @@ struct LeakForms {
     func occur(in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool, isBinary: Bool) -> Bool
     {
         let needles = withoutDots ? dotless : needles
-        let chains = withoutDots ? dotlessChains : chains
-        guard view.count >= 2, !needles.isEmpty else { return false }
-        return (withoutDots ? dotlessHeads : heads).withUnsafeBufferPointer { heads in
-            for index in 0..<(view.count - 1) {
-                var number = heads[Int(view[index]) << 8 | Int(view[index + 1])]
-                while number >= 0 {
-                    if stands(needles[Int(number)], at: index, in: view, marks: marks, isBinary: isBinary) { return true }
-                    number = chains[Int(number)]
-                }
+        let table = withoutDots ? dotlessTable : table
+        return table.pairs.search(view) { index in
+            table.needles(view[index], view[index + 1]).contains {
+                stands(needles[$0], at: index, in: view, marks: marks, isBinary: isBinary)
             }
-            return false
         }
     }
 

@@ -41,13 +41,10 @@ struct MentionScanner {
         into edits: inout [TextEdit]
     ) {
         let units = window.units
-        guard units.count >= 2 else { return }
         var found: [TextEdit] = []
-        for position in 0..<(units.count - 1) {
-            let head = index.begins(units[position], units[position + 1])
-            guard head >= 0 else { continue }
-            guard window.start(position) < limit else { break }
-            for number in index.bucket(head) {
+        _ = index.pairs.search(units) { position in
+            guard window.start(position) < limit else { return true }
+            for number in index.bucket(units[position], units[position + 1]) {
                 let pattern = index.patterns[number]
                 let end = position + pattern.octets.count
                 guard end <= units.count, Self.matches(units, position, pattern.octets) else { continue }
@@ -60,12 +57,13 @@ struct MentionScanner {
                 case .trace: trace(view, position..<end, &found)
                 }
             }
+            return false
         }
         edits += found
     }
 
     @inline(__always)
-    private static func matches(_ units: [UInt8], _ position: Int, _ octets: [UInt8]) -> Bool {
+    private static func matches(_ units: UnsafeBufferPointer<UInt8>, _ position: Int, _ octets: [UInt8]) -> Bool {
         for offset in octets.indices where units[position + offset] != octets[offset] { return false }
         return true
     }
@@ -282,9 +280,7 @@ struct MentionScanner {
     /// A token without its domain. Where the domain follows, the edit of the whole address is the stronger one.
     private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
         let joins: (Int) -> Bool = { unit in view.window.gaps[unit] == 0 || view.window.gaps[unit] & LensWindow.lineBreak != 0 }
-        guard let found = view.window.units.withUnsafeBufferPointer({
-            own.find(around: anchor, in: $0, joins: joins, isApart: { view.hasGap($0) })
-        }) else { return }
+        guard let found = own.find(around: anchor, in: view.window.units, joins: joins, isApart: { view.hasGap($0) }) else { return }
         let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
         let replacement =
             found.correspondent.map { written($0.localPart, view) + at + Array($0.domain.utf8) } ?? relayLocal + at + relayDomain

@@ -38,9 +38,10 @@ struct NameIndex {
     private(set) var patterns: [Pattern] = []
     /// Whether there were more names than can be searched for in linear time.
     private(set) var isOverfull = false
-    /// Indices into `patterns` by their first two octets; -1 where none begins so.
-    private var heads = [Int32](repeating: -1, count: 65_536)
-    private var buckets: [[Int]] = []
+    /// The first two octets of every pattern.
+    private(set) var pairs = PairSet()
+    /// Indices into `patterns` by their first two octets.
+    private var buckets: [UInt16: [Int]] = [:]
     private var seen: Set<[UInt8]> = []
 
     init(names: ReplyNames, anchors: [[UInt8]]) {
@@ -96,21 +97,13 @@ struct NameIndex {
             isOverfull = true
             return
         }
-        let head = Int(octets[0]) << 8 | Int(octets[1])
-        if heads[head] < 0 {
-            heads[head] = Int32(buckets.count)
-            buckets.append([])
-        }
-        buckets[Int(heads[head])].append(patterns.count)
+        pairs.insert(octets[0], octets[1])
+        buckets[UInt16(octets[0]) << 8 | UInt16(octets[1]), default: []].append(patterns.count)
         patterns.append(Pattern(octets: octets, kind: kind))
     }
 
-    /// Whether a pattern begins with these two octets.
-    @inline(__always)
-    func begins(_ first: UInt8, _ second: UInt8) -> Int32 { heads[Int(first) << 8 | Int(second)] }
-
-    /// The patterns of a head that `begins` gave.
-    func bucket(_ head: Int32) -> [Int] { buckets[Int(head)] }
+    /// The patterns that begin with these two octets.
+    func bucket(_ first: UInt8, _ second: UInt8) -> [Int] { buckets[UInt16(first) << 8 | UInt16(second)] ?? [] }
 
     /// Whether anything beyond ASCII is looked for, so that letters beyond ASCII have to be folded too.
     var needsUnicodeFolding: Bool { patterns.contains { $0.octets.contains { $0 >= 0x80 } } }

@@ -27,7 +27,6 @@ package struct Store: Sendable {
     package let idempotency: IdempotencyRepository
     package let appRates: AppRateRepository
     package let decisionMarks: DecisionMarks
-    package let imports: ImportRepository
     package let policies: PolicyRepository
     package let audit: AuditRepository
     package let verifications: VerificationRepository
@@ -68,9 +67,6 @@ package struct Store: Sendable {
         idempotency = IdempotencyRepository(database: database)
         appRates = AppRateRepository(database: database)
         decisionMarks = DecisionMarks(keys: keys)
-        imports = ImportRepository(
-            database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
-            relayDomains: domains)
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)

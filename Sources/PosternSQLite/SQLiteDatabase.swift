@@ -74,6 +74,17 @@ package final class SQLiteDatabase: PosternStore.Database {
         }
     }
 
+    /// On a copy beside the database, which is as private as it is: a transaction would keep every other writer out for as long
+    /// as the rehearsal takes.
+    package func rehearse<T>(_ body: (any PosternStore.Database) throws -> T) throws -> T {
+        let path = pool.path + "-rehearsal-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        defer { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) } }
+        let copy = try SQLiteDatabase(path: path, creating: true)
+        defer { try? copy.close() }
+        try storeErrors { try pool.backup(to: copy.pool) }
+        return try body(copy)
+    }
+
     /// Moves what was written into the main file first, as far as other processes allow without waiting: GRDB closes its
     /// readers last, which cannot do it.
     package func close() throws {

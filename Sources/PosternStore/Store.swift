@@ -18,10 +18,19 @@ package struct Store: Sendable {
     package let counters: CounterRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
+    package let imports: ImportRepository
+    package let history: HistoryRepository
+    package let decisions: DecisionRepository
+    package let settlements: SettlementRepository
+    package let checks: CheckRepository
+    package let idempotency: IdempotencyRepository
+    package let appRates: AppRateRepository
+    package let decisionMarks: DecisionMarks
     package let policies: PolicyRepository
     package let audit: AuditRepository
     package let verifications: VerificationRepository
     package let page: PageRepository
+    package let apiKeys: APIKeyRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -46,10 +55,21 @@ package struct Store: Sendable {
         counters = CounterRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        imports = ImportRepository(
+            database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
+            relayDomains: domains)
+        history = HistoryRepository(database: database)
+        decisions = DecisionRepository(database: database)
+        settlements = SettlementRepository(database: database)
+        checks = CheckRepository(database: database)
+        idempotency = IdempotencyRepository(database: database)
+        appRates = AppRateRepository(database: database)
+        decisionMarks = DecisionMarks(keys: keys)
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
+        apiKeys = APIKeyRepository(database: database)
     }
 }

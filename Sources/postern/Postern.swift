@@ -27,9 +27,24 @@ struct Postern: AsyncParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            InitCommand.self, ServeCommand.self, SetupCommand.self, DoctorCommand.self, ExplainCommand.self, VerifyCommand.self,
-            ConfigCommand.self, MigrateCommand.self, DKIMCommand.self, TeamCommand.self, SourceCommand.self, AppCommand.self,
-            UserCommand.self, InboxCommand.self, AddressCommand.self, PolicyCommand.self,
+            InitCommand.self,
+            ServeCommand.self,
+            SetupCommand.self,
+            DoctorCommand.self,
+            ExplainCommand.self,
+            VerifyCommand.self,
+            ConfigCommand.self,
+            MigrateCommand.self,
+            DKIMCommand.self,
+            TeamCommand.self,
+            SourceCommand.self,
+            AppCommand.self,
+            UserCommand.self,
+            InboxCommand.self,
+            AddressCommand.self,
+            KeyCommand.self,
+            ImportCommand.self,
+            PolicyCommand.self,
         ])
 
     static func main() async {

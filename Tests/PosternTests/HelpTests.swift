@@ -13,7 +13,7 @@ import Testing
         ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "verify"], ["inbox", "confirm"], ["inbox", "default"],
         ["inbox", "remove"], ["address"], ["address", "issue"], ["address", "list"], ["address", "show"], ["address", "on"],
         ["address", "off"], ["address", "retire"], ["dkim"], ["dkim", "generate"], ["dkim", "list"], ["dkim", "activate"],
-        ["dkim", "retire"], ["dkim", "dns"], ["verify"], ["doctor"], ["source", "check"],
+        ["dkim", "retire"], ["dkim", "dns"], ["verify"], ["doctor"], ["source", "check"], ["import"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

@@ -30,6 +30,7 @@ import Testing
         _ = try store.tokens.deleteExpired(now: 1)
         _ = try store.inboxes.userID(verified: TestStore.inbox("a@b.example"))
         _ = try store.addresses.issue(team: "juice", user: "u1", TestStore.change)
+        try decide(store, address.account)
         let statements = recorder.statements
         #expect(statements.count > 15)
         for (sql, arguments) in statements {
@@ -40,6 +41,40 @@ import Testing
             let scans = plan.filter { $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !$0.contains("SUBQUERY") }
             #expect(scans.isEmpty, "\(sql): \(plan)")
         }
+    }
+}
+
+extension QueryPlanTests {
+    /// What questions for decisions ask of the store.
+    fileprivate func decide(_ store: Store, _ account: Account) throws {
+        for subject in [GrantSubject.own(sub: account.sub), .named(account.sub), .external(issuer: "i", subject: "s")] {
+            _ = try store.history.history(team: 1, group: 1, subject: subject, now: 1_000_000)
+        }
+        let record = DecisionRecord(
+            id: "rd_1", teamNumber: 1, clientID: "c", claimedEvent: "sign_in", event: "sign_in", decision: "require_verification",
+            challenges: ["email_code"], policyName: "p", policyVersion: "1", policyHash: "h", credentialState: "authorized",
+            evaluatedAt: 1, expiresAt: 2)
+        var settlement = Settlement(
+            team: 1, group: 1, app: 1, subject: .external(issuer: "i", subject: "s"), expected: nil,
+            nonce: ConsumedNonce(
+                mark: [1], subject: [1], claimedEvent: "sign_in", event: "sign_in", decisionID: "rd_1", answer: "", expiresAt: 2),
+            isVerified: true, now: 1, record: record)
+        settlement.isSignUp = true
+        settlement.binding = AppAccountBinding(mark: [1], decisionID: "rd_1")
+        _ = try store.settlements.settle(settlement)
+        try store.settlements.noteSeen([1: 1])
+        _ = try store.checks.report(decision: "rd_1", team: 1, outcome: .initiated, challenge: "email_code", now: 1)
+        _ = try store.checks.label(decision: "rd_1", team: 1, .fraudulent, now: 1)
+        _ = try store.decisions.decision("rd_1")
+        _ = try store.decisions.newest(DecisionFilter(since: 0, team: "juice"), limit: 1)
+        _ = try store.appRates.rates(app: 1, now: 1_000_000)
+        _ = try store.idempotency.claim(team: 1, endpoint: "e", key: [1], body: [1], now: 1)
+        _ = try store.apps.decisionApp(clientID: "c")
+        _ = try store.decisions.deleteExpired(before: 1)
+        _ = try store.checks.deleteExpired(before: 1)
+        _ = try store.settlements.deleteExpiredNonces(now: 1)
+        _ = try store.idempotency.deleteExpired(now: 1)
+        _ = try store.appRates.deleteExpired(now: 1)
     }
 }
 

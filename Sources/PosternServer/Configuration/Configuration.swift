@@ -28,6 +28,7 @@ package struct Configuration: Sendable {
     package let dns: DNSSettings
     package let providers: ProviderRules
     package let log: LogSettings
+    package let http: HTTPSettings
     /// How the service calls itself to users.
     package let serviceName: String
     /// Where users reach the HTTP service, without `/` at the end; nil where they do not.
@@ -36,7 +37,7 @@ package struct Configuration: Sendable {
     package let verification: VerificationSettings
 
     package struct MailSettings: Sendable {
-        package let submission: Endpoint
+        package let submission: ListenAddress
         package let from: AddrSpec
         /// Absolute path of the folder with texts; nil for the built-in ones.
         package let templates: String?
@@ -86,6 +87,19 @@ package struct Configuration: Sendable {
         package let timeoutMilliseconds: Int
         package let tries: Int
         package let budgetMilliseconds: Int
+    }
+
+    package struct HTTPSettings: Sendable {
+        /// Nil where there is no HTTP API.
+        package let listen: ListenAddress?
+        /// Absolute paths of certificate chain and private key; nil without TLS.
+        package let certificate: (chain: String, key: String)?
+        /// Open at one time.
+        package let connections: Int
+        /// Octets.
+        package let bodySize: Int
+        /// Of one API key.
+        package let requestsPerSecond: Int
     }
 
     package struct LogSettings: Sendable {
@@ -141,14 +155,36 @@ package struct Configuration: Sendable {
             budgetMilliseconds: integer("dns.budget_ms"))
         if case .providers(let rules) = resolved.value("providers") { providers = rules } else { providers = .standard }
         log = LogSettings(level: text("log.level"), format: LogSettings.Format(rawValue: text("log.format")) ?? .text)
+        let isOff = text("http.listen") == "off"
+        let (chain, key) = (text("http.tls_certificate"), text("http.tls_key"))
+        guard chain.isEmpty == key.isEmpty else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "http.tls_certificate and http.tls_key: set both, or neither")
+        }
+        http = HTTPSettings(
+            listen: isOff ? nil : ListenAddress(text("http.listen")),
+            certificate: chain.isEmpty ? nil : (path("http.tls_certificate"), path("http.tls_key")),
+            connections: integer("http.connections"), bodySize: integer("http.body_size"),
+            requestsPerSecond: integer("http.requests_per_second"))
+        if let listen = http.listen, !listen.isLoopback, http.certificate == nil {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path,
+                "http.listen: API keys would travel in clear to \(text("http.listen")): set http.tls_certificate and http.tls_key, "
+                    + "or listen on 127.0.0.1")
+        }
         serviceName = text("service_name")
         publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
         let relayDomains = relayDomains
-        guard let submission = Endpoint(text("mail.submission")) else {
+        if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "http.public_url: users' cookies would travel in clear: https is needed, except on loopback")
+        }
+        guard let submission = ListenAddress(text("mail.submission")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: HOST:PORT is needed")
         }
         mail = MailSettings(
-            submission: submission, from: try AddrSpec.typed(text("mail.from")), templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
+            submission: submission, from: try AddrSpec.typed(text("mail.from")),
+            templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
         verification = VerificationSettings(
             hours: integer("verification.hours"), tries: integer("verification.tries"), perInbox: integer("verification.per_inbox"),
             perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"))
@@ -163,5 +199,10 @@ package struct Configuration: Sendable {
                     "\(address.wireForm) lies at a relay domain: mail to it would come back here")
             }
         }
+    }
+
+    /// Whether `HOST` or `HOST:PORT` is this machine alone.
+    private static func isLoopback(_ authority: String) -> Bool {
+        (ListenAddress(authority) ?? ListenAddress(authority + ":80"))?.isLoopback ?? false
     }
 }

@@ -10,6 +10,39 @@ enum RawValue: Sendable {
     case table([String: String])
     case nested([String: [String: String]])
     case null
+
+    fileprivate var isEmptyText: Bool { if case .scalar("") = self { true } else { false } }
+}
+
+/// Where the HTTP API listens.
+package struct ListenAddress: Sendable, Hashable {
+    /// A name or an address, without brackets.
+    package let host: String
+    /// 0 for any free one.
+    package let port: Int
+
+    /// Reads `HOST:PORT`; an IPv6 address stands in brackets.
+    package init?(_ text: String) {
+        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port),
+            text[text.index(after: colon)...].utf8.allSatisfy({ (0x30...0x39).contains($0) })
+        else { return nil }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = host.dropFirst().dropLast()
+        } else if host.contains(":") {
+            return nil
+        }
+        guard !host.isEmpty, !host.contains(where: { $0.isWhitespace || $0 == "/" || $0 == "[" }) else { return nil }
+        self.host = String(host)
+        self.port = port
+    }
+
+    /// Whether only this machine reaches it.
+    package var isLoopback: Bool {
+        if host == "localhost" || host == "::1" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+        return parts.count == 4 && parts[0] == 127 && !parts.contains(nil)
+    }
 }
 
 /// A checked value.
@@ -68,6 +101,8 @@ enum ValueKind: Sendable {
     case providers
     /// `inet:PORT@HOST`, `inet6:PORT@HOST` or `unix:/path`.
     case socket
+    /// `HOST:PORT`, `[ADDRESS]:PORT`, or `off`.
+    case listen
     /// `HOST:PORT`, an IPv6 address in brackets.
     case endpoint
     /// `https://HOST` or `http://HOST`, perhaps with a port, without a path.
@@ -138,7 +173,7 @@ enum ValueKind: Sendable {
         case .providers: return .providers(try providers(raw))
         case .endpoint:
             let text = try scalar(raw)
-            guard Endpoint(text) != nil else { throw Complaint(message: "HOST:PORT is needed, as in 127.0.0.1:25") }
+            guard let address = ListenAddress(text), address.port > 0 else { throw Complaint(message: "HOST:PORT is needed, as in 127.0.0.1:25") }
             return .text(text)
         case .webAddress:
             var text = try scalar(raw).lowercased()
@@ -151,6 +186,13 @@ enum ValueKind: Sendable {
             let text = try scalar(raw)
             guard Self.isSocket(text) else {
                 throw Complaint(message: "inet:PORT@HOST or unix:/path is needed")
+            }
+            return .text(text)
+        case .listen:
+            if raw.isEmptyText { return .text("off") }
+            let text = try scalar(raw)
+            guard text == "off" || ListenAddress(text) != nil else {
+                throw Complaint(message: "HOST:PORT is needed, as in 127.0.0.1:8890 or [::1]:8890, or off")
             }
             return .text(text)
         }

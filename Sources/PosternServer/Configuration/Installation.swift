@@ -49,6 +49,14 @@ package struct Installation: Sendable {
             addressLength: configuration.addressLength)
     }
 
+    /// Hands `body` a store with everything that is in this one, of which nothing remains afterwards.
+    package func rehearse<T>(_ body: (Store) throws -> T) throws -> T {
+        try store.database.rehearse { database in
+            try body(
+                Installation(configuration: configuration, resolved: resolved, keys: keys, database: database).store)
+        }
+    }
+
     /// Ends the connections to the database.
     package func close() throws { try store.database.close() }
 }

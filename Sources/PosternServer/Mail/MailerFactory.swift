@@ -20,7 +20,8 @@ package enum MailerFactory {
             store: installation.store, tokens: TokenMint(keys: keys),
             signer: try signer ?? RelaySigner(keys: installation.store.dkimKeys),
             submission: SMTPSubmission(
-                host: configuration.mail.submission.host, port: configuration.mail.submission.port, helo: configuration.hostname),
+                host: configuration.mail.submission.host, port: UInt16(clamping: configuration.mail.submission.port),
+                helo: configuration.hostname),
             templates: try configuration.mail.templates.map { try NoticeTemplates(folder: $0) } ?? .standard())
     }
 }

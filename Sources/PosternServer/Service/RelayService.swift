@@ -1,4 +1,4 @@
-// The service: the milter, housekeeping and reloads under one group, started and ended together.
+// The service: the milter, the HTTP API, housekeeping and reloads under one group, started and ended together.
 
 import Foundation
 import InternetMessage
@@ -46,18 +46,25 @@ package enum RelayService {
         let server = MilterServer(MilterServer.Configuration(name: "postern", socket: socket), handler: handler) { diagnostic in
             logger.log(level: diagnostic.level, "\(diagnostic)")
         }
+        let parts = try ServiceParts(installation: installation, now: now, logger: logger)
+        let http = try HTTPRoutes.service(parts)
         try server.start()
 
+        // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
+        var services: [any Service] = [
+            HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger),
+            SigningKeyService(signer: signer, logger: logger),
+            PolicyService(policies: policies, now: now),
+            ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
+        ]
+        if let http { services.append(http) }
+        services.append(MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) })
+
         var group = ServiceGroupConfiguration(
-            services: [
-                .init(service: HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger)),
-                .init(service: SigningKeyService(signer: signer, logger: logger)),
-                .init(service: PolicyService(policies: policies, now: now)),
-                .init(service: ReloadService(logger: logger) { engine.exchange(try build(try reread())) }),
-                .init(service: MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) }),
-            ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
         try await ServiceGroup(configuration: group).run()
+        await parts.pool.stop()
     }
 
     /// The policies in force; a database of before there were any gets the built-in one. Mail flows whatever becomes of them.

@@ -64,6 +64,13 @@ package protocol Database: Sendable {
     @discardableResult
     func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T
 
+    /// Runs `body` on a database with the contents of this one, of which nothing remains afterwards; others write meanwhile.
+    func rehearse<T>(_ body: (any Database) throws -> T) throws -> T
+
     /// Ends all connections; later calls fail. Waits for running ones.
     func close() throws
+}
+
+extension Database {
+    package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T { try rehearsedInTransaction(body) }
 }

@@ -24,6 +24,12 @@ struct BlindIndex: Sendable {
     /// The index of the address in its provider's canonical form: one for all spellings that reach one mailbox.
     func canonical(_ address: AddrSpec) -> [UInt8] { hash("canonical", providers.canonical(address)) }
 
+    /// A hash of the canonical form under a key used for nothing else: by it sign-ups are counted, and it says nothing of `canonical`.
+    func velocity(_ address: AddrSpec) -> [UInt8] {
+        let velocityKey = HMACSHA256.authenticationCode(for: Array("postern velocity key 1".utf8), key: key.secret)
+        return Array(HMACSHA256.authenticationCode(for: canonical(address), key: velocityKey).prefix(Self.length))
+    }
+
     private func hash(_ purpose: String, _ address: AddrSpec) -> [UInt8] {
         let local = Array(address.localPart.utf8)
         // The length keeps local part and domain apart whatever they hold.

@@ -17,7 +17,7 @@ package struct AddressRepository: Sendable {
     /// Attempts at a new local part before giving up. With 50 bits a second one is already a rarity.
     private static let attempts = 8
     /// Characters of `sub`: 160 bits.
-    private static let subLength = 32
+    static let subLength = 32
 
     let database: any Database
     let relayDomains: [HostName]
@@ -108,7 +108,8 @@ package struct AddressRepository: Sendable {
         }
     }
 
-    private func newAddress(
+    /// A random address for the account, of which nothing is audited here.
+    func newAddress(
         _ connection: any DatabaseConnection, account: Int64, domain: HostName, _ change: Change
     ) throws -> AddrSpec {
         for _ in 0..<Self.attempts {

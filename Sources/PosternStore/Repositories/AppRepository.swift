@@ -60,6 +60,35 @@ package struct AppRepository: Sendable {
         }
     }
 
+    /// What a question about an app needs to know; nil where there is no such app.
+    package func decisionApp(clientID: String) throws -> DecisionApp? {
+        try database.read { connection in
+            try connection.row(
+                """
+                SELECT a.id, a.group_id, g.team_id, t.handle, a.nonce_form, a.nonce_required
+                FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id WHERE a.client_id = ?1
+                """, [.text(clientID)]
+            ).map { row in
+                DecisionApp(
+                    number: try row.integer(0), clientID: clientID, groupNumber: try row.integer(1), teamNumber: try row.integer(2),
+                    teamID: try row.text(3), nonceForm: AppNonceForm(rawValue: try row.text(4)) ?? .raw,
+                    isNonceRequired: try row.bool(5))
+            }
+        }
+    }
+
+    /// Fixes how an app's identity tokens carry the nonce, and whether there must be one.
+    package func setNonce(team id: String, clientID: String, form: AppNonceForm, isRequired: Bool, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            _ = try connection.appGroup(team: connection.team(id), clientID: clientID)
+            try connection.run(
+                "UPDATE apps SET nonce_form = ?2, nonce_required = ?3 WHERE client_id = ?1",
+                [.text(clientID), .text(form.rawValue), .bool(isRequired)])
+            try connection.audit(
+                change, "app.nonce", "team:\(id)", "\(clientID) \(form.rawValue) \(isRequired ? "required" : "optional")")
+        }
+    }
+
     /// What removing the app would end.
     package func dependents(team id: String, clientID: String) throws -> AppDependents {
         try database.read { connection in

@@ -23,16 +23,18 @@ package struct InboxRepository: Sendable {
         user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
     ) throws -> Inbox {
         try database.write(.durable) { connection in
-            try add(
-                connection, user: connection.userNumber(id), id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly,
-                change)
+            let user = try connection.userNumber(id)
+            let number = try insert(
+                connection, user: user, id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly, change)
+            return try self.inbox(connection, user: user, id: id, .number(number))
         }
     }
 
-    func add(
+    /// The same within a transaction; gives the store's number of the inbox.
+    func insert(
         _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
         _ change: Change
-    ) throws -> Inbox {
+    ) throws -> Int64 {
         let address = inbox.revealed
         if let domain = HostName(address.domain), relayDomains.contains(where: domain.isWithin) {
             throw StoreRefusal(.invalid, "an inbox at the relay domain \(domain) would be a loop: give the user's real address")
@@ -48,13 +50,13 @@ package struct InboxRepository: Sendable {
             """
             INSERT INTO inboxes
                 (user_id, address_key, address_sealed, index_key, address_index, canonical_index, reply_only, created_at,
-                verified_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
+                verified_at, velocity_index)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
             """,
             [
                 .integer(user), .text(sealed.key), .blob(sealed.octets), .text(index.keyID), .blob(exact),
                 .blob(index.canonical(address)), .bool(isReplyOnly), .integer(change.now),
-                .optional(isVerified ? change.now : nil),
+                .optional(isVerified ? change.now : nil), .blob(index.velocity(address)),
             ])
         guard let row else { throw StoreRefusal(.exists, "user \(id) has this inbox already: see postern inbox list \(id)") }
         let number = try row.integer(0)
@@ -62,7 +64,7 @@ package struct InboxRepository: Sendable {
         try connection.audit(
             change, "inbox.add", "user:\(id)",
             "inbox \(number)\(isVerified ? " verified" : "")\(isReplyOnly ? " reply-only" : "")")
-        return try self.inbox(connection, user: user, id: id, .number(number))
+        return number
     }
 
     /// The user's inboxes, the oldest first.
@@ -106,10 +108,21 @@ package struct InboxRepository: Sendable {
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
-            try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
-            try connection.run("UPDATE inboxes SET is_default = 1 WHERE id = ?1", [.integer(inbox.number)])
-            try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
+            try makeDefault(connection, user: user, id: id, number: inbox.number, change)
         }
+    }
+
+    /// The same within a transaction, for an inbox that may be one.
+    func makeDefault(
+        _ connection: any DatabaseConnection, user: Int64, id: String, number: Int64, _ change: Change
+    ) throws {
+        try setDefault(connection, user: user, number: number)
+        try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(number)")
+    }
+
+    private func setDefault(_ connection: any DatabaseConnection, user: Int64, number: Int64) throws {
+        try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
+        try connection.run("UPDATE inboxes SET is_default = 1 WHERE id = ?1", [.integer(number)])
     }
 
     /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
@@ -150,8 +163,7 @@ package struct InboxRepository: Sendable {
             WHERE user_id = ?1 AND reply_only = 0 ORDER BY 3 DESC, is_default DESC, id
             """, [.integer(user)])
         guard let best = rows.first, try !best.bool(1) else { return }
-        try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
-        try connection.run("UPDATE inboxes SET is_default = 1 WHERE id = ?1", [.integer(try best.integer(0))])
+        try setDefault(connection, user: user, number: try best.integer(0))
     }
 
     private static let select =

@@ -22,22 +22,30 @@ package struct UserRepository: Sendable {
         let id = try Identifier.checked(id, "a user's identifier")
         let name = try name.map(Identifier.checkedName)
         return try database.write(.durable) { connection in
-            let row = try connection.row(
-                "INSERT INTO users (handle, created_at) VALUES (?1, ?2) ON CONFLICT (handle) DO NOTHING RETURNING id",
-                [.text(id), .integer(change.now)])
-            guard let row else { throw StoreRefusal(.exists, "user \(id) exists already") }
-            let number = try row.integer(0)
-            if let name {
-                let sealed = try sealer.seal(name, .userName(user: number))
-                try connection.run(
-                    "UPDATE users SET name_key = ?2, name_sealed = ?3 WHERE id = ?1",
-                    [.integer(number), .text(sealed.key), .blob(sealed.octets)])
-            }
-            try connection.audit(change, "user.add", "user:\(id)")
-            _ = try inboxes.add(
-                connection, user: number, id: id, inbox, isVerified: isVerified, isReplyOnly: false, change)
+            let number = try insert(connection, id: id, name: name, change)
+            _ = try inboxes.insert(connection, user: number, id: id, inbox, isVerified: isVerified, isReplyOnly: false, change)
             return User(number: number, id: id, name: name, createdAt: change.now)
         }
+    }
+
+    /// Adds a user without an inbox; identifier and name were checked. Gives the store's number.
+    func insert(_ connection: any DatabaseConnection, id: String, name: String?, _ change: Change) throws -> Int64 {
+        let row = try connection.row(
+            "INSERT INTO users (handle, created_at) VALUES (?1, ?2) ON CONFLICT (handle) DO NOTHING RETURNING id",
+            [.text(id), .integer(change.now)])
+        guard let row else { throw StoreRefusal(.exists, "user \(id) exists already") }
+        let number = try row.integer(0)
+        if let name { try setName(connection, user: number, name) }
+        try connection.audit(change, "user.add", "user:\(id)")
+        return number
+    }
+
+    /// Seals the name, which was checked, in place of what was there.
+    func setName(_ connection: any DatabaseConnection, user: Int64, _ name: String) throws {
+        let sealed = try sealer.seal(name, .userName(user: user))
+        try connection.run(
+            "UPDATE users SET name_key = ?2, name_sealed = ?3 WHERE id = ?1",
+            [.integer(user), .text(sealed.key), .blob(sealed.octets)])
     }
 
     /// The user, or `StoreRefusal` (`notFound`).

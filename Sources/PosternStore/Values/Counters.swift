@@ -27,6 +27,8 @@ package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package static let reportsDropped = CounterKind(rawValue: 10)
     /// Reports rebuilt and sent on to the envelope sender or the user.
     package static let reportsRelayed = CounterKind(rawValue: 11)
+    /// Consent given again after it was revoked.
+    package static let rejoined = CounterKind(rawValue: 12)
 }
 
 /// Days for counters.

@@ -47,3 +47,37 @@ package struct App: Sendable, Hashable {
     /// Whether its group is named after it.
     package var isPrimary: Bool { group.primaryClientID == clientID }
 }
+
+/// How an app's identity tokens carry the nonce that its backend knows.
+package enum AppNonceForm: String, Sendable, Hashable, CaseIterable {
+    /// As it is.
+    case raw
+    /// Its SHA-256 in lower-case hexadecimal.
+    case sha256Hex = "sha256_hex"
+}
+
+/// An app as a question for a decision needs it.
+package struct DecisionApp: Sendable, Hashable {
+    /// The store's own number.
+    package let number: Int64
+    package let clientID: String
+    package let groupNumber: Int64
+    package let teamNumber: Int64
+    package let teamID: String
+    package let nonceForm: AppNonceForm
+    /// Whether a question with a token must have a nonce.
+    package let isNonceRequired: Bool
+
+    package init(
+        number: Int64, clientID: String, groupNumber: Int64, teamNumber: Int64, teamID: String, nonceForm: AppNonceForm,
+        isNonceRequired: Bool
+    ) {
+        self.number = number
+        self.clientID = clientID
+        self.groupNumber = groupNumber
+        self.teamNumber = teamNumber
+        self.teamID = teamID
+        self.nonceForm = nonceForm
+        self.isNonceRequired = isNonceRequired
+    }
+}

@@ -4,6 +4,7 @@ import ArgumentParser
 import DNSClient
 import Foundation
 import Milter
+import PosternAPI
 import PosternMail
 import PosternServer
 import PosternStore
@@ -45,6 +46,11 @@ enum Failure {
     /// A line on standard error that does not end the command.
     static func warn(_ message: String) { line("postern: warning: \(message)") }
 
+    /// A line on standard error for people, where standard output is for a program.
+    static func note(_ message: String) { line(message) }
+    /// The same for what is said about one part of the input.
+    static func remark(_ message: String) { line("postern: \(message)") }
+
     private static func line(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
 
     private static func message(_ error: any Error) -> String {
@@ -64,7 +70,7 @@ enum Failure {
         case let error as ConfigurationError: status(error.code)
         case let error as TemporaryStoreError: status(error.code)
         case let error as PermanentStoreError: status(error.code)
-        case is MilterServerError: EX_UNAVAILABLE
+        case is MilterServerError, is APIServiceError: EX_UNAVAILABLE
         case let error as MailerError: status(error)
         case is TemplateError: EX_CONFIG
         case is DNSClientError, is DecodingError: EX_DATAERR

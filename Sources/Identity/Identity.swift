@@ -1,3 +1,0 @@
-// Placeholder until the first file of the module lands.
-import JWTKit
-import AsyncHTTPClient

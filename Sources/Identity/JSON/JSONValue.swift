@@ -1,0 +1,153 @@
+// A JSON value (RFC 8259) as it stood: member names compared octet by octet, numbers kept as they were written.
+
+/// A JSON value. Prints its kind only: it may hold an address or a subject.
+package enum JSONValue: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+    case null
+    case bool(Bool)
+    case number(JSONNumber)
+    case string(String)
+    case array([JSONValue])
+    case object(JSONObject)
+
+    /// A whole number.
+    package static func integer(_ value: Int64) -> JSONValue { .number(JSONNumber(value)) }
+
+    /// The text; nil for every other kind.
+    package var string: String? { if case .string(let value) = self { value } else { nil } }
+    /// The truth value; nil for every other kind.
+    package var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+    /// The number; nil for every other kind.
+    package var number: JSONNumber? { if case .number(let value) = self { value } else { nil } }
+    /// The elements; nil for every other kind.
+    package var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
+    /// The members; nil for every other kind.
+    package var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
+
+    /// `null`, `boolean`, `number`, `string`, `array` or `object`.
+    package var kind: String {
+        switch self {
+        case .null: "null"
+        case .bool: "boolean"
+        case .number: "number"
+        case .string: "string"
+        case .array: "array"
+        case .object: "object"
+        }
+    }
+
+    package var description: String { "<JSON \(kind)>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension JSONValue: ExpressibleByStringLiteral {
+    package init(stringLiteral value: String) { self = .string(value) }
+}
+
+/// The members of an object in their order; no name occurs twice.
+package struct JSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral, CustomStringConvertible, CustomReflectable {
+    package struct Member: Sendable, Hashable {
+        package let name: String
+        package let value: JSONValue
+    }
+
+    package private(set) var members: [Member]
+
+    /// Of names that differ; a reader sees to that.
+    init(members: [Member]) { self.members = members }
+
+    /// Of two members with one name the last stands.
+    package init(dictionaryLiteral elements: (String, JSONValue)...) {
+        members = []
+        for (name, value) in elements { self[name] = value }
+    }
+
+    /// The value of the member whose name has these very octets: names that Unicode calls equivalent are different names.
+    package subscript(name: String) -> JSONValue? {
+        get { members.first { $0.name.hasSameOctets(as: name) }?.value }
+        set {
+            let place = members.firstIndex { $0.name.hasSameOctets(as: name) }
+            switch (place, newValue) {
+            case (let place?, let value?): members[place] = Member(name: name, value: value)
+            case (let place?, nil): members.remove(at: place)
+            case (nil, let value?): members.append(Member(name: name, value: value))
+            case (nil, nil): break
+            }
+        }
+    }
+
+    package var description: String { "<JSON object>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension String {
+    /// Equality octet by octet (RFC 7519 section 7.3), where `==` would take Unicode's canonically equivalent texts for equal.
+    package func hasSameOctets(as other: String) -> Bool {
+        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
+    }
+}
+
+/// A number of JSON, exact. At most 64 characters.
+package struct JSONNumber: Sendable, Hashable {
+    /// As it was written, in the grammar of RFC 8259 section 6.
+    package let text: String
+
+    package init(_ value: Int64) { text = String(value) }
+
+    /// Of a text that was checked against the grammar.
+    init(checked text: String) { self.text = text }
+
+    /// The value, where it is whole and within ±(2^63 - 1), however it is written: `10`, `1e1` and `10.0` are the same number.
+    package var integer: Int64? {
+        guard let parts = scaled, parts.fraction == false else { return nil }
+        return parts.whole
+    }
+
+    /// The least whole number that is not below the value; nil beyond ±(2^63 - 1).
+    package var ceiling: Int64? {
+        guard let parts = scaled else { return nil }
+        guard parts.fraction, !text.hasPrefix("-") else { return parts.whole }
+        return parts.whole == Int64.max ? nil : parts.whole + 1
+    }
+
+    /// The value without what follows the decimal point, and whether that was anything but zero.
+    private var scaled: (whole: Int64, fraction: Bool)? {
+        var digits = [UInt8]()
+        var point: Int?
+        var exponent = 0
+        var isExponentNegative = false
+        var inExponent = false
+        for octet in text.utf8 {
+            switch octet {
+            case 0x30...0x39 where inExponent:
+                // A text of 64 characters cannot need more than this to be beyond or below everything.
+                exponent = min(exponent * 10 + Int(octet - 0x30), 100_000)
+            case 0x30...0x39: digits.append(octet - 0x30)
+            case UInt8(ascii: "."): point = digits.count
+            case UInt8(ascii: "e"), UInt8(ascii: "E"): inExponent = true
+            case UInt8(ascii: "-") where inExponent: isExponentNegative = true
+            default: break
+            }
+        }
+        let end = (point ?? digits.count) + (isExponentNegative ? -exponent : exponent)
+        var whole: Int64 = 0
+        var fraction = false
+        for (index, digit) in digits.enumerated() {
+            if index >= end {
+                fraction = fraction || digit != 0
+                continue
+            }
+            let (tens, overflow) = whole.multipliedReportingOverflow(by: 10)
+            let (sum, more) = tens.addingReportingOverflow(Int64(digit))
+            guard !overflow, !more else { return nil }
+            whole = sum
+        }
+        if end > digits.count, whole != 0 {
+            for _ in digits.count..<end {
+                let (tens, overflow) = whole.multipliedReportingOverflow(by: 10)
+                guard !overflow else { return nil }
+                whole = tens
+            }
+        }
+        return (text.hasPrefix("-") ? -whole : whole, fraction)
+    }
+}

@@ -1,0 +1,55 @@
+// Writing JSON: members in their order, no white space, what need not be escaped as it is.
+
+extension JSONValue {
+    /// The value as one line of JSON.
+    package var text: String { String(decoding: octets, as: UTF8.self) }
+
+    /// The value as UTF-8.
+    package var octets: [UInt8] {
+        var output = [UInt8]()
+        write(into: &output)
+        return output
+    }
+
+    private func write(into output: inout [UInt8]) {
+        switch self {
+        case .null: output.append(contentsOf: "null".utf8)
+        case .bool(let value): output.append(contentsOf: (value ? "true" : "false").utf8)
+        case .number(let number): output.append(contentsOf: number.text.utf8)
+        case .string(let text): Self.write(text, into: &output)
+        case .array(let elements):
+            output.append(UInt8(ascii: "["))
+            for (index, element) in elements.enumerated() {
+                if index > 0 { output.append(UInt8(ascii: ",")) }
+                element.write(into: &output)
+            }
+            output.append(UInt8(ascii: "]"))
+        case .object(let object):
+            output.append(UInt8(ascii: "{"))
+            for (index, member) in object.members.enumerated() {
+                if index > 0 { output.append(UInt8(ascii: ",")) }
+                Self.write(member.name, into: &output)
+                output.append(UInt8(ascii: ":"))
+                member.value.write(into: &output)
+            }
+            output.append(UInt8(ascii: "}"))
+        }
+    }
+
+    private static func write(_ text: String, into output: inout [UInt8]) {
+        let digits = Array("0123456789abcdef".utf8)
+        output.append(UInt8(ascii: "\""))
+        for octet in text.utf8 {
+            switch octet {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): output.append(contentsOf: [UInt8(ascii: "\\"), octet])
+            case 0x0A: output.append(contentsOf: "\\n".utf8)
+            case 0x0D: output.append(contentsOf: "\\r".utf8)
+            case 0x09: output.append(contentsOf: "\\t".utf8)
+            // DEL is not among those that must be escaped, and does a terminal no good.
+            case 0..<0x20, 0x7F: output.append(contentsOf: "\\u00".utf8 + [digits[Int(octet >> 4)], digits[Int(octet & 15)]])
+            default: output.append(octet)
+            }
+        }
+        output.append(UInt8(ascii: "\""))
+    }
+}

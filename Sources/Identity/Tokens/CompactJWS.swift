@@ -1,0 +1,82 @@
+// JWS in compact serialization (RFC 7515 section 7.1), read so strictly that one signature stands for one text.
+
+/// A signed text, taken apart. Nothing in it is trusted yet.
+package struct CompactJWS: Sendable {
+    /// Longest text taken, in octets: the tokens of known issuers stay below 2 KiB.
+    package static let maximumLength = 16_384
+
+    /// The protected header; no name occurs twice.
+    package let header: JSONObject
+    /// `alg`, as written.
+    package let algorithm: String
+    /// `kid`, up to 256 octets.
+    package let keyID: String?
+    /// `typ`, as written.
+    package let type: String?
+    /// The decoded payload; at least one octet.
+    package let payload: [UInt8]
+    /// The decoded signature; may be empty.
+    package let signature: [UInt8]
+    /// What the signature is over: header and payload as they stand, with the dot between.
+    package let signingInput: [UInt8]
+
+    /// Header parameters that bring keys, change what is signed, or belong to encryption. None of them has a place in a token
+    /// whose keys and algorithms are configured (RFC 8725 sections 3.1, 3.10; RFC 7797; RFC 7516).
+    private static let refusedParameters = [
+        "jwk", "jku", "x5c", "x5u", "crit", "b64", "zip", "enc", "epk", "apu", "apv", "iv", "tag", "p2s", "p2c",
+    ]
+
+    /// Takes a token apart. Throws `format`, and `alg` or `kid` where these are missing or no strings.
+    package init(_ token: String) throws(TokenRejection) { try self.init(octets: Array(token.utf8)) }
+
+    /// Takes a token apart.
+    package init(octets: [UInt8]) throws(TokenRejection) {
+        guard octets.count <= Self.maximumLength else {
+            throw TokenRejection(.format, "it is longer than \(Self.maximumLength) octets")
+        }
+        let segments = octets.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard segments.count == 3 else {
+            throw TokenRejection(
+                .format,
+                segments.count == 5
+                    ? "it has five segments, as an encrypted token: only signed ones are taken"
+                    : "it has \(segments.count) segments instead of three")
+        }
+        guard let header = Base64URL.decode(segments[0]), let payload = Base64URL.decode(segments[1]),
+            let signature = Base64URL.decode(segments[2])
+        else { throw TokenRejection(.format, "a segment is not canonical base64url without padding") }
+        do {
+            self.header = try StrictJSON.parseObject(header, limit: Self.maximumLength)
+        } catch {
+            throw TokenRejection(.format, "the header is not taken as JSON: \(error)")
+        }
+        guard !payload.isEmpty else { throw TokenRejection(.format, "there is no payload") }
+        for name in Self.refusedParameters where self.header[name] != nil {
+            throw TokenRejection(.format, "the header parameter \(name) is not allowed")
+        }
+        guard case .string(let algorithm)? = self.header["alg"] else {
+            throw TokenRejection(.algorithm, "the header names no algorithm")
+        }
+        self.algorithm = algorithm
+        keyID = try Self.text(self.header, "kid", .key)
+        type = try Self.text(self.header, "typ", .type)
+        _ = try Self.text(self.header, "cty", .format)
+        self.payload = payload
+        self.signature = signature
+        signingInput = Array(octets[..<segments[1].endIndex])
+    }
+
+    private static func text(_ header: JSONObject, _ name: String, _ check: TokenRejection.Check) throws(TokenRejection) -> String?
+    {
+        guard let value = header[name] else { return nil }
+        guard case .string(let text) = value, (1...256).contains(text.utf8.count) else {
+            throw TokenRejection(check, "\(name) is not a text of 1 to 256 octets")
+        }
+        return text
+    }
+}
+
+extension CompactJWS: CustomStringConvertible, CustomReflectable {
+    package var description: String { "<token>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,70 @@
+// The nonce: what ties a token to the one sign-in that it was asked for.
+
+import MailCrypto
+
+/// How the nonce that an app keeps relates to the claim.
+package enum NonceForm: String, Sendable, Hashable, CaseIterable {
+    /// The claim is the nonce itself.
+    case raw
+    /// The claim is the SHA-256 of the nonce in lower-case hexadecimal, as Apple's sample code sends it.
+    case sha256Hex = "sha256_hex"
+
+    /// The claim that a token with this nonce has.
+    package func claim(for nonce: String) -> String {
+        switch self {
+        case .raw: return nonce
+        case .sha256Hex:
+            let digits = Array("0123456789abcdef".utf8)
+            return String(
+                decoding: SHA256.hash(nonce.utf8).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        }
+    }
+}
+
+/// The nonce that the asker expects. Consuming it is the caller's: it is keyed on issuer, audience and the token's own claim.
+package struct ExpectedNonce: Sendable, Hashable {
+    /// Longest nonce taken, in octets.
+    package static let maximumLength = 512
+
+    /// As the app made it, before any hash; nil where the app sent none.
+    package let value: String?
+    /// nil: the form of the issuer.
+    package let form: NonceForm?
+    /// Whether a token and an asker that both have none are refused.
+    package let isRequired: Bool
+
+    package init(_ value: String?, form: NonceForm? = nil, isRequired: Bool = true) {
+        self.value = value
+        self.form = form
+        self.isRequired = isRequired
+    }
+
+    /// Compares with the claim, in constant time. Throws `nonce` where only one side has one, where both have and they differ,
+    /// and where neither has one that is required. A token that says `nonce_supported: false` may lack what the asker has, or
+    /// have what the asker lacks; two that differ are refused all the same.
+    package func check(_ claims: IdentityClaims, issuerForm: NonceForm) throws(TokenRejection) {
+        if let value, !(1...Self.maximumLength).contains(value.utf8.count) {
+            throw TokenRejection(.nonce, "the expected nonce is not of 1 to \(Self.maximumLength) octets")
+        }
+        switch (value, claims.nonce) {
+        case (let expected?, let claim?):
+            let form = form ?? issuerForm
+            guard constantTimeEqual(Array(form.claim(for: expected).utf8), Array(claim.utf8)) else {
+                throw TokenRejection(.nonce, "it is not the expected one, taken as \(form.rawValue)")
+            }
+        case (.some, nil) where claims.nonceSupported == false: break
+        case (nil, .some) where claims.nonceSupported == false: break
+        case (.some, nil): throw TokenRejection(.nonce, "one is expected, and the token has none")
+        case (nil, .some): throw TokenRejection(.nonce, "the token has one, and none was sent with it")
+        case (nil, nil):
+            guard !isRequired || claims.nonceSupported == false else {
+                throw TokenRejection(.nonce, "one is required, and the token has none")
+            }
+        }
+    }
+}
+
+extension ExpectedNonce: CustomStringConvertible, CustomReflectable {
+    package var description: String { "<nonce>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,72 @@
+// Why a token is not taken: which check failed, and never what the token said.
+
+/// A token that is refused for good: the same token is refused again.
+package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The check that failed, in the order in which they are made. The raw values stand in answers.
+    package enum Check: String, Sendable, Hashable, CaseIterable {
+        /// Not three segments of canonical base64url with a JSON object in the first and, where claims are read, the second; or
+        /// a header parameter that no token may have.
+        case format
+        /// `typ` says that it is another kind of token (RFC 8725 section 3.11).
+        case type = "typ"
+        /// `alg` is not one of those configured for the issuer.
+        case algorithm = "alg"
+        /// No usable key of the issuer has the token's `kid`.
+        case key = "kid"
+        case signature
+        case issuer = "iss"
+        case audience = "aud"
+        case subject = "sub"
+        /// Expired, or without `exp`.
+        case expiry = "exp"
+        /// Issued in the future, too long ago where that matters, or without `iat`.
+        case issuedAt = "iat"
+        /// `nbf` lies in the future.
+        case notBefore = "nbf"
+        case nonce
+        /// Another claim is missing or of the wrong type.
+        case claims
+    }
+
+    package let check: Check
+    /// One sentence for whoever sent the token. Repeats nothing of it.
+    package let reason: String
+
+    package init(_ check: Check, _ reason: String) {
+        self.check = check
+        self.reason = reason
+    }
+
+    package var description: String { "\(check.rawValue): \(reason)" }
+}
+
+/// The keys of an issuer cannot be had now: nothing is known about the token, and it may be verified later. Over HTTP 503.
+package struct KeysUnavailable: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The issuer's name in this installation.
+    package let issuer: String
+    /// What went wrong, in one line, for the operator.
+    package let reason: String
+    /// Seconds after which a new attempt makes sense.
+    package let retryAfter: Int64
+
+    package init(issuer: String, reason: String, retryAfter: Int64) {
+        self.issuer = issuer
+        self.reason = reason
+        self.retryAfter = retryAfter
+    }
+
+    package var description: String { "the keys of issuer \(issuer) are unavailable: \(reason)" }
+}
+
+/// How a verification fails: for good, or for now.
+package enum TokenVerificationFailure: Error, Sendable, Hashable, CustomStringConvertible {
+    case rejected(TokenRejection)
+    case unavailable(KeysUnavailable)
+
+    package var description: String {
+        switch self {
+        case .rejected(let rejection): rejection.description
+        case .unavailable(let error): error.description
+        }
+    }
+}

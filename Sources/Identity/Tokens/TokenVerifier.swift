@@ -1,0 +1,129 @@
+// Verifying identity tokens: format, algorithm, key, signature, and only then what they claim.
+
+/// A token that passed every check.
+package struct VerifiedToken: Sendable {
+    package let claims: IdentityClaims
+    /// The issuer's configuration under which it passed.
+    package let issuer: IssuerConfiguration
+}
+
+/// The checks themselves: pure, in a fixed order, so that the first failure is always the one that is named.
+package enum TokenChecks {
+    /// Algorithm as configured, key by `kid`, signature. The payload may hold anything.
+    package static func signature(
+        _ token: CompactJWS, algorithms: Set<SignatureAlgorithm>, keys: KeySet
+    ) throws(TokenRejection) {
+        let (algorithm, keyID) = try keyName(token, algorithms: algorithms)
+        switch keys.find(keyID, algorithm) {
+        case .key(let key):
+            guard key.isValid(token.signature, over: token.signingInput) else {
+                throw TokenRejection(.signature, "it is not valid under the issuer's key")
+            }
+        case .unusable(let reason): throw TokenRejection(.key, "it names \(reason)")
+        case .unknown: throw TokenRejection(.key, "the issuer has no key of this id")
+        }
+    }
+
+    /// The algorithm and the key id that the token names, where the algorithm is configured and there is an id.
+    package static func keyName(
+        _ token: CompactJWS, algorithms: Set<SignatureAlgorithm>
+    ) throws(TokenRejection) -> (SignatureAlgorithm, String) {
+        guard let algorithm = algorithms.first(where: { $0.rawValue.hasSameOctets(as: token.algorithm) }) else {
+            let taken = algorithms.map(\.rawValue).sorted().joined(separator: ", ")
+            throw TokenRejection(.algorithm, "it is not one of those configured for the issuer (\(taken))")
+        }
+        guard let keyID = token.keyID else { throw TokenRejection(.key, "the token names no key") }
+        return (algorithm, keyID)
+    }
+
+    /// What the claims say, after the signature was found valid: issuer, audience, times, nonce.
+    /// - Parameters:
+    ///   - audience: the asking app; nil leaves it unchecked.
+    ///   - nonce: nil leaves it unchecked.
+    ///   - now: seconds since 1970.
+    package static func claims(
+        _ claims: IdentityClaims, issuer: IssuerConfiguration, audience: String?, nonce: ExpectedNonce?, now: Int64
+    ) throws(TokenRejection) {
+        guard claims.issuer.hasSameOctets(as: issuer.issuer) else {
+            throw TokenRejection(.issuer, "the token is from another issuer")
+        }
+        if let audience, !claims.audience.hasSameOctets(as: audience) {
+            throw TokenRejection(.audience, "the token is for another audience")
+        }
+        let (lower, upper) = (now &- issuer.leeway, now &+ issuer.leeway)
+        guard claims.expiresAt > lower else { throw TokenRejection(.expiry, "the token is expired") }
+        guard claims.issuedAt <= upper else { throw TokenRejection(.issuedAt, "the token is issued in the future") }
+        guard claims.expiresAt >= claims.issuedAt else {
+            throw TokenRejection(.expiry, "the token expires before it is issued")
+        }
+        if let start = claims.notBefore, start > upper { throw TokenRejection(.notBefore, "the token is not valid yet") }
+        try nonce?.check(claims, issuerForm: issuer.nonceForm)
+    }
+
+    /// `typ`: absent or `JWT`. Another kind of signed token of the same issuer — an access token, a logout or event token — is
+    /// no identity token (RFC 8725 section 3.11); nor is one that wraps another (`cty`).
+    package static func type(_ token: CompactJWS) throws(TokenRejection) {
+        if let type = token.type, type.lowercased() != "jwt" {
+            throw TokenRejection(.type, "it says that this is no identity token")
+        }
+        if token.header["cty"] != nil { throw TokenRejection(.type, "the payload is said to be something else than claims") }
+    }
+
+    /// All of them.
+    package static func verify(
+        _ token: CompactJWS, issuer: IssuerConfiguration, keys: KeySet, audience: String?, nonce: ExpectedNonce?, now: Int64
+    ) throws(TokenRejection) -> IdentityClaims {
+        try type(token)
+        try signature(token, algorithms: issuer.algorithms, keys: keys)
+        let claims = try IdentityClaims(payload: token.payload)
+        try Self.claims(claims, issuer: issuer, audience: audience, nonce: nonce, now: now)
+        return claims
+    }
+}
+
+/// Verifies tokens of the configured issuers with keys that are fetched as needed.
+package struct TokenVerifier: Sendable {
+    private let issuers: any IssuerDirectory
+    private let keys: any VerificationKeySource
+
+    package init(issuers: any IssuerDirectory, keys: any VerificationKeySource) {
+        self.issuers = issuers
+        self.keys = keys
+    }
+
+    /// Verifies an identity token.
+    /// - Parameters:
+    ///   - audience: the `client_id` of the asking app.
+    ///   - nonce: what the app expects; nil leaves it unchecked.
+    ///   - now: seconds since 1970.
+    /// - Throws: `TokenVerificationFailure`, and what the issuer directory throws.
+    package func verify(_ token: String, audience: String, nonce: ExpectedNonce?, now: Int64) async throws -> VerifiedToken {
+        do {
+            let jws = try CompactJWS(token)
+            let (issuer, keys) = try await trust(jws)
+            let claims = try TokenChecks.verify(jws, issuer: issuer, keys: keys, audience: audience, nonce: nonce, now: now)
+            return VerifiedToken(claims: claims, issuer: issuer)
+        } catch let rejection as TokenRejection {
+            throw TokenVerificationFailure.rejected(rejection)
+        } catch let error as KeysUnavailable {
+            throw TokenVerificationFailure.unavailable(error)
+        }
+    }
+
+    /// The configured issuer that a token claims to be from, and its keys. No key is fetched for a token that could not be
+    /// valid whatever the keys are: unknown issuer, other algorithm, no key id, signature of an impossible length.
+    package func trust(_ token: CompactJWS) async throws -> (IssuerConfiguration, KeySet) {
+        guard let claims = try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength) else {
+            throw TokenRejection(.format, "the payload is not taken as a JSON object")
+        }
+        let iss = try ClaimReader(claims).identifier("iss", .issuer, maximum: 2048)
+        guard let issuer = try await issuers.issuer(iss), issuer.issuer.hasSameOctets(as: iss) else {
+            throw TokenRejection(.issuer, "the issuer is not configured: see postern issuer add")
+        }
+        let (algorithm, keyID) = try TokenChecks.keyName(token, algorithms: issuer.algorithms)
+        guard algorithm == .es256 ? token.signature.count == 64 : token.signature.count >= KeySet.rsaBits.lowerBound / 8 else {
+            throw TokenRejection(.signature, "it has not the length of a signature of this algorithm")
+        }
+        return (issuer, try await keys.keys(of: issuer, for: keyID))
+    }
+}

@@ -1,0 +1,63 @@
+// Bodies and queries of requests, read strictly.
+
+import Foundation
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+extension Request {
+    /// The body, up to the route's limit. Throws `Problem` (413).
+    package func collect(_ context: APIContext) async throws -> ByteBuffer {
+        if let length = headers[.contentLength].flatMap({ Int($0) }), length > context.bodyLimit { throw Problem.tooLarge(context.bodyLimit) }
+        do {
+            return try await body.collect(upTo: context.bodyLimit)
+        } catch is NIOTooManyBytesError {
+            throw Problem.tooLarge(context.bodyLimit)
+        }
+    }
+
+    /// The body as a JSON value. Throws `Problem`: 400 malformed, 413 too large, 415 another type.
+    package func json(_ context: APIContext) async throws -> JSONValue {
+        try requireType("application/json")
+        let buffer = try await collect(context)
+        guard buffer.readableBytes > 0 else { throw Problem.malformed("a JSON body is needed") }
+        do {
+            return try JSONValue(parsing: buffer.readableBytesView)
+        } catch {
+            throw Problem.malformed("the body is no JSON that is taken: \(error)")
+        }
+    }
+
+    /// The body as a value. Members in snake_case for properties in camelCase; unknown, missing and repeated members are refused.
+    /// Throws `Problem`: 400, 413, 415, 422.
+    package func decode<T: Decodable>(_ type: T.Type, _ context: APIContext) async throws -> T {
+        try StrictDecoder.decode(type, from: try await json(context))
+    }
+
+    /// Throws `Problem` (415) unless the body is of this type, in UTF-8 where it says so.
+    package func requireType(_ type: String) throws {
+        let parts = (headers[.contentType] ?? "").split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+        let parameters = parts.dropFirst().filter { !$0.isEmpty }
+        guard parts.first == type, parameters.allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) }) else {
+            throw Problem(.unsupportedMediaType, "unsupported-type", "The body's type is not taken", detail: "send \(type)")
+        }
+    }
+
+    /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, stands twice, or is no UTF-8.
+    package func query(_ names: Set<String>) throws -> [String: String] {
+        var result: [String: String] = [:]
+        guard let query = uri.query else { return result }
+        for pair in query.split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let decoded = parts.map { String($0).replacing("+", with: " ").removingPercentEncoding }
+            guard let name = decoded[0], let value = decoded.count == 2 ? decoded[1] : "" else {
+                throw Problem.malformed("the query is no UTF-8")
+            }
+            guard names.contains(name) else {
+                throw Problem.malformed("there is no such query parameter; there is \(names.isEmpty ? "none" : names.sorted().joined(separator: ", "))")
+            }
+            guard result.updateValue(value, forKey: name) == nil else { throw Problem.malformed("the query parameter \(name) stands twice") }
+        }
+        return result
+    }
+}

@@ -1,0 +1,83 @@
+// Pagination by cursors: opaque, and worth nothing anywhere else.
+
+import Foundation
+import Hummingbird
+import MailCrypto
+
+/// Makes and reads cursors: where a listing goes on, with a MAC over it and over what is listed for whom.
+package struct Cursors: Sendable {
+    private let key: [UInt8]
+    private static let macLength = 12
+    /// Octets of a position: an identifier, or a few numbers.
+    private static let positionLimit = 512
+
+    /// - Parameter key: 32 secret octets, the same on all hosts.
+    package init(key: [UInt8]) { self.key = key }
+
+    /// - Parameters:
+    ///   - position: after which item to go on.
+    ///   - listing: what is listed and for whom, as in `accounts team:juice`; a cursor serves no other.
+    package func cursor(after position: String, of listing: String) -> String {
+        let octets = Array(position.utf8)
+        return Data(mac(octets, listing) + octets).base64EncodedString()
+            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+
+    /// Throws `Problem` (400) for what is no cursor of this listing.
+    package func position(_ cursor: String, of listing: String) throws -> String {
+        let padded = cursor.replacing("-", with: "+").replacing("_", with: "/")
+        guard cursor.utf8.count <= 2 * Self.positionLimit,
+            let data = Data(base64Encoded: padded + String(repeating: "=", count: (4 - padded.utf8.count % 4) % 4)),
+            data.count >= Self.macLength, self.cursor(after: String(decoding: data.dropFirst(Self.macLength), as: UTF8.self), of: listing) == cursor,
+            constantTimeEqual(Array(data.prefix(Self.macLength)), mac(Array(data.dropFirst(Self.macLength)), listing))
+        else { throw Problem.malformed("cursor: this is no cursor of this listing; take next_cursor of the page before") }
+        return String(decoding: data.dropFirst(Self.macLength), as: UTF8.self)
+    }
+
+    private func mac(_ position: [UInt8], _ listing: String) -> [UInt8] {
+        let message = Array("postern cursor 1 \(listing.utf8.count) \(listing) ".utf8) + position
+        return Array(HMACSHA256.authenticationCode(for: message, key: key).prefix(Self.macLength))
+    }
+}
+
+/// Which page is asked for: `?limit=…&cursor=…`.
+package struct PageRequest: Sendable {
+    /// 1 … 200.
+    package let limit: Int
+    /// After which item; nil for the first page.
+    package let after: String?
+
+    package static let parameters: Set<String> = ["limit", "cursor"]
+
+    /// Throws `Problem` (400).
+    /// - Parameter query: as `Request.query` reads it.
+    package init(_ query: [String: String], _ cursors: Cursors, listing: String) throws {
+        if let text = query["limit"] {
+            guard let number = Int(text), (1...200).contains(number) else { throw Problem.malformed("limit: a whole number from 1 to 200 is needed") }
+            limit = number
+        } else {
+            limit = 50
+        }
+        after = try query["cursor"].map { try cursors.position($0, of: listing) }
+    }
+}
+
+/// A page of a listing.
+package struct Page<Item: Encodable & Sendable>: Encodable, Sendable {
+    package let items: [Item]
+    /// Nil on the last page.
+    package let nextCursor: String?
+
+    package init(items: [Item], nextCursor: String?) {
+        self.items = items
+        self.nextCursor = nextCursor
+    }
+
+    /// From one item more than the page holds, which tells whether there is another page.
+    package init(
+        _ found: [Item], _ page: PageRequest, _ cursors: Cursors, listing: String, position: (Item) -> String
+    ) {
+        items = Array(found.prefix(page.limit))
+        nextCursor = found.count > page.limit ? items.last.map { cursors.cursor(after: position($0), of: listing) } : nil
+    }
+}

@@ -1,0 +1,55 @@
+// A connection's pipeline: TLS where there is a certificate, HTTP/1.1, and the guard.
+
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+
+struct APIChannel: ServerChildChannel, HTTPChannelHandler {
+    typealias Value = HTTP1Channel.Value
+
+    let base: HTTP1Channel
+    let certificates: TLSCertificates?
+    let timeouts: ConnectionTimeouts
+
+    var responder: HTTPChannelHandler.Responder { base.responder }
+
+    init(responder: @escaping HTTPChannelHandler.Responder, certificates: TLSCertificates?, timeouts: ConnectionTimeouts) {
+        // Heads are small here: a key, a type, a length.
+        base = HTTP1Channel(
+            responder: responder,
+            configuration: .init(httpDecoderConfiguration: .init(maxHeaderFieldSize: 16_384, maxHeaderListSize: 32_768, maxHeaderFieldCount: 100)))
+        self.certificates = certificates
+        self.timeouts = timeouts
+    }
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+        let connection = NIOLoopBound(
+            ConnectionGuard(timeouts: timeouts) { Self.problem($0).body(requestID: nil) }, eventLoop: channel.eventLoop)
+        return channel.eventLoop.makeCompletedFuture {
+            if let context = certificates?.context {
+                try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
+            }
+            try channel.pipeline.syncOperations.addHandler(OctetWatch(connection.value))
+        }.flatMap {
+            base.setup(channel: channel, logger: logger)
+        }.flatMapThrowing { value in
+            let decoder = try channel.pipeline.syncOperations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try channel.pipeline.syncOperations.addHandler(connection.value, position: .after(decoder))
+            return value
+        }
+    }
+
+    func handle(value: Value, logger: Logger) async { await handleHTTP(asyncChannel: value, logger: logger) }
+
+    private static func problem(_ status: HTTPResponseStatus) -> Problem {
+        switch status {
+        case .requestTimeout: Problem(.requestTimeout, "too-slow", "The request took too long to arrive")
+        case .requestHeaderFieldsTooLarge:
+            Problem(.requestHeaderFieldsTooLarge, "head-too-large", "The head of the request is too large")
+        default: Problem.malformed("this is no HTTP/1.1 that is taken")
+        }
+    }
+}

@@ -1,0 +1,150 @@
+// The HTTP listener as a service of the group.
+
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+
+/// How the listener is set up.
+package struct APISettings: Sendable {
+    package var host: String
+    /// 0 takes any free port, which is announced.
+    package var port: Int
+    package var certificates: TLSCertificates?
+    /// Open connections; further ones wait in the kernel's queue.
+    package var connections: Int
+    /// Octets of a body, where a route says nothing else.
+    package var bodyLimit: Int
+    /// Requests a second of one key.
+    package var requestsPerSecond: Int
+    package var timeouts = ConnectionTimeouts()
+
+    package init(
+        host: String, port: Int, certificates: TLSCertificates? = nil, connections: Int = 2000, bodyLimit: Int = 65_536,
+        requestsPerSecond: Int = 100
+    ) {
+        self.host = host
+        self.port = port
+        self.certificates = certificates
+        self.connections = connections
+        self.bodyLimit = bodyLimit
+        self.requestsPerSecond = requestsPerSecond
+    }
+}
+
+/// The listener cannot be opened.
+package struct APIServiceError: Error, Sendable, CustomStringConvertible {
+    package let description: String
+}
+
+/// What is told of each request; `route` is a pattern of ours or `(none)`, so that there are few of them.
+package typealias RequestObserver = @Sendable (_ route: String, _ method: String, _ status: Int, _ seconds: Double) -> Void
+
+/// Serves HTTP until shutdown; requests under way are finished first.
+package struct APIService: Service {
+    package let routes: [RouteEntry]
+    private let application: Application<RouterResponder<APIContext>>
+    private let keys: KeyCache
+    private let certificates: TLSCertificates?
+    private let clock: APIClock
+    private let logger: Logger
+    private let address: String
+
+    /// - Parameters:
+    ///   - announce: called with `HOST:PORT` once it listens.
+    package init(
+        settings: APISettings, modules: [any RouteModule], keys: KeyCache, clock: APIClock, logger: Logger,
+        observe: @escaping RequestObserver = { _, _, _, _ in }, announce: @escaping @Sendable (String) -> Void
+    ) {
+        let router = Self.router(settings: settings, modules: modules, keys: keys, clock: clock, logger: logger, observe: observe)
+        routes = router.routes
+        self.keys = keys
+        self.clock = clock
+        self.logger = logger
+        certificates = settings.certificates
+        address = "\(settings.host):\(settings.port)"
+        var quiet = logger
+        quiet.logLevel = max(logger.logLevel, .error)
+        let certificates = settings.certificates
+        let timeouts = settings.timeouts
+        application = Application(
+            responder: router.responder,
+            server: HTTPServerBuilder { APIChannel(responder: $0, certificates: certificates, timeouts: timeouts) },
+            configuration: ApplicationConfiguration(
+                address: .hostname(settings.host, port: settings.port), serverName: nil, backlog: 1024,
+                availableConnectionsDelegate: .maximum(settings.connections, logger: quiet)),
+            onServerRunning: { channel in
+                let port = channel.localAddress?.port ?? settings.port
+                announce(settings.host.contains(":") ? "[\(settings.host)]:\(port)" : "\(settings.host):\(port)")
+            },
+            logger: quiet)
+    }
+
+    /// The routes and what answers them, without a listener: for tests.
+    package static func router(
+        settings: APISettings, modules: [any RouteModule], keys: KeyCache, clock: APIClock, logger: Logger,
+        observe: @escaping RequestObserver = { _, _, _, _ in }
+    ) -> (responder: RouterResponder<APIContext>, routes: [RouteEntry]) {
+        let limiter = RateLimiter(perSecond: Double(settings.requestsPerSecond), burst: 2 * Double(settings.requestsPerSecond))
+        let gate = AccessGate(keys: keys, limiter: limiter, clock: clock)
+        // Twice: middleware stands before the routes that it is for, and has to know them all.
+        let draft = APIRoutes(router: Router(context: APIContext.self), gate: gate)
+        for module in modules { module.addRoutes(to: draft) }
+        let router = Router(context: APIContext.self, options: .autoGenerateHeadEndpoints)
+        router.add(
+            middleware: EntryMiddleware(
+                clock: clock, logger: logger, bodyLimit: settings.bodyLimit, methods: MethodTable(draft.entries), observe: observe))
+        let routes = APIRoutes(router: router, gate: gate)
+        for module in modules { module.addRoutes(to: routes) }
+        return (router.buildResponder(), routes.entries)
+    }
+
+    package func run() async throws {
+        do {
+            try keys.refresh()
+        } catch {
+            logger.error("API keys cannot be read yet: every key is refused", metadata: ["detail": "\(error)"])
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await cancelWhenGracefulShutdown { await upkeep() } }
+            group.addTask {
+                do {
+                    try await application.run()
+                } catch let error as IOError {
+                    throw APIServiceError(description: "http.listen: \(address) cannot be listened on: \(error)")
+                }
+            }
+            do {
+                while try await group.next() != nil {}
+            } catch {
+                group.cancelAll()
+                throw error
+            }
+        }
+    }
+
+    /// Every second: keys that changed; every minute: which were used; every ten seconds: certificates that changed.
+    private func upkeep() async {
+        var second = 0
+        while !Task.isCancelled {
+            try? await Task.sleep(for: .seconds(1))
+            second += 1
+            do {
+                if try keys.refresh() { logger.debug("API keys changed") }
+                if second % 60 == 0 { try keys.flushUse(now: clock.now()) }
+            } catch {
+                logger.warning("API keys cannot be read, those known stay", metadata: ["detail": "\(error)"])
+            }
+            guard second % 10 == 0, let certificates else { continue }
+            do {
+                if try certificates.reloadIfChanged() { logger.notice("HTTP certificate reloaded") }
+            } catch {
+                logger.error("HTTP certificate not reloaded, the old one stays", metadata: ["detail": "\(error)"])
+            }
+        }
+        try? keys.flushUse(now: clock.now())
+    }
+}

@@ -1,0 +1,26 @@
+// Threads for calls that block: the store, name look-ups. Never on an event loop, never on Swift's own few threads.
+
+import NIOPosix
+
+/// A pool of threads of its own.
+package final class BlockingPool: Sendable {
+    private let pool: NIOThreadPool
+
+    /// - Parameter threads: how many calls block at one time; further ones wait their turn.
+    package init(threads: Int = 8) {
+        pool = NIOThreadPool(numberOfThreads: threads)
+        pool.start()
+    }
+
+    /// Runs `body` on one of the threads.
+    package func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+        do {
+            return try await pool.runIfActive(body)
+        } catch is NIOThreadPoolError.ThreadPoolInactive {
+            throw Problem.unavailable()
+        }
+    }
+
+    /// Ends the threads once what waits has run. Later calls fail with 503.
+    package func stop() async { try? await pool.shutdownGracefully() }
+}

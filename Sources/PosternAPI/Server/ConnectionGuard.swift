@@ -1,0 +1,220 @@
+// One connection's patience: how long a request may take to arrive, and an answer to be fetched.
+
+import NIOCore
+import NIOHTTP1
+
+/// How long a client may take.
+package struct ConnectionTimeouts: Sendable {
+    /// Without anything between requests; closed in silence beyond it.
+    package var idle: TimeAmount = .seconds(75)
+    /// From the first octet of a request to the end of its head; 408 beyond it.
+    package var head: TimeAmount = .seconds(10)
+    /// From the end of the head to the end of the body; 408 beyond it.
+    package var body: TimeAmount = .seconds(30)
+    /// From the end of the request until its answer was fetched; closed beyond it.
+    package var response: TimeAmount = .seconds(60)
+    /// After an answer that came before the end of a request: how long the rest is still read away.
+    package var linger: TimeAmount = .seconds(2)
+
+    package init() {}
+}
+
+/// Tells of octets as they come, before they make a request.
+final class OctetWatch: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    private let connection: ConnectionGuard
+
+    init(_ connection: ConnectionGuard) { self.connection = connection }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        connection.octetsArrived()
+        context.fireChannelRead(data)
+    }
+}
+
+/// Stands right after the HTTP decoder: ends what takes too long, answers what is no HTTP, and closes where nothing more can follow.
+final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// A request that was given up.
+    struct GivenUp: Error {}
+
+    private let timeouts: ConnectionTimeouts
+    /// The problem that is answered with a status, as JSON.
+    private let problem: @Sendable (HTTPResponseStatus) -> ByteBuffer
+    private var context: ChannelHandlerContext?
+    private var timer: Scheduled<Void>?
+    /// Between the head and the end of a request.
+    private var isReading = false
+    /// Octets of a head have come, but not its end.
+    private var hasHeadBegun = false
+    /// Requests whose head was read and whose answer was not written.
+    private var unanswered = 0
+    /// An answer's head was written, but not its end.
+    private var isAnswering = false
+    /// The connection ends with the answer that is being written.
+    private var closesAfterAnswer = false
+    /// Nothing more is read or written.
+    private var isOver = false
+
+    init(timeouts: ConnectionTimeouts, problem: @escaping @Sendable (HTTPResponseStatus) -> ByteBuffer) {
+        self.timeouts = timeouts
+        self.problem = problem
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        if context.channel.isActive { watch() }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        timer?.cancel()
+        self.context = nil
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        watch()
+        context.fireChannelActive()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        isOver = true
+        timer?.cancel()
+        context.fireChannelInactive()
+    }
+
+    // MARK: What comes
+
+    func octetsArrived() {
+        guard !isReading, unanswered == 0, !hasHeadBegun, !isOver else { return }
+        hasHeadBegun = true
+        watch()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isOver, !closesAfterAnswer || isReading else { return }
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            hasHeadBegun = false
+            isReading = true
+            unanswered += 1
+            if !head.isKeepAlive { closesAfterAnswer = true }
+        case .body: break
+        case .end: isReading = false
+        }
+        if !isReading || timer == nil { watch() }
+        if case .head = unwrapInboundIn(data) { watch() }
+        context.fireChannelRead(data)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard !isOver else { return }
+        if let error = error as? HTTPParserError {
+            giveUp(error == .headerOverflow ? .requestHeaderFieldsTooLarge : .badRequest)
+        } else {
+            isOver = true
+            context.close(promise: nil)
+        }
+        context.fireErrorCaught(error)
+    }
+
+    // MARK: What goes
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !isOver else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
+        switch unwrapOutboundIn(data) {
+        case .head(var head):
+            isAnswering = true
+            // What has not arrived by now is not waited for.
+            if isReading { closesAfterAnswer = true }
+            if closesAfterAnswer { head.headers.replaceOrAdd(name: "Connection", value: "close") }
+            context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .end:
+            isAnswering = false
+            unanswered -= 1
+            let written = promise ?? context.eventLoop.makePromise(of: Void.self)
+            let loopBound = NIOLoopBound(self, eventLoop: context.eventLoop)
+            written.futureResult.whenComplete { _ in loopBound.value.answered() }
+            context.write(data, promise: written)
+        default: context.write(data, promise: promise)
+        }
+    }
+
+    private func answered() {
+        guard !isOver, let context else { return }
+        guard closesAfterAnswer, unanswered == 0 else { return watch() }
+        if isReading {
+            // The client hears the answer although it is still writing: a reset would take it away.
+            isOver = true
+            context.close(mode: .output, promise: nil)
+            schedule(timeouts.linger) { $0.context?.close(promise: nil) }
+        } else {
+            isOver = true
+            context.close(promise: nil)
+        }
+    }
+
+    // MARK: Time
+
+    /// Starts the clock of the phase that the connection is in.
+    private func watch() {
+        if isReading {
+            schedule(timeouts.body) { $0.expire(.requestTimeout) }
+        } else if unanswered > 0 {
+            schedule(timeouts.response) { $0.expire(nil) }
+        } else if hasHeadBegun {
+            schedule(timeouts.head) { $0.expire(.requestTimeout) }
+        } else {
+            schedule(timeouts.idle) { $0.expire(nil) }
+        }
+    }
+
+    private func schedule(_ time: TimeAmount, _ action: @escaping @Sendable (ConnectionGuard) -> Void) {
+        timer?.cancel()
+        guard let context else { return }
+        let loopBound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        timer = context.eventLoop.scheduleTask(in: time) { action(loopBound.value) }
+    }
+
+    private func expire(_ status: HTTPResponseStatus?) {
+        guard !isOver, let context else { return }
+        guard let status else {
+            isOver = true
+            return context.close(promise: nil)
+        }
+        let wasReading = isReading
+        giveUp(status)
+        // Whoever reads the body learns that it will not be complete.
+        if wasReading { context.fireErrorCaught(GivenUp()) }
+    }
+
+    /// Answers with a problem, where an answer can still be given, and closes.
+    private func giveUp(_ status: HTTPResponseStatus) {
+        guard !isOver, let context else { return }
+        isOver = true
+        // A request of which the head was read may be being answered by its route.
+        guard !isAnswering, unanswered <= (isReading ? 1 : 0) else { return context.close(promise: nil) }
+        let body = problem(status)
+        var head = HTTPResponseHead(version: .http1_1, status: status)
+        head.headers.add(name: "Content-Type", value: "application/problem+json")
+        head.headers.add(name: "Content-Length", value: "\(body.readableBytes)")
+        head.headers.add(name: "Cache-Control", value: "no-store")
+        head.headers.add(name: "Connection", value: "close")
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        let promise = context.eventLoop.makePromise(of: Void.self)
+        let loopBound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        promise.futureResult.whenComplete { _ in
+            guard let context = loopBound.value.context else { return }
+            context.close(mode: .output, promise: nil)
+            loopBound.value.schedule(loopBound.value.timeouts.linger) { $0.context?.close(promise: nil) }
+        }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: promise)
+    }
+}

@@ -1,0 +1,143 @@
+// The columns of an import, and how their text becomes a row.
+
+import Foundation
+import InternetMessage
+import MailCrypto
+import PosternStore
+
+/// A column of a CSV file, or a key of a JSON line.
+package enum ImportColumn: String, CaseIterable, Sendable {
+    case user, name
+    case inbox, verified, `default`, replyOnly = "reply_only"
+    case team, app, sub, address, forwarding, sharesName = "shares_name", realUserStatus = "real_user_status", since
+
+    /// Every name, for messages.
+    package static let names = allCases.map(\.rawValue).joined(separator: ", ")
+    /// The place of the column in `ImportFields`.
+    var index: Int { Self.places[self] ?? 0 }
+
+    private static let places = Dictionary(uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
+
+    /// Columns that say something about the one before the colon.
+    static let dependents: [(ImportColumn, [ImportColumn])] = [
+        (.inbox, [.verified, .default, .replyOnly]),
+        (.team, [.app, .sub, .address, .forwarding, .sharesName, .realUserStatus, .since]),
+    ]
+}
+
+/// The texts of one row by column; nil and empty both mean absent.
+package struct ImportFields: Sendable {
+    private var texts = [String?](repeating: nil, count: ImportColumn.allCases.count)
+
+    package init() {}
+
+    package subscript(column: ImportColumn) -> String? {
+        get { texts[column.index].flatMap { $0.isEmpty ? nil : $0 } }
+        set { texts[column.index] = newValue }
+    }
+}
+
+/// Turns fields into rows.
+package struct ImportReading: Sendable {
+    /// Whether `verified` is believed.
+    package let trustsVerified: Bool
+    /// In lower case; addresses are at these.
+    package let relayDomains: [String]
+    /// Seconds since 1970; nothing began later.
+    package let now: Int64
+
+    package init(trustsVerified: Bool, relayDomains: [String], now: Int64) {
+        self.trustsVerified = trustsVerified
+        self.relayDomains = relayDomains
+        self.now = now
+    }
+
+    /// The row, and whether its `verified` was passed over for want of trust.
+    /// Throws `StoreRefusal` that says what is wrong without repeating an inbox address.
+    package func row(_ fields: ImportFields) throws -> (row: ImportRow, passedOverVerified: Bool) {
+        guard let user = fields[.user] else { throw StoreRefusal(.invalid, "user is missing") }
+        for (column, dependents) in ImportColumn.dependents where fields[column] == nil {
+            if let lone = dependents.first(where: { fields[$0] != nil }) {
+                throw StoreRefusal(.invalid, "\(lone.rawValue) is given without \(column.rawValue)")
+            }
+        }
+        let isVerified = try flag(fields, .verified) ?? false
+        let inbox = try fields[.inbox].map { text in
+            ImportRow.Inbox(
+                address: InboxAddress(try AddrSpec.typed(text)), isVerified: isVerified && trustsVerified,
+                isDefault: try flag(fields, .default) ?? false, isReplyOnly: try flag(fields, .replyOnly) ?? false)
+        }
+        if let inbox, inbox.isDefault, inbox.isReplyOnly {
+            throw StoreRefusal(.invalid, "a reply-only inbox cannot be the default")
+        }
+        let account = try fields[.team].map { try self.account(team: $0, fields) }
+        return (
+            ImportRow(user: user, name: fields[.name], inbox: inbox, account: account), isVerified && !trustsVerified
+        )
+    }
+
+    private func account(team: String, _ fields: ImportFields) throws -> ImportRow.Account {
+        let sub = try fields[.sub].map { try self.sub($0) }
+        let address = try fields[.address].map { try self.address($0) }
+        let status = try fields[.realUserStatus].map { try self.status($0) }
+        let since = try fields[.since].map { try self.time($0) }
+        return ImportRow.Account(
+            team: team, app: fields[.app], sub: sub, address: address, isForwardingOn: try forwarding(fields),
+            sharesName: try flag(fields, .sharesName) ?? false, realUserStatus: status, since: since)
+    }
+
+    private func flag(_ fields: ImportFields, _ column: ImportColumn) throws -> Bool? {
+        switch fields[column]?.lowercased() {
+        case nil: return nil
+        case "true", "yes", "1": return true
+        case "false", "no", "0": return false
+        default: throw StoreRefusal(.invalid, "\(column.rawValue) is true or false")
+        }
+    }
+
+    private func forwarding(_ fields: ImportFields) throws -> Bool {
+        switch fields[.forwarding]?.lowercased() {
+        case nil, "on", "true", "yes", "1": return true
+        case "off", "false", "no", "0": return false
+        default: throw StoreRefusal(.invalid, "forwarding is on or off")
+        }
+    }
+
+    /// A subject of another system: kept in the clear, so no e-mail address.
+    private func sub(_ text: String) throws -> String {
+        let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "@") }
+        guard isPlain, text.utf8.count <= 255 else {
+            throw StoreRefusal(.invalid, "sub is 1 to 255 visible ASCII characters without @")
+        }
+        return text
+    }
+
+    private func address(_ text: String) throws -> AddrSpec {
+        let address = try AddrSpec.typed(text).folded
+        guard relayDomains.contains(address.domain) else {
+            throw StoreRefusal(.invalid, "address is not at a relay domain: set relay_domains, or leave it out for a new one")
+        }
+        guard (10...16).contains(address.localPart.utf8.count), Base32.isEncoded(address.localPart.utf8) else {
+            throw StoreRefusal(.invalid, "what stands before the @ of address is not 10 to 16 characters of a-z and 2-7")
+        }
+        return address
+    }
+
+    private func status(_ text: String) throws -> Int {
+        guard let status = Int(text), (0...2).contains(status) else {
+            throw StoreRefusal(.invalid, "real_user_status is 0, 1 or 2")
+        }
+        return status
+    }
+
+    private func time(_ text: String) throws -> Int64 {
+        let seconds =
+            Int64(text)
+            ?? (try? Date(text, strategy: .iso8601)).flatMap { Int64(exactly: $0.timeIntervalSince1970.rounded(.down)) }
+        guard let seconds, seconds >= 0 else {
+            throw StoreRefusal(.invalid, "since is seconds since 1970, or as in 2026-11-21T06:49:30Z")
+        }
+        guard seconds <= now else { throw StoreRefusal(.invalid, "since lies in the future") }
+        return seconds
+    }
+}

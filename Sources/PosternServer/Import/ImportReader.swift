@@ -1,0 +1,153 @@
+// From the octets of a file to rows: CSV with a header, or JSON lines, told by the first character.
+
+import PosternStore
+
+/// A row as the file has it.
+package struct ImportRecord: Sendable {
+    /// The line it begins on, from 1.
+    package let line: Int
+    package let fields: Result<ImportFields, StoreRefusal>
+}
+
+/// The file cannot be imported at all. Says the line, and repeats nothing of it.
+package struct ImportFileError: Error, CustomStringConvertible {
+    package let description: String
+}
+
+/// Reads a file in pieces of any size.
+package struct ImportReader: Sendable {
+    private enum Format: Sendable { case unknown, csv, json }
+
+    private var format = Format.unknown
+    private var csv = CSVParser()
+    private var columns: [ImportColumn]?
+    private var head: [UInt8] = []
+    private var lineOctets: [UInt8] = []
+    private var line = 1
+
+    package init() {}
+
+    /// Reads on. Throws `ImportFileError` where the header is not one.
+    package mutating func push(_ octets: [UInt8], _ take: (ImportRecord) throws -> Void) throws {
+        switch format {
+        case .unknown:
+            head += octets
+            if let found = try detect() {
+                format = found
+                let start = head
+                head = []
+                try push(start, take)
+            }
+        case .csv: try pushCSV(octets, take)
+        case .json: try pushJSON(octets, take)
+        }
+    }
+
+    /// Ends the file. Throws `ImportFileError` where there was nothing in it.
+    package mutating func finish(_ take: (ImportRecord) throws -> Void) throws {
+        if format == .unknown {
+            format = .csv
+            let start = head
+            head = []
+            try push(start, take)
+        }
+        if format == .json {
+            try endLine(take)
+            return
+        }
+        var records: [CSVRecord] = []
+        csv.finish { records.append($0) }
+        for record in records { try self.take(record, take) }
+        guard columns != nil else { throw ImportFileError(description: "there is no header: its first line names the columns") }
+    }
+
+    /// `{` begins JSON lines. Nil while only white space was seen.
+    private func detect() throws -> Format? {
+        if head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) {
+            throw ImportFileError(description: "the file is UTF-16: save it as UTF-8")
+        }
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if head.count < 3, head.elementsEqual(mark.prefix(head.count)) || head.elementsEqual([0xFF]) || head.elementsEqual([0xFE]) {
+            return nil
+        }
+        let start = head.starts(with: mark) ? head.dropFirst(3) : head[...]
+        guard let first = start.first(where: { ![0x20, 0x09, 0x0D, 0x0A].contains($0) }) else { return nil }
+        return first == UInt8(ascii: "{") ? .json : .csv
+    }
+
+    // MARK: CSV
+
+    private mutating func pushCSV(_ octets: [UInt8], _ take: (ImportRecord) throws -> Void) throws {
+        var records: [CSVRecord] = []
+        csv.push(octets) { records.append($0) }
+        for record in records { try self.take(record, take) }
+    }
+
+    private mutating func take(_ record: CSVRecord, _ take: (ImportRecord) throws -> Void) throws {
+        guard let columns else {
+            self.columns = try Self.header(record)
+            return
+        }
+        try take(ImportRecord(line: record.line, fields: Self.fields(record, columns)))
+    }
+
+    private static func header(_ record: CSVRecord) throws -> [ImportColumn] {
+        if let defect = record.defect { throw ImportFileError(description: "line \(record.line), the header: \(defect)") }
+        var columns: [ImportColumn] = []
+        for (place, name) in record.fields.enumerated() {
+            // A file without a header begins with somebody's inbox: nothing of it is repeated.
+            guard let column = ImportColumn(rawValue: name.lowercased()) else {
+                let hint = record.fields.count == 1 && name.contains(";") ? "columns are separated by commas, " : ""
+                throw ImportFileError(
+                    description: "line \(record.line) is to name the columns: \(hint)column \(place + 1) is none of: "
+                        + ImportColumn.names)
+            }
+            guard !columns.contains(column) else {
+                throw ImportFileError(description: "line \(record.line) names the column \(column.rawValue) twice")
+            }
+            columns.append(column)
+        }
+        guard columns.contains(.user) else {
+            throw ImportFileError(description: "line \(record.line) names no column user")
+        }
+        return columns
+    }
+
+    private static func fields(_ record: CSVRecord, _ columns: [ImportColumn]) -> Result<ImportFields, StoreRefusal> {
+        if let defect = record.defect { return .failure(StoreRefusal(.invalid, defect)) }
+        guard record.fields.count == columns.count else {
+            return .failure(
+                StoreRefusal(.invalid, "the row has \(record.fields.count) fields, and the header \(columns.count)"))
+        }
+        var fields = ImportFields()
+        for (column, text) in zip(columns, record.fields) { fields[column] = text }
+        return .success(fields)
+    }
+
+    // MARK: JSON lines
+
+    private mutating func pushJSON(_ octets: [UInt8], _ take: (ImportRecord) throws -> Void) throws {
+        for octet in octets {
+            guard octet == 0x0A else {
+                // One octet over the maximum shows that it is too long; more need not be kept.
+                if lineOctets.count <= JSONLine.maximum { lineOctets.append(octet) }
+                continue
+            }
+            try endLine(take)
+            line += 1
+        }
+    }
+
+    private mutating func endLine(_ take: (ImportRecord) throws -> Void) throws {
+        var octets = lineOctets[...]
+        if line == 1, octets.starts(with: [0xEF, 0xBB, 0xBF]) { octets = octets.dropFirst(3) }
+        lineOctets = []
+        guard octets.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) else { return }
+        let fields = Result { () throws(StoreRefusal) in
+            do { return try JSONLine.fields(Array(octets)) } catch let refusal as StoreRefusal { throw refusal } catch {
+                throw StoreRefusal(.invalid, "the line is not JSON")
+            }
+        }
+        try take(ImportRecord(line: line, fields: fields))
+    }
+}

@@ -1,0 +1,49 @@
+// Rehearsals: what a change would do, without doing it.
+
+extension Database {
+    /// Runs `body` on a database with the contents of this one, of which nothing remains afterwards.
+    /// This one way fits every engine with versions of rows: a transaction that is rolled back at the end. An engine that
+    /// would keep other writers waiting for so long brings its own.
+    package func rehearsedInTransaction<T>(_ body: (any Database) throws -> T) throws -> T {
+        var result: Result<T, any Error>?
+        do {
+            try write(.relaxed) { connection in
+                let rehearsal = RehearsalDatabase(dialect: dialect, connection: connection)
+                result = Result { try body(rehearsal) }
+                throw RehearsalEnd()
+            }
+        } catch is RehearsalEnd {}
+        guard let result else { throw PermanentStoreError(.statement, "a rehearsal gave no result") }
+        return try result.get()
+    }
+}
+
+private struct RehearsalEnd: Error {}
+
+/// Every transaction becomes part of the one that will be rolled back. Used on the thread of that transaction only.
+private final class RehearsalDatabase: Database, @unchecked Sendable {
+    let dialect: Dialect
+    private let connection: any DatabaseConnection
+
+    init(dialect: Dialect, connection: any DatabaseConnection) {
+        self.dialect = dialect
+        self.connection = connection
+    }
+
+    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T { try body(connection) }
+
+    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        try connection.run("SAVEPOINT rehearsal", [])
+        do {
+            let result = try body(connection)
+            try connection.run("RELEASE SAVEPOINT rehearsal", [])
+            return result
+        } catch {
+            try connection.run("ROLLBACK TO SAVEPOINT rehearsal", [])
+            try connection.run("RELEASE SAVEPOINT rehearsal", [])
+            throw error
+        }
+    }
+
+    func close() throws {}
+}

@@ -1,0 +1,217 @@
+// Import: many rows in one transaction, each of them whole or not at all, and none of them twice.
+
+import InternetMessage
+import MailCrypto
+
+/// Adds what rows say. What exists already is left as it is, so that a file can be imported again after an interruption; what
+/// exists differently (another `sub`, another name) is refused.
+package struct ImportRepository: Sendable {
+    let database: any Database
+    let users: UserRepository
+    let inboxes: InboxRepository
+    let addresses: AddressRepository
+    let sealer: Sealer
+    let index: BlindIndex
+    let relayDomains: [HostName]
+
+    /// Applies the rows in order, in one transaction. A refused row leaves nothing behind, and the others are taken.
+    /// Throws `TemporaryStoreError` or `PermanentStoreError`, and then none was taken.
+    package func apply(_ rows: [ImportRow], _ change: Change) throws -> [ImportOutcome] {
+        try database.write(.durable) { connection in
+            var outcomes: [ImportOutcome] = []
+            outcomes.reserveCapacity(rows.count)
+            for row in rows {
+                try connection.run("SAVEPOINT import_row", [])
+                do {
+                    outcomes.append(.done(try apply(connection, row, change)))
+                } catch let refusal as StoreRefusal {
+                    try connection.run("ROLLBACK TO SAVEPOINT import_row", [])
+                    outcomes.append(.refused(refusal))
+                }
+                try connection.run("RELEASE SAVEPOINT import_row", [])
+            }
+            return outcomes
+        }
+    }
+
+    private func apply(_ connection: any DatabaseConnection, _ row: ImportRow, _ change: Change) throws -> ImportCounts {
+        var counts = ImportCounts()
+        let user = try user(connection, row, change, &counts)
+        if let inbox = row.inbox { try add(connection, inbox, user: user, id: row.user, change, &counts) }
+        if let account = row.account { try add(connection, account, user: user, id: row.user, change, &counts) }
+        return counts
+    }
+
+    // MARK: Users and inboxes
+
+    /// The user's number, added if need be.
+    private func user(
+        _ connection: any DatabaseConnection, _ row: ImportRow, _ change: Change, _ counts: inout ImportCounts
+    ) throws -> Int64 {
+        let id = try Identifier.checked(row.user, "a user's identifier")
+        let name = try row.name.map(Identifier.checkedName)
+        let found = try connection.row("SELECT id, name_key, name_sealed FROM users WHERE handle = ?1", [.text(id)])
+        guard let found else {
+            guard let inbox = row.inbox else {
+                throw StoreRefusal(.unmet, "user \(id) is new, and the row gives no inbox")
+            }
+            guard !inbox.isReplyOnly else {
+                throw StoreRefusal(.unmet, "user \(id) is new, and the first inbox may not be a reply-only one")
+            }
+            counts.users += 1
+            return try users.insert(connection, id: id, name: name, change)
+        }
+        let number = try found.integer(0)
+        if let name {
+            if let known = try sealer.name(found, 1, user: number) {
+                guard known == name else { throw StoreRefusal(.exists, "user \(id) has another name already") }
+            } else {
+                try users.setName(connection, user: number, name)
+                try connection.audit(change, "user.name", "user:\(id)")
+                counts.names += 1
+            }
+        }
+        return number
+    }
+
+    private func add(
+        _ connection: any DatabaseConnection, _ inbox: ImportRow.Inbox, user: Int64, id: String, _ change: Change,
+        _ counts: inout ImportCounts
+    ) throws {
+        let exact = index.exact(inbox.address.revealed)
+        let found = try connection.row(
+            "SELECT id, verified_at, reply_only FROM inboxes WHERE user_id = ?1 AND address_index = ?2",
+            [.integer(user), .blob(exact)])
+        if let found {
+            guard try found.bool(2) == inbox.isReplyOnly else {
+                throw StoreRefusal(
+                    .exists, "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already")
+            }
+            if inbox.isVerified, found.isNull(1) {
+                let inbox = try inboxes.inbox(connection, user: user, id: id, .number(try found.integer(0)))
+                _ = try inboxes.confirm(connection, user: user, id: id, inbox, detail: "import", change)
+                counts.confirmed += 1
+            }
+            return
+        }
+        let number = try inboxes.insert(
+            connection, user: user, id: id, inbox.address, isVerified: inbox.isVerified, isReplyOnly: inbox.isReplyOnly, change)
+        counts.inboxes += 1
+        guard inbox.isDefault else { return }
+        let current = try connection.row(
+            "SELECT id, verified_at FROM inboxes WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
+        // Mail goes to verified inboxes: an unverified one does not push one aside.
+        guard let current, try current.integer(0) != number, inbox.isVerified || current.isNull(1) else { return }
+        try inboxes.makeDefault(connection, user: user, id: id, number: number, change)
+    }
+
+    // MARK: Accounts
+
+    private func add(
+        _ connection: any DatabaseConnection, _ row: ImportRow.Account, user: Int64, id: String, _ change: Change,
+        _ counts: inout ImportCounts
+    ) throws {
+        let team = try connection.team(row.team)
+        let account = try account(connection, row, team: team, user: user, change, &counts)
+        try grant(connection, row, account: account, team: team, change, &counts)
+        try address(connection, row, account: account, user: id, change, &counts)
+    }
+
+    private func account(
+        _ connection: any DatabaseConnection, _ row: ImportRow.Account, team: Team, user: Int64, _ change: Change,
+        _ counts: inout ImportCounts
+    ) throws -> Int64 {
+        let found = try connection.row(
+            "SELECT id, sub FROM accounts WHERE team_id = ?1 AND user_id = ?2", [.integer(team.number), .integer(user)])
+        if let found {
+            if let sub = row.sub, try found.text(1) != sub {
+                throw StoreRefusal(.exists, "the user has an account with team \(team.id) under another sub")
+            }
+            return try found.integer(0)
+        }
+        let sub = try row.sub ?? Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))
+        let added = try connection.row(
+            """
+            INSERT INTO accounts (team_id, user_id, sub, shares_name, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+            ON CONFLICT (sub) DO NOTHING RETURNING id
+            """,
+            [
+                .integer(team.number), .integer(user), .text(sub), .bool(row.sharesName),
+                .integer(row.since ?? change.now),
+            ])
+        guard let added else { throw StoreRefusal(.exists, "this sub is another account's") }
+        counts.accounts += 1
+        return try added.integer(0)
+    }
+
+    /// Consent is added where there was none. One that the user revoked stays revoked: an import is no return.
+    private func grant(
+        _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, team: Team, _ change: Change,
+        _ counts: inout ImportCounts
+    ) throws {
+        let group: AppGroup
+        if let app = row.app {
+            group = try connection.appGroup(team: team, clientID: app)
+        } else {
+            let any = try connection.row("SELECT id FROM grants WHERE account_id = ?1 LIMIT 1", [.integer(account)])
+            guard any == nil else { return }
+            group = try connection.usualGroup(team: team, change)
+        }
+        let added = try connection.run(
+            """
+            INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status)
+            VALUES (?1, ?2, 'authorized', ?3, ?3, ?4) ON CONFLICT (account_id, group_id) DO NOTHING
+            """,
+            [
+                .integer(account), .integer(group.number), .integer(row.since ?? change.now),
+                .optional(row.realUserStatus.map(Int64.init)),
+            ])
+        guard added > 0 else { return }
+        try connection.audit(
+            change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.primaryClientID ?? "(mail alone)")")
+        counts.grants += 1
+    }
+
+    /// An address is added where there never was one. A retired one is not replaced.
+    private func address(
+        _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, user: String, _ change: Change,
+        _ counts: inout ImportCounts
+    ) throws {
+        let known = try connection.rows(
+            "SELECT local_part, domain FROM relay_addresses WHERE account_id = ?1", [.integer(account)])
+        if !known.isEmpty {
+            guard let wanted = row.address else { return }
+            let isKnown = try known.contains { try $0.text(0) == wanted.localPart && $0.text(1) == wanted.domain }
+            guard isKnown else { throw StoreRefusal(.exists, "the account has another relay address already") }
+            return
+        }
+        let address: AddrSpec
+        if let given = row.address {
+            let added = try connection.row(
+                """
+                INSERT INTO relay_addresses (account_id, local_part, domain, created_at) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (local_part, domain) DO NOTHING RETURNING id
+                """,
+                [
+                    .integer(account), .text(given.localPart), .text(given.domain),
+                    .integer(row.since ?? change.now),
+                ])
+            guard added != nil else { throw StoreRefusal(.exists, "this relay address is another account's") }
+            address = given
+        } else {
+            guard let domain = relayDomains.first else {
+                throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
+            }
+            address = try addresses.newAddress(connection, account: account, domain: domain, change)
+        }
+        if !row.isForwardingOn {
+            try connection.run(
+                "UPDATE relay_addresses SET forwarding_on = 0 WHERE local_part = ?1 AND domain = ?2",
+                [.text(address.localPart), .text(address.domain)])
+        }
+        try connection.audit(
+            change, "address.issue", "account:\(account)",
+            "user:\(user) \(address.wireForm)\(row.isForwardingOn ? "" : " off")")
+        counts.addresses += 1
+    }
+}

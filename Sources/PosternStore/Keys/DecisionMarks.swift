@@ -1,0 +1,44 @@
+// Keyed hashes by which decisions remember what they must not keep: nonces, an app's own accounts, context.
+
+import MailCrypto
+
+/// Hashes under keys of their own, derived from the index key, which outlives restarts and is never changed silently.
+package struct DecisionMarks: Sendable {
+    private let key: [UInt8]
+    /// 128 bits: two values with one mark do not happen.
+    private static let length = 16
+
+    package init(keys: KeyRing) {
+        key = HMACSHA256.authenticationCode(for: Array("postern decision marks 1".utf8), key: keys.index.active.secret)
+    }
+
+    /// Of a token's nonce: one for the same issuer, audience and claim.
+    package func nonce(issuer: String, audience: String, claim: String) -> [UInt8] { mark("nonce", [issuer, audience, claim]) }
+
+    /// Of a token's subject.
+    package func subject(issuer: String, subject: String) -> [UInt8] { mark("subject", [issuer, subject]) }
+
+    /// Of an app's own account; a team cannot compare its own with another team's.
+    package func appAccount(team: Int64, account: String) -> [UInt8] { mark("app account", ["\(team)", account]) }
+
+    /// Of a value that a backend supplied as context. Equal values of one name have equal marks.
+    package func context(name: String, value: String) -> [UInt8] { mark("context", [name, value]) }
+
+    /// Of an Idempotency-Key.
+    package func idempotencyKey(_ text: String) -> [UInt8] { mark("idempotency key", [text]) }
+
+    private func mark(_ purpose: String, _ parts: [String]) -> [UInt8] {
+        var message = Array("postern \(purpose) 1".utf8)
+        for part in parts {
+            // The length keeps the parts apart whatever they hold.
+            message += Array(" \(part.utf8.count) ".utf8)
+            message += Array(part.utf8)
+        }
+        return Array(HMACSHA256.authenticationCode(for: message, key: key).prefix(Self.length))
+    }
+}
+
+extension DecisionMarks: CustomStringConvertible, CustomReflectable {
+    package var description: String { "<decision marks>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,170 @@
+// API keys.
+
+/// Issues, lists, rotates and revokes API keys.
+package struct APIKeyRepository: Sendable {
+    let database: any Database
+
+    /// What a running service needs of a key.
+    package struct Credential: Sendable {
+        package let key: APIKey
+        package let hash: [UInt8]
+    }
+
+    /// Tells whether anything changed since: keys are added with a higher revision, and vanish only with their team.
+    package struct Revision: Sendable, Hashable {
+        let highest: Int64
+        let count: Int64
+    }
+
+    /// Issues a key to a team, or to the operator where `team` is nil. The text is not stored and cannot be had again.
+    package func issue(
+        team: String?, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change
+    ) throws -> (key: APIKey, text: APIKeyText) {
+        let owner: Scope.Owner = team == nil ? .operator : .team
+        let available = Scope.available(to: owner)
+        guard !scopes.isEmpty else {
+            throw StoreRefusal(.invalid, "a key needs at least one scope of \(available.map(\.rawValue).joined(separator: ", "))")
+        }
+        for scope in scopes where !available.contains(scope) {
+            throw StoreRefusal(
+                .invalid,
+                "\(scope.rawValue) is no scope of \(owner == .team ? "a team's" : "an operator's") key: it can have "
+                    + available.map(\.rawValue).joined(separator: ", "))
+        }
+        if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would have expired already") }
+        let note = note.isEmpty ? "" : try Identifier.checkedName(note)
+        let text = try APIKeyText.random()
+        return try database.write(.durable) { connection in
+            let team = try team.map { try connection.team($0) }
+            try insert(connection, text, team: team?.number, scopes: scopes, expiresAt: expiresAt, note: note, change)
+            try connection.audit(
+                change, "key.issue", "key:\(text.id)", "\(team.map { "team:\($0.id)" } ?? "operator") \(Self.text(scopes))")
+            return (try key(connection, text.id), text)
+        }
+    }
+
+    /// Issues a key with the same owner and scopes; the old one ends after `overlap` seconds, or earlier where it would anyway.
+    package func rotate(
+        _ id: String, overlap: Int64, expiresAt: Int64?, _ change: Change
+    ) throws -> (key: APIKey, text: APIKeyText, old: APIKey) {
+        let text = try APIKeyText.random()
+        return try database.write(.durable) { connection in
+            let old = try key(connection, id)
+            guard old.state(now: change.now) == .active else {
+                throw StoreRefusal(.unmet, "key \(id) is \(old.state(now: change.now).rawValue): issue a new one")
+            }
+            if let next = old.rotatedTo { throw StoreRefusal(.unmet, "key \(id) was rotated to \(next) already: rotate that one") }
+            if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would have expired already") }
+            try insert(
+                connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt, note: old.note, change)
+            let end = min(old.expiresAt ?? .max, change.now.addingReportingOverflow(max(0, overlap)).partialValue)
+            try connection.run(
+                "UPDATE api_keys SET expires_at = ?2, rotated_to = ?3, revision = ?4 WHERE handle = ?1",
+                [.text(id), .integer(end), .text(text.id), .integer(try nextRevision(connection))])
+            try connection.audit(change, "key.rotate", "key:\(id)", "to key:\(text.id)")
+            return (try key(connection, text.id), text, try key(connection, id))
+        }
+    }
+
+    /// Ends a key at once. Again on a revoked one it changes nothing.
+    package func revoke(_ id: String, _ change: Change) throws -> APIKey {
+        try database.write(.durable) { connection in
+            let key = try key(connection, id)
+            guard key.revokedAt == nil else { return key }
+            try connection.run(
+                "UPDATE api_keys SET revoked_at = ?2, revision = ?3 WHERE handle = ?1",
+                [.text(id), .integer(change.now), .integer(try nextRevision(connection))])
+            try connection.audit(change, "key.revoke", "key:\(id)")
+            return try self.key(connection, id)
+        }
+    }
+
+    /// All keys, oldest first; of one team where it is named.
+    package func keys(team: String? = nil) throws -> [APIKey] {
+        try database.read { connection in
+            guard let team else { return try connection.rows(Self.select + " ORDER BY k.id", []).map(APIKey.init(row:)) }
+            let number = try connection.team(team).number
+            return try connection.rows(Self.select + " WHERE k.team_id = ?1 ORDER BY k.id", [.integer(number)]).map(APIKey.init(row:))
+        }
+    }
+
+    /// The key, or `StoreRefusal` (`notFound`).
+    package func key(_ id: String) throws -> APIKey { try database.read { try key($0, id) } }
+
+    /// Cheap enough to be asked every second.
+    package func revision() throws -> Revision { try database.read(revision) }
+
+    /// Every key that is not revoked, and the revision that they belong to.
+    package func credentials() throws -> (revision: Revision, credentials: [Credential]) {
+        try database.read { connection in
+            let rows = try connection.rows(Self.selectWithHash + " WHERE k.revoked_at IS NULL", [])
+            return (
+                try revision(connection),
+                try rows.map { Credential(key: try APIKey(row: $0), hash: try $0.blob(11)) }
+            )
+        }
+    }
+
+    /// Notes on which day keys were used last.
+    package func used(_ ids: [String], day: Int64) throws {
+        guard !ids.isEmpty else { return }
+        try database.write(.relaxed) { connection in
+            for id in ids {
+                try connection.run(
+                    "UPDATE api_keys SET last_used_day = ?2 WHERE handle = ?1 AND (last_used_day IS NULL OR last_used_day < ?2)",
+                    [.text(id), .integer(day)])
+            }
+        }
+    }
+
+    private static let columns =
+        """
+        SELECT k.handle, t.handle, t.id, k.scopes, k.note, k.created_at, k.expires_at, k.revoked_at, k.last_used_day, k.rotated_to,
+            k.id
+        """
+    private static let select = columns + " FROM api_keys k LEFT JOIN teams t ON t.id = k.team_id"
+    private static let selectWithHash = columns + ", k.secret_hash FROM api_keys k LEFT JOIN teams t ON t.id = k.team_id"
+
+    private func insert(
+        _ connection: any DatabaseConnection, _ text: APIKeyText, team: Int64?, scopes: Set<Scope>, expiresAt: Int64?, note: String,
+        _ change: Change
+    ) throws {
+        try connection.run(
+            """
+            INSERT INTO api_keys (handle, team_id, scopes, note, secret_hash, created_at, expires_at, revision)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            """,
+            [
+                .text(text.id), .optional(team), .text(Self.text(scopes)), .text(note), .blob(text.hash), .integer(change.now),
+                .optional(expiresAt), .integer(try nextRevision(connection)),
+            ])
+    }
+
+    private func key(_ connection: any DatabaseConnection, _ id: String) throws -> APIKey {
+        guard let row = try connection.row(Self.select + " WHERE k.handle = ?1", [.text(id)]) else {
+            throw StoreRefusal(.notFound, "there is no such key: see postern key list")
+        }
+        return try APIKey(row: row)
+    }
+
+    private func revision(_ connection: any DatabaseConnection) throws -> Revision {
+        let row = try connection.row("SELECT COALESCE(MAX(revision), 0), COUNT(*) FROM api_keys", [])
+        return Revision(highest: try row?.integer(0) ?? 0, count: try row?.integer(1) ?? 0)
+    }
+
+    private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection).highest + 1 }
+
+    private static func text(_ scopes: Set<Scope>) -> String { scopes.map(\.rawValue).sorted().joined(separator: " ") }
+}
+
+extension APIKey {
+    /// From the columns of `APIKeyRepository.select`.
+    fileprivate init(row: SQLRow) throws {
+        let team = row.isNull(1) ? nil : TeamName(id: try row.text(1), number: try row.integer(2))
+        self.init(
+            id: try row.text(0), team: team,
+            scopes: Set(try row.text(3).split(separator: " ").map { Scope(rawValue: String($0)) }), note: try row.text(4),
+            createdAt: try row.integer(5), expiresAt: try row.optionalInteger(6), revokedAt: try row.optionalInteger(7),
+            lastUsedDay: try row.optionalInteger(8), rotatedTo: try row.optionalText(9))
+    }
+}

@@ -1,0 +1,152 @@
+// Group commit: what many ask to be written at the same time is written, and synced to disk, once.
+
+import Glibc
+import Synchronization
+
+/// Runs changes of many callers in common transactions on a thread of its own. A caller is answered once its change is durable.
+///
+/// While one transaction is synced the next gathers, so that the disk sets the pace of commits and not of callers.
+package final class GroupCommit: Sendable {
+    /// A change, and who waits for it. `perform` runs the change and keeps its result; `finish` hands it over once it is durable.
+    private struct Job: Sendable {
+        let perform: @Sendable (any DatabaseConnection) throws -> Void
+        let finish: @Sendable ((any Error)?) -> Void
+    }
+
+    private struct State {
+        var jobs: [Job] = []
+        var isClosed = false
+    }
+
+    /// Changes that may wait: beyond it callers get `TemporaryStoreError` (`resources`).
+    package static let capacity = 10_000
+    /// Changes in one transaction.
+    private static let batch = 256
+
+    private let database: any Database
+    private let state = Mutex(State())
+    private let wakeUp: Semaphore
+
+    /// Starts the thread; end it with `close`.
+    package init(_ database: any Database) {
+        self.database = database
+        wakeUp = Semaphore()
+        Thread.detach { [self] in work() }
+    }
+
+    /// Runs `change` in a durable transaction and gives its result. The change may be run again, alone, where another one in the same
+    /// transaction failed, so that it must have no effect outside the database.
+    package func run<Value: Sendable>(
+        _ change: @escaping @Sendable (any DatabaseConnection) throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            let result = ResultBox<Value>()
+            let job = Job(
+                perform: { result.value = try change($0) },
+                finish: { error in
+                    if let error {
+                        continuation.resume(throwing: error)
+                    } else if let value = result.value {
+                        continuation.resume(returning: value)
+                    } else {
+                        continuation.resume(throwing: TemporaryStoreError(.resources, "a change was not run"))
+                    }
+                })
+            let isTaken = state.withLock { state in
+                guard !state.isClosed, state.jobs.count < Self.capacity else { return false }
+                state.jobs.append(job)
+                return true
+            }
+            if isTaken {
+                wakeUp.signal()
+            } else {
+                job.finish(TemporaryStoreError(.resources, "too many changes wait, or the store is being closed"))
+            }
+        }
+    }
+
+    /// Ends the thread once everything that waits is written. Later changes are refused.
+    package func close() {
+        state.withLock { $0.isClosed = true }
+        wakeUp.signal()
+    }
+
+    private func work() {
+        while true {
+            wakeUp.wait()
+            while true {
+                let jobs = state.withLock { state in
+                    let jobs = Array(state.jobs.prefix(Self.batch))
+                    state.jobs.removeFirst(jobs.count)
+                    return jobs
+                }
+                if jobs.isEmpty { break }
+                commit(jobs)
+            }
+            if state.withLock({ $0.isClosed && $0.jobs.isEmpty }) { return }
+        }
+    }
+
+    private func commit(_ jobs: [Job]) {
+        do {
+            try database.write(.durable) { connection in
+                for job in jobs { try job.perform(connection) }
+            }
+            for job in jobs { job.finish(nil) }
+        } catch {
+            guard jobs.count > 1 else {
+                for job in jobs { job.finish(error) }
+                return
+            }
+            // One failed and took the others along: each by itself, unless the store is away for all.
+            let isTemporary = error is TemporaryStoreError
+            for job in jobs {
+                if isTemporary { job.finish(error) } else { commit([job]) }
+            }
+        }
+    }
+}
+
+/// Written on the thread of the group, read after that.
+private final class ResultBox<Value>: @unchecked Sendable {
+    var value: Value?
+}
+
+/// A counting semaphore of the system.
+private final class Semaphore: @unchecked Sendable {
+    private let semaphore: UnsafeMutablePointer<sem_t>
+
+    init() {
+        semaphore = .allocate(capacity: 1)
+        sem_init(semaphore, 0, 0)
+    }
+
+    deinit {
+        sem_destroy(semaphore)
+        semaphore.deallocate()
+    }
+
+    func signal() { sem_post(semaphore) }
+    func wait() { while sem_wait(semaphore) != 0 && errno == EINTR {} }
+}
+
+private enum Thread {
+    /// Runs `body` on a new thread of the system.
+    static func detach(_ body: @escaping @Sendable () -> Void) {
+        let box = Unmanaged.passRetained(Body(body))
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
+                return nil
+            }, box.toOpaque())
+        if status == 0 { pthread_detach(thread) } else { box.release() }
+    }
+
+    private final class Body {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+}

@@ -1,0 +1,81 @@
+// Idempotency keys: one answer for one request, however often it is sent.
+
+/// What an idempotency key was met with.
+package enum IdempotencyClaim: Sendable, Hashable {
+    /// It is new: do the work, then `finish`, or `abandon` where it failed.
+    case new
+    /// The same request was answered: send this again.
+    case answered(status: Int, body: String)
+    /// The same request is being worked on.
+    case inFlight
+    /// The key was used for another body.
+    case otherBody
+}
+
+/// Claims keys, per team and endpoint.
+package struct IdempotencyRepository: Sendable {
+    let database: any Database
+
+    /// How long a key is remembered, in seconds.
+    package static let retention: Int64 = 86_400
+    /// A request that has been in flight for longer died with its process: the key is free again. Seconds.
+    package static let flightTime: Int64 = 60
+
+    /// Claims a key.
+    /// - Parameters:
+    ///   - key: `DecisionMarks.idempotencyKey`.
+    ///   - body: SHA-256 of the body.
+    package func claim(team: Int64, endpoint: String, key: [UInt8], body: [UInt8], now: Int64) throws -> IdempotencyClaim {
+        try database.write(.durable) { connection in
+            let inserted = try connection.run(
+                """
+                INSERT INTO idempotency_keys (team_id, endpoint, key_mark, body_mark, begun_at) VALUES (?1, ?2, ?3, ?4, ?5)
+                ON CONFLICT (team_id, endpoint, key_mark) DO UPDATE
+                    SET body_mark = excluded.body_mark, begun_at = excluded.begun_at, status = NULL, answer = NULL
+                    WHERE idempotency_keys.begun_at <= ?6 OR (idempotency_keys.status IS NULL AND idempotency_keys.begun_at <= ?7)
+                """,
+                [
+                    .integer(team), .text(endpoint), .blob(key), .blob(body), .integer(now), .integer(now - Self.retention),
+                    .integer(now - Self.flightTime),
+                ])
+            if inserted > 0 { return .new }
+            let row = try connection.row(
+                "SELECT body_mark, status, answer FROM idempotency_keys WHERE team_id = ?1 AND endpoint = ?2 AND key_mark = ?3",
+                [.integer(team), .text(endpoint), .blob(key)])
+            guard let row else { return .new }
+            guard try row.blob(0) == body else { return .otherBody }
+            guard let status = try row.optionalInteger(1) else { return .inFlight }
+            return .answered(status: Int(status), body: try row.optionalText(2) ?? "")
+        }
+    }
+
+    /// Keeps the answer for the key.
+    package func finish(team: Int64, endpoint: String, key: [UInt8], status: Int, body: String) throws {
+        try database.write(.durable) { connection in
+            try connection.run(
+                """
+                UPDATE idempotency_keys SET status = ?4, answer = ?5 WHERE team_id = ?1 AND endpoint = ?2 AND key_mark = ?3
+                """, [.integer(team), .text(endpoint), .blob(key), .integer(Int64(status)), .text(body)])
+        }
+    }
+
+    /// Frees a key whose request had no answer worth keeping: the asker may try again with it.
+    package func abandon(team: Int64, endpoint: String, key: [UInt8]) throws {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                "DELETE FROM idempotency_keys WHERE team_id = ?1 AND endpoint = ?2 AND key_mark = ?3 AND status IS NULL",
+                [.integer(team), .text(endpoint), .blob(key)])
+        }
+    }
+
+    /// Deletes keys begun longer than the retention ago, at most `limit`; gives the number.
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                DELETE FROM idempotency_keys WHERE (team_id, endpoint, key_mark) IN
+                    (SELECT team_id, endpoint, key_mark FROM idempotency_keys WHERE begun_at <= ?1 LIMIT ?2)
+                """, [.integer(now - Self.retention), .integer(Int64(limit))])
+        }
+    }
+}

@@ -1,0 +1,131 @@
+// API keys: who asks over HTTP, and what for.
+
+import MailCrypto
+
+/// What a key may do. A request that needs a scope which its key lacks is refused with 403.
+package struct Scope: RawRepresentable, Sendable, Hashable {
+    package let rawValue: String
+    package init(rawValue: String) { self.rawValue = rawValue }
+
+    /// Whose keys may have it.
+    package enum Owner: Sendable, Hashable { case team, `operator` }
+
+    package static let decisionsWrite = Scope(rawValue: "decisions:write")
+    package static let decisionsRead = Scope(rawValue: "decisions:read")
+    package static let accountsRead = Scope(rawValue: "accounts:read")
+    package static let accountsWrite = Scope(rawValue: "accounts:write")
+    package static let addressesRead = Scope(rawValue: "addresses:read")
+    package static let sourcesRead = Scope(rawValue: "sources:read")
+    package static let rejectionsRead = Scope(rawValue: "rejections:read")
+    package static let eventsRead = Scope(rawValue: "events:read")
+    package static let eventsWrite = Scope(rawValue: "events:write")
+    package static let usersRead = Scope(rawValue: "users:read")
+    package static let usersWrite = Scope(rawValue: "users:write")
+    package static let authorizationsWrite = Scope(rawValue: "authorizations:write")
+    package static let metricsRead = Scope(rawValue: "metrics:read")
+
+    /// Every scope, with whose it can be and what it is for: the one place where they stand.
+    package static let all: [(scope: Scope, owners: Set<Owner>, purpose: String)] = [
+        (.decisionsWrite, [.team], "ask for decisions, and report what came of them"),
+        (.decisionsRead, [.team, .operator], "read the log of decisions"),
+        (.accountsRead, [.team, .operator], "list and show accounts"),
+        (.accountsWrite, [.team, .operator], "change and delete accounts and grants"),
+        (.addressesRead, [.team], "look up relay addresses"),
+        (.sourcesRead, [.team], "read outbound sources and what their DNS lacks"),
+        (.rejectionsRead, [.team], "read why mail was refused"),
+        (.eventsRead, [.team, .operator], "read the outbox of events"),
+        (.eventsWrite, [.team, .operator], "post events, and have them sent again"),
+        (.usersRead, [.operator], "list and show users"),
+        (.usersWrite, [.operator], "make, change and delete users, inboxes and addresses"),
+        (.authorizationsWrite, [.operator], "authorize a user at an app: for the operator's own sign-in page"),
+        (.metricsRead, [.operator], "read /metrics"),
+    ]
+
+    /// The scopes that an owner's key may have.
+    package static func available(to owner: Owner) -> [Scope] { all.filter { $0.owners.contains(owner) }.map(\.scope) }
+}
+
+/// A key as administration sees it. The key itself is shown once and never stored.
+package struct APIKey: Sendable, Hashable {
+    /// Eight base32 characters: how it is called in commands, logs and the audit.
+    package let id: String
+    /// Nil for the operator's.
+    package let team: TeamName?
+    package let scopes: Set<Scope>
+    /// For people.
+    package let note: String
+    /// Seconds since 1970.
+    package let createdAt: Int64
+    package let expiresAt: Int64?
+    package let revokedAt: Int64?
+    /// Days since 1970.
+    package let lastUsedDay: Int64?
+    /// The key that takes its place.
+    package let rotatedTo: String?
+
+    /// A team by both its names.
+    package struct TeamName: Sendable, Hashable {
+        package let id: String
+        package let number: Int64
+    }
+
+    package enum State: String, Sendable { case active, expired, revoked }
+
+    package func state(now: Int64) -> State {
+        if revokedAt != nil { return .revoked }
+        if let expiresAt, expiresAt <= now { return .expired }
+        return .active
+    }
+}
+
+/// A key in clear: `pk_<id>_<secret>`; the secret is 32 base32 characters (160 bits) and a checksum of 6 over all before it, so that
+/// a scanner for lost secrets can tell a key from a lookalike, and a mistyped one costs no look-up.
+package struct APIKeyText: Sendable {
+    package let id: String
+    /// The whole key. Show it once; never log it.
+    package let revealed: String
+
+    static let prefix = "pk_"
+    private static let idLength = 8
+    private static let secretLength = 32
+    private static let checksumLength = 6
+
+    /// A new key.
+    package static func random() throws -> APIKeyText {
+        let id = Base32.characters(fromRandom: try SecureRandom.bytes(count: idLength))
+        let secret = Base32.characters(fromRandom: try SecureRandom.bytes(count: secretLength))
+        let body = prefix + id + "_" + secret
+        return APIKeyText(id: id, revealed: body + checksum(body))
+    }
+
+    private init(id: String, revealed: String) {
+        self.id = id
+        self.revealed = revealed
+    }
+
+    /// Reads a key; nil where it has not the form of one.
+    package init?(_ text: String) {
+        let octets = Array(text.utf8)
+        guard octets.count == Self.prefix.utf8.count + Self.idLength + 1 + Self.secretLength + Self.checksumLength,
+            text.hasPrefix(Self.prefix)
+        else { return nil }
+        let parts = octets.dropFirst(Self.prefix.utf8.count).split(separator: UInt8(ascii: "_"), omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[0].count == Self.idLength, parts.allSatisfy(Base32.isEncoded) else { return nil }
+        let body = String(decoding: octets.dropLast(Self.checksumLength), as: UTF8.self)
+        guard text == body + Self.checksum(body) else { return nil }
+        id = String(decoding: parts[0], as: UTF8.self)
+        revealed = text
+    }
+
+    /// What is stored. The secret has 160 random bits, so that a plain hash serves.
+    package var hash: [UInt8] { SHA256.hash(Array("postern api key 1 \(revealed)".utf8)) }
+
+    private static func checksum(_ body: String) -> String {
+        String(decoding: Base32.encode(SHA256.hash(Array(body.utf8))).prefix(checksumLength), as: UTF8.self)
+    }
+}
+
+extension APIKeyText: CustomStringConvertible, CustomReflectable {
+    package var description: String { "<api key \(id)>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,203 @@
+// postern import: users, inboxes and accounts from a file.
+
+import ArgumentParser
+import Foundation
+import PosternServer
+import PosternStore
+
+struct ImportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import", abstract: "Import users, inboxes and accounts from CSV or JSON lines.",
+        discussion: """
+            The first line of a CSV file names its columns; each JSON line is an object with the columns as keys. One row is a \
+            user, and where it says so an inbox of theirs and an account with a team:
+
+              user             the user's identifier; the only column that every row needs
+              name             the user's name
+              inbox            the user's real address; a new user needs one
+              verified         the inbox is known to be the user's; heeded with --trust-verified only
+              default          mail goes to this inbox
+              reply_only       the user writes from it, and nothing is forwarded to it
+              team             the team that the user has an account with
+              app              the client_id that consent was given to; otherwise the team's oldest primary app
+              sub              the subject that the team knows; otherwise a new one
+              address          the relay address that the team knows; otherwise a new one
+              forwarding       on or off
+              shares_name      the team gets the user's name
+              real_user_status 0, 1 or 2, as the first identity token had it
+              since            first authorization: seconds since 1970, or as in 2026-11-21T06:49:30Z
+
+            A user with several inboxes or accounts has a row for each. A row is taken whole or not at all. What exists already \
+            is left as it is, so that the same file can be imported again: after an interruption, or after its bad rows were \
+            mended. The relay may go on running.
+            """)
+
+    @Argument(help: "The file; - reads standard input.")
+    var file: String
+    @Flag(help: "Check every row against the store as it is, on a copy, and change nothing.")
+    var dryRun = false
+    @Flag(help: "Believe the column verified: whoever made the file knows that these inboxes are their users'.")
+    var trustVerified = false
+    @Option(help: ArgumentHelp("Write line and reason of each row that was not taken to this file, as CSV.", valueName: "file"))
+    var errors: String?
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    /// Reasons that are shown where no file was given for them.
+    private static let shownReasons = 20
+    private static let pieceLength = 1 << 18
+
+    private struct Summary: Encodable {
+        let rows: Int
+        let unchanged: Int
+        let refused: Int
+        let users: Int
+        let names: Int
+        let inboxes: Int
+        let confirmed: Int
+        let accounts: Int
+        let grants: Int
+        let addresses: Int
+        let verifiedPassedOver: Int
+        let dryRun: Bool
+    }
+
+    func run() throws {
+        let input = try open()
+        defer { if file != "-" { try? input.close() } }
+        let reasons = try ReasonsFile(errors, input: file)
+        let bar = ProgressBar(total: file == "-" ? nil : size(input))
+        let report = try installation.withInstallation { installation in
+            guard dryRun else { return try run(input, installation, installation.store, reasons, bar) }
+            return try installation.rehearse { try run(input, installation, $0, reasons, bar) }
+        }
+        bar.clear()
+        try reasons?.close()
+        try show(report)
+        if report.refused > 0 {
+            throw CommandError.data(
+                "\(plural(report.refused, "row")) of \(report.rows) \(dryRun ? "would not be" : "not") taken"
+                    + (errors.map { ": see \($0)" } ?? ""))
+        }
+    }
+
+    private func run(
+        _ input: FileHandle, _ installation: Installation, _ store: Store, _ reasons: ReasonsFile?, _ bar: ProgressBar
+    ) throws -> ImportReport {
+        var reader = ImportReader()
+        var shown = 0
+        let change = thisChange()
+        var importer = Importer(
+            imports: store.imports,
+            reading: ImportReading(
+                trustsVerified: trustVerified, relayDomains: installation.configuration.relayDomains, now: change.now),
+            change: change, pauses: !dryRun
+        ) { line, reason in
+            if let reasons { return try reasons.write(line: line, reason: reason) }
+            shown += 1
+            guard shown <= Self.shownReasons + 1 else { return }
+            bar.clear()
+            Failure.remark(
+                shown <= Self.shownReasons
+                    ? "line \(line): \(reason)" : "more rows were not taken: see them all with --errors FILE")
+        }
+        var read = 0
+        do {
+            while let piece = try input.read(upToCount: Self.pieceLength), !piece.isEmpty {
+                read += piece.count
+                try reader.push(Array(piece)) { record in
+                    try importer.take(record)
+                    bar.update(done: read, count: importer.report.rows, of: "rows")
+                }
+            }
+            try reader.finish { try importer.take($0) }
+        } catch let error as ImportFileError {
+            throw CommandError.data("\(file == "-" ? "standard input" : file): \(error)")
+        }
+        try importer.finish()
+        return importer.report
+    }
+
+    // MARK: Files
+
+    private func open() throws -> FileHandle {
+        if file == "-" { return FileHandle.standardInput }
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder), !isFolder.boolValue,
+            let handle = FileHandle(forReadingAtPath: file)
+        else { throw CommandError.noInput("\(file): there is no such file, or it cannot be read") }
+        return handle
+    }
+
+    private func size(_ input: FileHandle) -> Int? {
+        var status = stat()
+        guard fstat(input.fileDescriptor, &status) == 0, status.st_size > 0 else { return nil }
+        return Int(status.st_size)
+    }
+
+    // MARK: What is said at the end
+
+    private func show(_ report: ImportReport) throws {
+        let counts = report.counts
+        if output.json {
+            try printJSON(
+                Summary(
+                    rows: report.rows, unchanged: report.unchanged, refused: report.refused, users: counts.users,
+                    names: counts.names, inboxes: counts.inboxes, confirmed: counts.confirmed, accounts: counts.accounts,
+                    grants: counts.grants, addresses: counts.addresses, verifiedPassedOver: report.passedOverVerified,
+                    dryRun: dryRun))
+        } else {
+            let parts = [
+                plural(counts.users, "user"), plural(counts.inboxes, "inbox", "inboxes"), plural(counts.accounts, "account"),
+                plural(counts.addresses, "relay address", "relay addresses"),
+            ]
+            var text = "\(plural(report.rows, "row")): \(dryRun ? "would add" : "added") \(parts.joined(separator: ", "))"
+            if counts.confirmed > 0 { text += "; \(dryRun ? "would verify" : "verified") \(plural(counts.confirmed, "inbox", "inboxes"))" }
+            if report.unchanged > 0 { text += "; \(plural(report.unchanged, "row")) there already" }
+            print(text + ".")
+        }
+        if report.passedOverVerified > 0 {
+            Failure.warn(
+                "\(plural(report.passedOverVerified, "row")) said verified: without --trust-verified such inboxes have to be "
+                    + "confirmed before mail is forwarded to them")
+        }
+    }
+
+    private func plural(_ count: Int, _ one: String, _ many: String? = nil) -> String {
+        "\(count) \(count == 1 ? one : many ?? one + "s")"
+    }
+}
+
+/// Lines and reasons as CSV: `line,reason`.
+private final class ReasonsFile {
+    private let handle: FileHandle
+    private var waiting = Data("line,reason\n".utf8)
+
+    /// Nil where no file was named. Refuses the file that is imported.
+    init?(_ path: String?, input: String) throws {
+        guard let path else { return nil }
+        var (own, other) = (stat(), stat())
+        if stat(path, &own) == 0, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino {
+            throw CommandError.usage("--errors names the file that is imported")
+        }
+        guard FileManager.default.createFile(atPath: path, contents: nil), let handle = FileHandle(forWritingAtPath: path) else {
+            throw CommandError(status: EX_CANTCREAT, message: "\(path): the file cannot be written")
+        }
+        self.handle = handle
+    }
+
+    func write(line: Int, reason: String) throws {
+        waiting += Data("\(line),\"\(reason.replacingOccurrences(of: "\"", with: "\"\""))\"\n".utf8)
+        if waiting.count > 1 << 16 { try flush() }
+    }
+
+    func close() throws {
+        try flush()
+        try handle.close()
+    }
+
+    private func flush() throws {
+        try handle.write(contentsOf: waiting)
+        waiting.removeAll()
+    }
+}

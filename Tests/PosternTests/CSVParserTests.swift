@@ -1,0 +1,85 @@
+// RFC 4180 as it is read: each case whole, and octet by octet.
+
+import Foundation
+import PosternServer
+import Testing
+
+@Suite struct CSVParserTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let text: String
+        let expected: [String]
+        var testDescription: String { text.debugDescription }
+
+        init(_ text: String, _ expected: String...) {
+            self.text = text
+            self.expected = expected
+        }
+    }
+
+    /// Records as `line:field|field`, defects as `line!words`.
+    static let cases: [Case] = [
+        Case("a,b\r\nc,d\r\n", "1:a|b", "2:c|d"),
+        Case("a,b\nc,d", "1:a|b", "2:c|d"),
+        Case("", ""),
+        Case("\r\n\n  \n", "3:  "),
+        Case("a,\n,b\n,\n", "1:a|", "2:|b", "3:|"),
+        Case("\"\"\n", "1:"),
+        Case("\"a,b\",\"say \"\"hi\"\"\"\r\nx,y\r\n", "1:a,b|say \"hi\"", "2:x|y"),
+        Case("\"two\r\nlines\",z\nnext,1\n", "1:two\r\nlines|z", "3:next|1"),
+        Case("\u{FEFF}a,b\n", "1:a|b"),
+        Case("\u{FEFF}\"a\",b\n", "1:a|b"),
+        Case("a b\"c,d\ne,f\n", "1!does not begin with one", "2:e|f"),
+        Case("\"a\"b,c\ne,f\n", "1!follows the closing", "2:e|f"),
+        Case("\"a\" ,c\ne,f\n", "1!follows the closing", "2:e|f"),
+        Case("a\rb,c\ne,f\n", "1!CR without LF", "2:e|f"),
+        Case("a,b\r", "1!CR without LF"),
+        Case("a\n\"open,b\nc,d\n", "1:a", "2!mark of line 2 has no counterpart"),
+        Case("ünï,名前\n", "1:ünï|名前"),
+    ]
+
+    private func parse(_ octets: [UInt8], piece: Int) -> [CSVRecord] {
+        var parser = CSVParser()
+        var records: [CSVRecord] = []
+        var start = 0
+        while start < octets.count {
+            let end = min(start + piece, octets.count)
+            parser.push(octets[start..<end]) { records.append($0) }
+            start = end
+        }
+        parser.finish { records.append($0) }
+        return records
+    }
+
+    @Test(arguments: cases) func reads(_ test: Case) {
+        let expected = test.expected == [""] ? [] : test.expected
+        for piece in [1, 2, 3, 1000] {
+            let records = parse(Array(test.text.utf8), piece: piece)
+            #expect(records.count == expected.count, "\(records)")
+            for (record, wanted) in zip(records, expected) {
+                if let mark = wanted.firstIndex(of: "!"), wanted.firstIndex(of: ":").map({ $0 > mark }) ?? true {
+                    #expect(record.line == Int(wanted[..<mark]))
+                    #expect(record.defect?.contains(wanted[wanted.index(after: mark)...]) == true, "\(record)")
+                } else {
+                    #expect("\(record.line):\(record.fields.joined(separator: "|"))" == wanted)
+                    #expect(record.defect == nil)
+                }
+            }
+        }
+    }
+
+    @Test func textThatIsNoUTF8SpoilsItsRecordOnly() {
+        let records = parse([0x61, 0xFF, 0x2C, 0x62, 0x0A, 0x63, 0x0A], piece: 7)
+        #expect(records.map(\.defect) == ["the text is not UTF-8", nil])
+        #expect(records.last?.fields == ["c"])
+    }
+
+    @Test func aMissingQuotationMarkDoesNotFillTheMemory() throws {
+        let octets = Array("a,\"".utf8) + [UInt8](repeating: 0x78, count: 3 * CSVParser.maximumRecord) + Array("\nb,c\n".utf8)
+        let records = parse(octets, piece: 1000)
+        #expect(records.count == 2)
+        #expect(records.first?.defect?.contains("mark of line 1 has no counterpart within 65536 octets") == true)
+        #expect(records.last?.line == 2)
+        #expect(records.last?.fields == ["b", "c"])
+        #expect(records.last?.defect == nil)
+    }
+}

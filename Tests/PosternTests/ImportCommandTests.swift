@@ -1,0 +1,244 @@
+// postern import: what is taken, what is refused, and that nothing is half done or doubled.
+
+import Foundation
+import Testing
+
+@Suite struct ImportCommandTests {
+    private func installed() throws -> CommandRunner {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
+        try runner.succeed("app", "add", "juice", "com.example.juice")
+        try runner.succeed("app", "add", "juice", "com.example.press")
+        return runner
+    }
+
+    private func write(_ runner: CommandRunner, _ name: String, _ text: String) throws {
+        try Data(text.utf8).write(to: runner.folder.appendingPathComponent(name))
+    }
+
+    /// Everything that an import can make, in a form to compare.
+    private func state(_ runner: CommandRunner) throws -> String {
+        var text = ""
+        for user in try runner.succeed("user", "list").split(separator: "\n") {
+            let id = String(user.split(separator: "\t")[0])
+            let shown = try runner.succeed("user", "show", id, "--reveal")
+            // Times differ by when it was run, the rest may not.
+            text += shown.split(separator: "\n").filter { !$0.hasPrefix("since") }.joined(separator: "\n") + "\n"
+        }
+        return text
+    }
+
+    @Test func aRowBecomesUserInboxAndAccount() throws {
+        let runner = try installed()
+        try write(
+            runner, "people.csv",
+            """
+            \u{FEFF}user,name,inbox,verified,team,app,sub,address,forwarding,shares_name,real_user_status,since\r
+            jane,"Doe, ""Jane""\",jane@home.example,true,juice,com.example.press,001.abc,Abcdefghij@relay.example,off,yes,2,2024-05-01T00:00:00Z\r
+            joe,,joe@home.example,false,,,,,,,,\r
+
+            """)
+        let result = try runner.run(["import", "people.csv", "--trust-verified"])
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(result.output == "2 rows: added 2 users, 2 inboxes, 1 account, 1 relay address.\n")
+        let jane = try runner.succeed("user", "show", "jane", "--reveal")
+        #expect(jane.contains("name\tDoe, \"Jane\""))
+        #expect(jane.contains("jane@home.example verified, default"))
+        #expect(jane.contains("abcdefghij@relay.example team juice off"))
+        let shown = try #require(try runner.json("address", "show", "abcdefghij@relay.example") as? [String: Any])
+        #expect((shown["address"] as? [String: Any])?["sub"] as? String == "001.abc")
+        #expect(shown["shares_name"] as? Bool == true)
+        let grant = try #require((shown["grants"] as? [[String: Any]])?.first)
+        #expect(grant["app"] as? String == "com.example.press")
+        #expect(grant["real_user_status"] as? Int == 2)
+        #expect(grant["first_authorized_at"] as? String == "2024-05-01T00:00:00Z")
+        #expect(try runner.succeed("user", "show", "joe").contains("j…@home.example unverified, default"))
+    }
+
+    @Test func jsonLinesAreReadAsWell() throws {
+        let runner = try installed()
+        let result = try runner.run(
+            ["import", "-", "--trust-verified", "--json"],
+            input: """
+                {"user": "jane", "inbox": "jane@home.example", "verified": true, "team": "juice", "since": 1700000000}
+
+                {"user": "jane", "inbox": "work@office.example", "verified": true, "default": true}
+                {"user": "jane", "inbox": "alias@office.example", "verified": true, "reply_only": true, "name": null}
+                """)
+        #expect(result.status == 0, "\(result.errors)")
+        let summary = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any])
+        #expect(summary["rows"] as? Int == 3)
+        #expect(summary["inboxes"] as? Int == 3)
+        #expect(summary["users"] as? Int == 1)
+        let inboxes = try runner.succeed("inbox", "list", "jane", "--reveal")
+        #expect(inboxes.contains("jane@home.example\tverified\t"))
+        #expect(inboxes.contains("work@office.example\tverified, default\t"))
+        #expect(inboxes.contains("alias@office.example\tverified, reply-only\t"))
+    }
+
+    @Test func verifiedIsHeededOnlyWhereTheFileIsTrusted() throws {
+        let runner = try installed()
+        try write(runner, "people.csv", "user,inbox,verified\njane,jane@home.example,true\n")
+        let first = try runner.run(["import", "people.csv"])
+        #expect(first.status == 0)
+        #expect(first.errors.contains("1 row said verified: without --trust-verified"))
+        #expect(try runner.succeed("inbox", "list", "jane").contains("unverified"))
+        #expect(try runner.succeed("import", "people.csv", "--trust-verified").contains("verified 1 inbox"))
+        #expect(try !runner.succeed("inbox", "list", "jane").contains("unverified"))
+    }
+
+    static let badRows: [(String, String)] = [
+        (",,secret.person@home.example,,,,", "user is missing"),
+        ("new1,,,,,,", "user new1 is new, and the row gives no inbox"),
+        ("secret.person@home.example,,a@home.example,,,,", "may not be an e-mail address"),
+        ("new2,,secret.person@@home.example,,,,", "the address is malformed"),
+        ("new3,,secret.person@relay.example,,,,", "relay domain"),
+        ("new4,,jane@home.example,true,,,", "verified already"),
+        ("jane,Janet,,,,,", "user jane has another name already"),
+        ("new5,,new5@home.example,perhaps,,,", "verified is true or false"),
+        ("new6,,new6@home.example,,milk,,", "there is no team milk"),
+        ("new7,,new7@home.example,,juice,com.example.none,", "no app com.example.none"),
+        ("new8,,new8@home.example,,,com.example.juice,", "app is given without team"),
+        ("new9,,new9@home.example,,juice,,secret.person@gmail.com", "address is not at a relay domain"),
+        ("new10,,new10@home.example,,juice,,short@relay.example", "10 to 16 characters"),
+        ("new11,,new11@home.example,,juice,,aaaaaaaaaa@relay.example", "another account's"),
+        ("jane,,,,juice,,bbbbbbbbbb@relay.example", "another relay address already"),
+        ("new12,,secret.person@home.example", "the row has 3 fields, and the header 7"),
+        ("new13,x\"y,secret.person@home.example,,,,", "quotation mark"),
+    ]
+
+    /// Each bad row stands between good ones. The bad leave nothing behind, the good are taken, no reason repeats an inbox.
+    @Test func badRowsAreReportedByLineAndNothingOfThemIsTaken() throws {
+        let runner = try installed()
+        var text = "user,name,inbox,verified,team,app,address\njane,Jane,jane@home.example,true,juice,,aaaaaaaaaa@relay.example\n"
+        for (number, (row, _)) in Self.badRows.enumerated() {
+            text += row + "\ngood\(number),,good\(number)@home.example,yes,juice,,\n"
+        }
+        try write(runner, "people.csv", text)
+        let dry = try runner.run(["import", "people.csv", "--trust-verified", "--dry-run", "--errors", "dry.csv"])
+        #expect(try runner.succeed("user", "list") == "")
+        let result = try runner.run(["import", "people.csv", "--trust-verified", "--errors", "bad.csv"])
+        #expect(result.status == 65)
+        #expect(result.errors == "postern: 17 rows of 35 not taken: see bad.csv\n")
+        let reasons = try String(contentsOf: runner.folder.appendingPathComponent("bad.csv"), encoding: .utf8)
+        let lines = reasons.split(separator: "\n")
+        try #require(lines.count == Self.badRows.count + 1, "\(reasons)")
+        for (number, (_, reason)) in Self.badRows.enumerated() {
+            #expect(lines[number + 1].hasPrefix("\(number * 2 + 3),\""), "\(lines[number + 1])")
+            #expect(lines[number + 1].contains(reason), "\(lines[number + 1]): \(reason)")
+        }
+        for secret in ["secret.person", "jane@", "good1@", "new5@"] { #expect(!reasons.contains(secret)) }
+        // A dry run foresees all of that.
+        #expect(dry.status == 65)
+        #expect(try String(contentsOf: runner.folder.appendingPathComponent("dry.csv"), encoding: .utf8) == reasons)
+        #expect(dry.output == result.output.replacing("added", with: "would add"))
+        // None of the new users of bad rows is there, with or without inbox.
+        let users = try runner.succeed("user", "list").split(separator: "\n").map { $0.split(separator: "\t")[0] }
+        #expect(users.count == Self.badRows.count + 1)
+        #expect(!users.contains { $0.hasPrefix("new") })
+        // Shown on standard error where no file was named.
+        let again = try runner.run(["import", "people.csv", "--trust-verified"])
+        #expect(again.status == 65)
+        #expect(again.errors.contains("postern: line 3: user is missing\n"))
+        #expect(!again.errors.contains("secret.person"))
+        #expect(again.output.contains("18 rows there already"))
+    }
+
+    @Test func importingTwiceDoublesNothing() throws {
+        let runner = try installed()
+        var text = "user,inbox,verified,team,app\n"
+        for number in 0..<40 {
+            text += "u\(number),u\(number)@home.example,true,juice,com.example.juice\n"
+            text += "u\(number),work\(number)@home.example,true,juice,com.example.press\n"
+        }
+        try write(runner, "people.csv", text)
+        try runner.succeed("import", "people.csv", "--trust-verified")
+        let first = try state(runner)
+        #expect(first.contains("work39@home.example verified"))
+        #expect(try runner.succeed("import", "people.csv", "--trust-verified") ==
+            "80 rows: added 0 users, 0 inboxes, 0 accounts, 0 relay addresses; 80 rows there already.")
+        #expect(try state(runner) == first)
+    }
+
+    @Test func whatTheUserChangedSinceIsNotUndone() throws {
+        let runner = try installed()
+        try write(runner, "people.csv", "user,inbox,verified,team,address\njane,jane@home.example,true,juice,aaaaaaaaaa@relay.example\n")
+        try runner.succeed("import", "people.csv", "--trust-verified")
+        try runner.succeed("address", "off", "aaaaaaaaaa@relay.example")
+        try runner.succeed("import", "people.csv", "--trust-verified")
+        #expect(try runner.succeed("address", "show", "aaaaaaaaaa@relay.example").contains("state\toff"))
+        try runner.succeed("address", "retire", "aaaaaaaaaa@relay.example")
+        try runner.succeed("import", "people.csv", "--trust-verified")
+        #expect(try runner.succeed("address", "list", "--user", "jane").split(separator: "\n").count == 1)
+    }
+
+    /// Killed in the middle, run again: the same as run once.
+    @Test func anImportThatWasKilledIsFinishedByRunningItAgain() throws {
+        let runner = try installed()
+        var text = "user,inbox,verified,team\n"
+        for number in 0..<3_000 { text += "u\(number),u\(number)@home.example,true,juice\n" }
+        try write(runner, "people.csv", text)
+        let process = Process()
+        process.executableURL = CommandRunner.executable
+        process.arguments = ["import", "people.csv", "--trust-verified"]
+        process.currentDirectoryURL = runner.folder
+        process.environment = ["POSTERN_CONFIG": runner.configuration]
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        // Not before something was committed, and long before the end.
+        func count() throws -> Int { try runner.succeed("user", "list").split(separator: "\n").count }
+        while process.isRunning, try count() == 0 {}
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+        #expect(process.terminationReason == .uncaughtSignal, "the import ended before it was killed")
+        let before = try count()
+        #expect(before > 0 && before < 3_000)
+        let rest = try runner.succeed("import", "people.csv", "--trust-verified")
+        #expect(rest == "3000 rows: added \(3_000 - before) users, \(3_000 - before) inboxes, \(3_000 - before) accounts, "
+            + "\(3_000 - before) relay addresses; \(before) rows there already.")
+        let addresses = try runner.succeed("address", "list").split(separator: "\n")
+        #expect(addresses.count == 3_000)
+        #expect(Set(addresses.map { $0.split(separator: "\t")[2] }).count == 3_000)
+    }
+
+    @Test func filesThatAreNoneAreRefusedWhole() throws {
+        let runner = try installed()
+        try write(runner, "headless.csv", "jane,secret.person@home.example\n")
+        let result = try runner.run(["import", "headless.csv"])
+        #expect(result.status == 65)
+        #expect(result.errors.contains("line 1 is to name the columns: column 1 is none of: user, name"))
+        #expect(!result.errors.contains("secret.person"))
+        try write(runner, "semicolons.csv", "user;inbox\njane;a@b.example\n")
+        try runner.fail("import", "semicolons.csv", status: 65, saying: "separated by commas")
+        try write(runner, "twice.csv", "user,inbox,user\n")
+        try runner.fail("import", "twice.csv", status: 65, saying: "names the column user twice")
+        try write(runner, "nouser.csv", "inbox,team\n")
+        try runner.fail("import", "nouser.csv", status: 65, saying: "no column user")
+        try write(runner, "empty.csv", "")
+        try runner.fail("import", "empty.csv", status: 65, saying: "no header")
+        try Data([0xFF, 0xFE, 0x75, 0x00]).write(to: runner.folder.appendingPathComponent("utf16.csv"))
+        try runner.fail("import", "utf16.csv", status: 65, saying: "save it as UTF-8")
+        try runner.fail("import", "none.csv", status: 66, saying: "no such file")
+        try runner.fail("import", ".", status: 66, saying: "no such file")
+        try runner.fail("import", "twice.csv", "--errors", "./twice.csv", status: 64, saying: "the file that is imported")
+        try write(runner, "keys.jsonl", "{\"user\": \"jane\", \"secret.person@home.example\": 1}\n[1]\n{\"user\": {}}\n{\n")
+        let keys = try runner.run(["import", "keys.jsonl"])
+        #expect(keys.status == 65)
+        for text in ["line 1: a key is none of", "line 2: the line is no JSON object", "line 3: user is neither", "line 4: the line is not JSON"] {
+            #expect(keys.errors.contains(text), "\(keys.errors)")
+        }
+        #expect(!keys.errors.contains("secret.person"))
+    }
+
+    @Test func aDryRunLeavesNoCopyBehind() throws {
+        let runner = try installed()
+        try write(runner, "people.csv", "user,inbox\njane,jane@home.example\n")
+        let folder = runner.folder.appendingPathComponent("data").path
+        let before = try FileManager.default.contentsOfDirectory(atPath: folder).filter { !$0.contains("-wal") && !$0.contains("-shm") }
+        #expect(try runner.succeed("import", "people.csv", "--dry-run").contains("would add 1 user, 1 inbox"))
+        let after = try FileManager.default.contentsOfDirectory(atPath: folder).filter { !$0.contains("-wal") && !$0.contains("-shm") }
+        #expect(before.sorted() == after.sorted())
+        #expect(try runner.succeed("user", "list") == "")
+    }
+}

@@ -30,6 +30,7 @@ package struct Store: Sendable {
     package let audit: AuditRepository
     package let verifications: VerificationRepository
     package let page: PageRepository
+    package let persons: PersonRepository
     package let apiKeys: APIKeyRepository
 
     /// A store over a migrated database.
@@ -70,6 +71,7 @@ package struct Store: Sendable {
         let secrets = SecretHash(keys: keys.index)
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
+        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes)
         apiKeys = APIKeyRepository(database: database)
     }
 }

@@ -131,6 +131,7 @@ package struct ConfigurationKey: Sendable {
         ConfigurationKey(
             "service_name", .text, .value(.text("Postern")),
             "How the service calls itself to users: in the mail that it writes to them, and on their page."),
+        ConfigurationKey(
             "http.listen", .listen, .value(.text("127.0.0.1:8890")),
             "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate."),
         ConfigurationKey(

@@ -1,0 +1,6 @@
+import Testing
+import PosternAPI
+
+@Suite struct APIPlaceholder {
+    @Test func builds() {}
+}

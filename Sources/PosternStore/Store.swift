@@ -42,6 +42,7 @@ package struct Store: Sendable {
     package let audit: AuditRepository
     package let verifications: VerificationRepository
     package let page: PageRepository
+    package let persons: PersonRepository
     package let apiKeys: APIKeyRepository
     package let rejections: RejectionRepository
     package let retention: RetentionRepository
@@ -98,6 +99,7 @@ package struct Store: Sendable {
         clients = ClientRepository(database: database)
         provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
+        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         retention = RetentionRepository(database: database)

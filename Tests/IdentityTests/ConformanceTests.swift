@@ -18,7 +18,7 @@ struct ConformanceTests {
         var question = TokenQuestion(token: token, now: 0)
         question.checksClaims = false
         let document = try JSONSerialization.data(withJSONObject: ["keys": keys])
-        question.keys = try StrictJSON.parse(Array(document), limit: KeySet.maximumLength)
+        question.keys = try StrictJSON.parse(Array(document), limit: JWKSet.maximumLength)
         return await TokenQuestions(issuers: nil, keys: nil).answer(question).outcome
     }
 
@@ -39,7 +39,7 @@ struct ConformanceTests {
         "rfc7797/4.2.hmac-sha2_b64_false": "format", "rfc7797/hmac-sha2_b64_false": "format",
     ]
 
-    @Test(arguments: cookbook.sorted { $0.key < $1.key }) func cookbook(_ name: String, _ expected: String) async throws {
+    @Test(arguments: cookbook.sorted { $0.key < $1.key }) func tokensOfTheCookbook(_ name: String, _ expected: String) async throws {
         let file = try object("ietf-jose-cookbook/\(name).json")
         let input = try #require(file["input"] as? [String: Any])
         let key = try #require(input["key"])
@@ -79,7 +79,7 @@ struct ConformanceTests {
     @Test func aKeyPublishedWithItsPrivatePartIsNotUsed() async throws {
         for name in ["3_2.ec_private_key", "3_4.rsa_private_key"] {
             let key = try object("ietf-jose-cookbook/jwk/\(name).json")
-            let keys = try await KeySet.parse(Array(JSONSerialization.data(withJSONObject: ["keys": [key]])))
+            let keys = try await JWKSet.parse(Array(JSONSerialization.data(withJSONObject: ["keys": [key]])))
             #expect(keys.keys.isEmpty)
             #expect(keys.unusable.count == 1)
         }
@@ -96,7 +96,7 @@ struct ConformanceTests {
             var jwk = try #require(group[keyName] as? [String: Any])
             seen += tests.count
             jwk["kid"] = "k"
-            let set = try await KeySet.parse(Array(JSONSerialization.data(withJSONObject: ["keys": [jwk]])))
+            let set = try await JWKSet.parse(Array(JSONSerialization.data(withJSONObject: ["keys": [jwk]])))
             let key = try #require(set.keys.first, "\(set.unusable)")
             for test in tests {
                 let message = hex(try #require(test["msg"] as? String))

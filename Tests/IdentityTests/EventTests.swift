@@ -14,13 +14,13 @@ import Testing
             relayAddress: AddrSpec(localPart: "x7k2m9q4wd", domain: "relay.example"), happenedAt: now * 1000 - 5)
     }
 
-    private func verify(_ body: [UInt8], _ keys: KeySet, now: Int64? = nil) throws -> IncomingEvent {
+    private func verify(_ body: [UInt8], _ keys: JWKSet, now: Int64? = nil) throws -> IncomingEvent {
         try IncomingEvent.verify(
             IncomingEvent.payload(of: body), issuer: TestIssuer.configuration(), keys: keys, now: now ?? self.now
         ) { $0 == TestIssuer.audience }
     }
 
-    private func check(_ body: [UInt8], _ keys: KeySet, now: Int64? = nil) -> String {
+    private func check(_ body: [UInt8], _ keys: JWKSet, now: Int64? = nil) -> String {
         do {
             _ = try verify(body, keys, now: now)
             return "valid"

@@ -67,7 +67,7 @@ import Testing
     @Test func aPublishedSetIsReadByOurOwnReader() async throws {
         let first = try await IdentitySigningKey.generate().key
         let second = try await IdentitySigningKey.generate().key
-        let set = try await KeySet.parse(PublishedKeys.document([first.publicJWK, second.publicJWK]))
+        let set = try await JWKSet.parse(PublishedKeys.document([first.publicJWK, second.publicJWK]))
         #expect(set.keys.map(\.keyID) == [first.keyID, second.keyID])
         #expect(set.unusable.isEmpty)
         for key in [first, second] {
@@ -87,7 +87,7 @@ import Testing
         return try key.sign(claims)
     }
 
-    private func check(_ secret: String, _ keys: KeySet) -> String {
+    private func check(_ secret: String, _ keys: JWKSet) -> String {
         do {
             try ClientSecret.verify(
                 secret, team: "juice", clientID: "com.example.juice", issuer: TestIssuer.iss, keys: keys, now: now)
@@ -128,7 +128,7 @@ import Testing
         ]
         let pem = "-----BEGIN PUBLIC KEY-----\n\(Data(head + x + y).base64EncodedString())\n-----END PUBLIC KEY-----\n"
         let key = try await VerificationKey(keyID: issuer.key.keyID, pem: pem)
-        #expect(check(try secret(issuer.key), KeySet([key])) == "valid")
+        #expect(check(try secret(issuer.key), JWKSet([key])) == "valid")
         let rsa = try JSONSerialization.jsonObject(with: Data(contentsOf: Files.vectors.appendingPathComponent("test-keys.json")))
         for wrong in ["", "nothing", (rsa as? [String: String])?["rsa"] ?? "", (rsa as? [String: String])?["ec"] ?? ""] {
             await #expect(throws: KeySetError.self) { try await VerificationKey(keyID: "k", pem: wrong) }

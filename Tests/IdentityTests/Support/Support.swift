@@ -57,7 +57,7 @@ struct TestIssuer: Sendable {
 
     init() async throws { key = try await IdentitySigningKey.generate().key }
 
-    func keys() async throws -> KeySet { KeySet([try await key.verificationKey()]) }
+    func keys() async throws -> JWKSet { JWKSet([try await key.verificationKey()]) }
 
     static func configuration(
         _ name: String = "test", source: KeySource = .uri("https://issuer.example/keys"),

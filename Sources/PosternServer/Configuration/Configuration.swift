@@ -33,6 +33,10 @@ package struct Configuration: Sendable {
     package let serviceName: String
     /// Where users reach the HTTP service, without `/` at the end; nil where they do not.
     package let publicURL: String?
+    /// `iss` of what this installation signs.
+    package let issuer: String
+    /// Further certificate authorities for event endpoints.
+    package let eventRootsPath: String?
     package let mail: MailSettings
     package let verification: VerificationSettings
 
@@ -174,6 +178,8 @@ package struct Configuration: Sendable {
         }
         serviceName = text("service_name")
         publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
+        issuer = text("issuer")
+        eventRootsPath = text("events.trusted_certificates").isEmpty ? nil : path("events.trusted_certificates")
         let relayDomains = relayDomains
         guard let submission = Endpoint(text("mail.submission")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: HOST:PORT is needed")

@@ -160,6 +160,12 @@ package struct ConfigurationKey: Sendable {
             "http.public_url", .webAddress, .absent,
             "Where users reach the HTTP service, as in https://relay.example. Without it there is no page /me, and mail has no links."),
         ConfigurationKey(
+            "issuer", .webAddress, .derived("http.public_url, or https:// and the first relay domain"),
+            "How tokens and events name this installation (iss). Receivers compare it: it never changes once apps rely on it."),
+        ConfigurationKey(
+            "events.trusted_certificates", .text, .absent,
+            "Further certificate authorities (PEM) for event endpoints, besides the system's; relative to the folder of this file."),
+        ConfigurationKey(
             "verification.hours", .integer(1...168), .value(.integer(24)),
             "How long code, link and answer of a verification are good: people read their mail once a day."),
         ConfigurationKey(

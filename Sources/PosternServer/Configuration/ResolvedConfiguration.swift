@@ -111,6 +111,11 @@ package struct ResolvedConfiguration: Sendable {
         }
         if values["authserv_id"]?.0 == ConfigurationValue.none { values["authserv_id"] = (.text(first), .standard) }
         if values["mail.from"]?.0 == ConfigurationValue.none { values["mail.from"] = (.text("postmaster@\(first)"), .standard) }
+        if values["issuer"]?.0 == ConfigurationValue.none {
+            // One for all hosts of the relay, so not the host's name.
+            let page = if case .text(let url)? = values["http.public_url"]?.0 { url } else { "https://\(first)" }
+            values["issuer"] = (.text(page), .standard)
+        }
         self.path = path
         entries = ConfigurationKey.all.map { key in
             let (value, origin) = values[key.path] ?? (.none, .standard)

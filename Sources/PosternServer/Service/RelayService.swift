@@ -55,6 +55,7 @@ package enum RelayService {
             HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger),
             SigningKeyService(signer: signer, logger: logger),
             PolicyService(policies: policies, now: now),
+            try EventServices.delivery(parts, path: installation.resolved.path),
             ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
         ]
         if let http { services.append(http) }

@@ -34,8 +34,10 @@ test: packages test-tools ## Every test, those on a real Postfix included
 bench: packages ## Benchmarks, in release builds
 	swift build $(SWIFT_FLAGS) -c release --product AuthBench
 	swift build $(SWIFT_FLAGS) -c release --product PolicyBench
+	swift build $(SWIFT_FLAGS) -c release --product RelayBench
 	.build/release/AuthBench
 	.build/release/PolicyBench
+	.build/release/RelayBench
 
 .PHONY: help packages build release demo test-tools test bench
 .DEFAULT_GOAL = help

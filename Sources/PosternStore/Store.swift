@@ -23,11 +23,14 @@ package struct Store: Sendable {
     package let outboxSignal = OutboxSignal()
     package let relay: RelayRepository
     package let counters: CounterRepository
+    package let bounces: BounceRepository
     package let tokens: StoredTokenRepository
     package let dkimKeys: DKIMKeyRepository
     package let issuers: IssuerRepository
     package let identityKeys: IdentityKeyRepository
     package let imports: ImportRepository
+    package let clients: ClientRepository
+    package let provider: ProviderRepository
     package let history: HistoryRepository
     package let decisions: DecisionRepository
     package let settlements: SettlementRepository
@@ -39,7 +42,12 @@ package struct Store: Sendable {
     package let audit: AuditRepository
     package let verifications: VerificationRepository
     package let page: PageRepository
+    package let persons: PersonRepository
     package let apiKeys: APIKeyRepository
+    package let rejections: RejectionRepository
+    package let retention: RetentionRepository
+    package let serviceStatus: ServiceStatusRepository
+    package let accountList: AccountListRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -69,12 +77,13 @@ package struct Store: Sendable {
         grants = GrantRepository(addresses: addresses, inboxes: inboxes)
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
+        bounces = BounceRepository(database: database)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         issuers = IssuerRepository(database: database)
         identityKeys = IdentityKeyRepository(database: database, sealer: sealer)
         imports = ImportRepository(
-            users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
+            events: events, marks: marks, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
             relayDomains: domains)
         history = HistoryRepository(database: database)
         decisions = DecisionRepository(database: database)
@@ -87,7 +96,14 @@ package struct Store: Sendable {
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        clients = ClientRepository(database: database)
+        provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
+        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes)
         apiKeys = APIKeyRepository(database: database)
+        rejections = RejectionRepository(database: database)
+        retention = RetentionRepository(database: database)
+        serviceStatus = ServiceStatusRepository(database: database)
+        accountList = AccountListRepository(database: database)
     }
 }

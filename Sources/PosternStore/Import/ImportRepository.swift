@@ -6,6 +6,8 @@ import MailCrypto
 /// Adds what rows say. What exists already is left as it is, so that a file can be imported again after an interruption; what
 /// exists differently (another `sub`, another name) is refused.
 package struct ImportRepository: Sendable {
+    let events: AccountEvents
+    let marks: TombstoneMarks
     let users: UserRepository
     let inboxes: InboxRepository
     let addresses: AddressRepository
@@ -16,7 +18,7 @@ package struct ImportRepository: Sendable {
     /// Applies the rows in order, in one transaction. A refused row leaves nothing behind, and the others are taken.
     /// Throws `TemporaryStoreError` or `PermanentStoreError`, and then none was taken.
     package func apply(_ rows: [ImportRow], _ change: Change) throws -> [ImportOutcome] {
-        try inboxes.events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, watch in
             var outcomes: [ImportOutcome] = []
             outcomes.reserveCapacity(rows.count)
             for row in rows {
@@ -38,9 +40,9 @@ package struct ImportRepository: Sendable {
     ) throws -> ImportCounts {
         var counts = ImportCounts()
         let user = try user(connection, row, change, &counts)
-        // An inbox that a row confirms may be the one that an account's mail was waiting for.
-        try watch.begin(.user(user))
-        if let inbox = row.inbox { try add(connection, watch, inbox, user: user, id: row.user, change, &counts) }
+        // Only of who was there before may somebody have to be told.
+        let isNew = counts.users > 0
+        if let inbox = row.inbox { try add(connection, isNew ? nil : watch, inbox, user: user, id: row.user, change, &counts) }
         if let account = row.account { try add(connection, account, user: user, id: row.user, change, &counts) }
         return counts
     }
@@ -78,7 +80,7 @@ package struct ImportRepository: Sendable {
     }
 
     private func add(
-        _ connection: any DatabaseConnection, _ watch: AccountWatch, _ inbox: ImportRow.Inbox, user: Int64, id: String,
+        _ connection: any DatabaseConnection, _ watch: AccountWatch?, _ inbox: ImportRow.Inbox, user: Int64, id: String,
         _ change: Change, _ counts: inout ImportCounts
     ) throws {
         let exact = index.exact(inbox.address.revealed)
@@ -90,13 +92,14 @@ package struct ImportRepository: Sendable {
                 throw StoreRefusal(
                     .exists, "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already")
             }
-            if inbox.isVerified, found.isNull(1) {
+            if inbox.isVerified, found.isNull(1), let watch {
                 let inbox = try inboxes.inbox(connection, user: user, id: id, .number(try found.integer(0)))
                 _ = try inboxes.confirm(connection, watch, user: user, id: id, inbox, detail: "import", change)
                 counts.confirmed += 1
             }
             return
         }
+        if inbox.isVerified { try watch?.begin(.user(user)) }
         let number = try inboxes.insert(
             connection, user: user, id: id, inbox.address, isVerified: inbox.isVerified, isReplyOnly: inbox.isReplyOnly, change)
         counts.inboxes += 1
@@ -132,10 +135,10 @@ package struct ImportRepository: Sendable {
             }
             return try found.integer(0)
         }
-        let sub = try row.sub ?? Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))
-        guard try !connection.isRetired(addresses.marks.retired(sub)) else {
-            throw StoreRefusal(.exists, "this sub was a deleted account's: it is retired for good")
+        if let sub = row.sub, try connection.isRetired(marks.retired(sub)) {
+            throw StoreRefusal(.exists, "this sub was a deleted account's, and is never used again")
         }
+        let sub = try row.sub ?? Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))
         let added = try connection.row(
             """
             INSERT INTO accounts (team_id, user_id, sub, shares_name, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -174,7 +177,7 @@ package struct ImportRepository: Sendable {
             ])
         guard added > 0 else { return }
         try connection.audit(
-            change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.title)")
+            change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.primaryClientID ?? "(mail alone)")")
         counts.grants += 1
     }
 
@@ -193,8 +196,8 @@ package struct ImportRepository: Sendable {
         }
         let address: AddrSpec
         if let given = row.address {
-            guard try !connection.isRetired(addresses.marks.retired("\(given.localPart)@\(given.domain)")) else {
-                throw StoreRefusal(.exists, "this relay address was a deleted account's: it is retired for good")
+            guard try !connection.isRetired(marks.retired(given.wireForm)) else {
+                throw StoreRefusal(.exists, "this relay address was a deleted account's, and is never used again")
             }
             let added = try connection.row(
                 """

@@ -14,26 +14,31 @@ package struct GrantRepository: Sendable {
     /// earlier status is the grant's `priorStatus`. `emailKind` counts as long as no grant of the account is live: what one app
     /// was given does not change because of another.
     package func authorize(_ request: AuthorizationRequest, _ change: Change) throws -> AuthorizedGrant {
-        try addresses.events.write(at: change.now) { connection, watch in
-            let (team, group) = try connection.appGroup(clientID: request.clientID)
-            let user = try connection.userNumber(request.userID)
-            let account = try addresses.account(connection, team: team, user: user, change)
-            try watch.begin(.account(account))
-            try settle(connection, account: account, user: user, request)
-            let kind = try connection.authorize(
-                account: account, group: group, teamID: team.id, realUserStatus: request.realUserStatus, change)
-            var found = try connection.account(account)
-            var address: RelayAddress?
-            if found.emailKind == .privateRelay {
-                address = try addresses.current(
-                    connection, account: account, team: team.id, user: request.userID, change).address
-                found = try connection.account(account)
-            }
-            guard let grant = try connection.grants(account: account).first(where: { $0.group == group }) else {
-                throw PermanentStoreError(.unexpectedData, "a grant that was just written is not there")
-            }
-            return AuthorizedGrant(kind: kind, team: team, account: found, grant: grant, relayAddress: address)
+        try addresses.events.write(at: change.now) { try authorize($0, $1, request, change) }
+    }
+
+    /// The same within a transaction.
+    func authorize(
+        _ connection: any DatabaseConnection, _ watch: AccountWatch, _ request: AuthorizationRequest, _ change: Change
+    ) throws -> AuthorizedGrant {
+        let (team, group) = try connection.appGroup(clientID: request.clientID)
+        let user = try connection.userNumber(request.userID)
+        let account = try addresses.account(connection, team: team, user: user, change)
+        try watch.begin(.account(account))
+        try settle(connection, account: account, user: user, request)
+        let kind = try connection.authorize(
+            account: account, group: group, teamID: team.id, realUserStatus: request.realUserStatus, change)
+        var found = try connection.account(account)
+        var address: RelayAddress?
+        if found.emailKind == .privateRelay {
+            address = try addresses.current(
+                connection, account: account, team: team.id, user: request.userID, change).address
+            found = try connection.account(account)
         }
+        guard let grant = try connection.grants(account: account).first(where: { $0.group == group }) else {
+            throw PermanentStoreError(.unexpectedData, "a grant that was just written is not there")
+        }
+        return AuthorizedGrant(kind: kind, team: team, account: found, grant: grant, relayAddress: address)
     }
 
     private func settle(
@@ -167,6 +172,7 @@ extension DatabaseConnection {
             WHERE account_id = ?1 AND group_id = ?2 AND state = 'authorized'
             """, [.integer(account), .integer(group.number), .integer(time)])
         guard changed > 0 else { return false }
+        try endTokens(account: account, group: group)
         try audit(change, "grant.revoke", "account:\(account)", "app:\(group.title)")
         return true
     }

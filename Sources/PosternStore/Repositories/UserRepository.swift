@@ -89,7 +89,7 @@ package struct UserRepository: Sendable {
         }
     }
 
-    private func user(_ connection: any DatabaseConnection, _ id: String) throws -> User {
+    func user(_ connection: any DatabaseConnection, _ id: String) throws -> User {
         let row = try connection.row(
             "SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle = ?1", [.text(id)])
         guard let row else { throw Self.unknown(id) }

@@ -42,6 +42,7 @@ package struct Store: Sendable {
     package let audit: AuditRepository
     package let verifications: VerificationRepository
     package let page: PageRepository
+    package let persons: PersonRepository
     package let apiKeys: APIKeyRepository
     package let rejections: RejectionRepository
     package let retention: RetentionRepository
@@ -70,7 +71,7 @@ package struct Store: Sendable {
         teams = TeamRepository(accounts: accounts)
         sources = SourceRepository(database: database, relayDomains: domains)
         apps = AppRepository(events: events)
-        inboxes = InboxRepository(events: events, sealer: sealer, index: index, relayDomains: domains)
+        inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)
         users = UserRepository(accounts: accounts, sealer: sealer, inboxes: inboxes)
         addresses = AddressRepository(events: events, marks: marks, relayDomains: domains, addressLength: addressLength)
         grants = GrantRepository(addresses: addresses, inboxes: inboxes)
@@ -98,6 +99,7 @@ package struct Store: Sendable {
         clients = ClientRepository(database: database)
         provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
+        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         retention = RetentionRepository(database: database)

@@ -40,7 +40,7 @@ package struct Configuration: Sendable {
     package let verification: VerificationSettings
 
     package struct MailSettings: Sendable {
-        package let submission: Endpoint
+        package let submission: ListenAddress
         package let from: AddrSpec
         /// Absolute path of the folder with texts; nil for the built-in ones.
         package let templates: String?
@@ -207,11 +207,16 @@ package struct Configuration: Sendable {
             issuer: text("provider.issuer").isEmpty ? nil : text("provider.issuer"),
             authorizationEndpoint: page.isEmpty ? nil : page, refreshesPerDay: integer("provider.refreshes_per_day"))
         let relayDomains = relayDomains
-        guard let submission = Endpoint(text("mail.submission")) else {
+        if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "http.public_url: users' cookies would travel in clear: https is needed, except on loopback")
+        }
+        guard let submission = ListenAddress(text("mail.submission")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: HOST:PORT is needed")
         }
         mail = MailSettings(
-            submission: submission, from: try AddrSpec.typed(text("mail.from")), templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
+            submission: submission, from: try AddrSpec.typed(text("mail.from")),
+            templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
         verification = VerificationSettings(
             hours: integer("verification.hours"), tries: integer("verification.tries"), perInbox: integer("verification.per_inbox"),
             perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"))
@@ -226,5 +231,10 @@ package struct Configuration: Sendable {
                     "\(address.wireForm) lies at a relay domain: mail to it would come back here")
             }
         }
+    }
+
+    /// Whether `HOST` or `HOST:PORT` is this machine alone.
+    private static func isLoopback(_ authority: String) -> Bool {
+        (ListenAddress(authority) ?? ListenAddress(authority + ":80"))?.isLoopback ?? false
     }
 }

@@ -60,6 +60,7 @@ final class AccountWatch {
 
     private let connection: any DatabaseConnection
     private var scopes: [AccountScope] = []
+    private var known: Set<AccountScope> = []
     private var before: [Known] = []
     private var seen: Set<Known.Key> = []
 
@@ -67,7 +68,7 @@ final class AccountWatch {
 
     /// Notes the state as it is now of what is about to change. Once more for the same changes nothing.
     func begin(_ scope: AccountScope) throws {
-        guard !scopes.contains(scope) else { return }
+        guard known.insert(scope).inserted else { return }
         scopes.append(scope)
         for known in try read(scope) where seen.insert(known.key).inserted { before.append(known) }
     }

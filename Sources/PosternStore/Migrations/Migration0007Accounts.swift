@@ -10,6 +10,9 @@ extension Migration {
             -- Grows when the grant is revoked: what was issued under an earlier one is worth nothing, also after a return.
             ALTER TABLE grants ADD COLUMN generation {int} NOT NULL DEFAULT 0;
 
+            -- The mark of the inbox in tombstones. NULL: added before this migration.
+            ALTER TABLE inboxes ADD COLUMN tombstone_index {bytes};
+
             -- The latest event of each kind that an issuer sent about its account, milliseconds since 1970.
             ALTER TABLE external_identities ADD COLUMN email_event_at {int};
             ALTER TABLE external_identities ADD COLUMN consent_event_at {int};

@@ -96,10 +96,11 @@ package struct AccountRepository: Sendable {
     private func bury(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws {
         var stones = try connection.rows(
             """
-            SELECT DISTINCT i.canonical_index FROM accounts a JOIN inboxes i ON i.user_id = a.user_id
+            SELECT DISTINCT i.tombstone_index FROM accounts a JOIN inboxes i ON i.user_id = a.user_id
             WHERE a.id = ?1 AND i.verified_at IS NOT NULL AND i.reply_only = 0
+                AND i.tombstone_index IS NOT NULL
             """, [.integer(account)]
-        ).map { marks.inbox(canonicalIndex: try $0.blob(0)) }
+        ).map { try $0.blob(0) }
         stones += try connection.rows(
             "SELECT issuer, subject FROM external_identities WHERE account_id = ?1", [.integer(account)]
         ).map { marks.identity(issuer: try $0.text(0), subject: try $0.text(1)) }

@@ -69,21 +69,31 @@ package struct AppRepository: Sendable {
         }
     }
 
+    private static let decisionSelect = """
+        SELECT a.id, a.group_id, g.team_id, t.handle, a.nonce_form, a.nonce_required, a.client_id
+        FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id
+        """
+
     /// What a question about an app needs to know; nil where there is no such app.
     package func decisionApp(clientID: String) throws -> DecisionApp? {
         try database.read { connection in
-            try connection.row(
-                """
-                SELECT a.id, a.group_id, g.team_id, t.handle, a.nonce_form, a.nonce_required
-                FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id WHERE a.client_id = ?1
-                """, [.text(clientID)]
-            ).map { row in
-                DecisionApp(
-                    number: try row.integer(0), clientID: clientID, groupNumber: try row.integer(1), teamNumber: try row.integer(2),
-                    teamID: try row.text(3), nonceForm: AppNonceForm(rawValue: try row.text(4)) ?? .raw,
-                    isNonceRequired: try row.bool(5))
-            }
+            try connection.row(Self.decisionSelect + " WHERE a.client_id = ?1", [.text(clientID)]).map(Self.decisionApp(row:))
         }
+    }
+
+    /// The same of every app, at most `limit`.
+    package func decisionApps(limit: Int) throws -> [DecisionApp] {
+        try database.read { connection in
+            try connection.rows(Self.decisionSelect + " ORDER BY a.id LIMIT ?1", [.integer(Int64(limit))])
+                .map(Self.decisionApp(row:))
+        }
+    }
+
+    private static func decisionApp(row: SQLRow) throws -> DecisionApp {
+        DecisionApp(
+            number: try row.integer(0), clientID: try row.text(6), groupNumber: try row.integer(1), teamNumber: try row.integer(2),
+            teamID: try row.text(3), nonceForm: AppNonceForm(rawValue: try row.text(4)) ?? .raw,
+            isNonceRequired: try row.bool(5))
     }
 
     /// Fixes how an app's identity tokens carry the nonce, and whether there must be one.

@@ -157,15 +157,8 @@ extension DatabaseConnection {
                 """, [.integer(number), .integer(change.now), status])
             return .again
         }
-        // To decisions a return is a sign-up, with the earlier status at hand.
-        try run(
-            """
-            UPDATE grants SET state = 'authorized', last_authorized_at = ?2, revoked_at = NULL,
-                prior_status = COALESCE(real_user_status, prior_status), real_user_status = ?3, first_asked_at = NULL,
-                signup_check = 'none'
-            WHERE id = ?1
-            """, [.integer(number), .integer(change.now), status])
-        try count(DailyCounter(accountNumber: account, day: Day.number(change.now), kind: .rejoined, count: 1))
+        try rejoin(grant: number, now: change.now)
+        try run("UPDATE grants SET real_user_status = ?2 WHERE id = ?1", [.integer(number), status])
         try audit(change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title) again")
         return .returned
     }

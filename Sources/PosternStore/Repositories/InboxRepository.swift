@@ -17,6 +17,7 @@ package struct InboxRepository: Sendable {
     private var database: any Database { events.database }
     let sealer: Sealer
     let index: BlindIndex
+    let marks: TombstoneMarks
     let relayDomains: [HostName]
 
     /// Adds an inbox. Refused at a relay domain, where the user has it already, or where it is verified for another user.
@@ -53,13 +54,14 @@ package struct InboxRepository: Sendable {
             """
             INSERT INTO inboxes
                 (user_id, address_key, address_sealed, index_key, address_index, canonical_index, reply_only, created_at,
-                verified_at, velocity_index)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
+                verified_at, velocity_index, tombstone_index)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
             """,
             [
                 .integer(user), .text(sealed.key), .blob(sealed.octets), .text(index.keyID), .blob(exact),
                 .blob(index.canonical(address)), .bool(isReplyOnly), .integer(change.now),
                 .optional(isVerified ? change.now : nil), .blob(index.velocity(address)),
+                .blob(marks.inbox(canonicalIndex: index.canonical(address))),
             ])
         guard let row else { throw StoreRefusal(.exists, "user \(id) has this inbox already: see postern inbox list \(id)") }
         let number = try row.integer(0)

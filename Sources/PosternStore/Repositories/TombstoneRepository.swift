@@ -18,15 +18,15 @@ package struct TombstoneRepository: Sendable {
     let database: any Database
     let marks: TombstoneMarks
 
-    /// What is remembered of a user's verified inboxes, the oldest day first: part of what the user can download.
+    /// What is remembered of a user's inboxes, the oldest day first: part of what the user can download.
     package func tombstones(user id: String, now: Int64) throws -> [Tombstone] {
         try database.read { connection in
             let user = try connection.userNumber(id)
             var days: [Int64: (deletions: Int64, failures: Int64)] = [:]
             let indexes = try connection.rows(
-                "SELECT DISTINCT canonical_index FROM inboxes WHERE user_id = ?1 AND verified_at IS NOT NULL", [.integer(user)])
+                "SELECT DISTINCT tombstone_index FROM inboxes WHERE user_id = ?1 AND tombstone_index IS NOT NULL", [.integer(user)])
             for row in indexes {
-                for stone in try connection.tombstones(marks.inbox(canonicalIndex: row.blob(0)), now: now) {
+                for stone in try connection.tombstones(row.blob(0), now: now) {
                     days[stone.day, default: (0, 0)].deletions += Int64(stone.deletions)
                     days[stone.day, default: (0, 0)].failures += Int64(stone.failures)
                 }
@@ -40,11 +40,6 @@ package struct TombstoneRepository: Sendable {
     /// What is remembered of an issuer's subject, the oldest day first.
     package func tombstones(issuer: String, subject: String, now: Int64) throws -> [Tombstone] {
         try database.read { try $0.tombstones(marks.identity(issuer: issuer, subject: subject), now: now) }
-    }
-
-    /// Deletions remembered of the inbox with this canonical index (of the last 30 days).
-    func deletions(_ connection: any DatabaseConnection, canonicalIndex: [UInt8], now: Int64) throws -> Int64 {
-        try connection.tombstones(marks.inbox(canonicalIndex: canonicalIndex), now: now).reduce(0) { $0 + Int64($1.deletions) }
     }
 
     /// Deletes what is older than 30 days, at most `limit` at a time; how many.

@@ -194,6 +194,11 @@ struct IssuerCommand: ParsableCommand {
             let bits: Int?
             let usable: Bool
             let reason: String?
+
+            var columns: [String] {
+                let length = bits.map(String.init) ?? "-"
+                return [kid ?? "-", algorithm ?? "-", length, usable ? "yes" : "no: \(reason ?? "")"]
+            }
         }
 
         @Argument(help: "The issuer's name.") var name: String
@@ -211,22 +216,17 @@ struct IssuerCommand: ParsableCommand {
             } catch let error as KeySetError {
                 throw CommandError.data("issuer \(issuer.name): \(error)")
             }
-            let rows =
-                keys.keys.map { key in
-                    let isTaken = issuer.algorithms.contains(key.algorithm)
-                    return KeyRow(
-                        kid: key.keyID, algorithm: key.algorithm.rawValue, bits: key.bits, usable: isTaken,
-                        reason: isTaken ? nil : "\(key.algorithm.rawValue) is not configured for this issuer")
-                } + keys.unusable.map { KeyRow(kid: $0.keyID, algorithm: nil, bits: nil, usable: false, reason: $0.reason) }
+            var rows = keys.keys.map { key in
+                let isTaken = issuer.algorithms.contains(key.algorithm)
+                return KeyRow(
+                    kid: key.keyID, algorithm: key.algorithm.rawValue, bits: key.bits, usable: isTaken,
+                    reason: isTaken ? nil : "\(key.algorithm.rawValue) is not configured for this issuer")
+            }
+            rows += keys.unusable.map { KeyRow(kid: $0.keyID, algorithm: nil, bits: nil, usable: false, reason: $0.reason) }
             if output.json {
                 try printJSON(rows)
             } else {
-                Table(
-                    header: ["KID", "ALGORITHM", "BITS", "USABLE"],
-                    rows: rows.map { row in
-                        [row.kid ?? "-", row.algorithm ?? "-", row.bits.map(String.init) ?? "-", row.reason.map { "no: \($0)" } ?? "yes"]
-                    }
-                ).print()
+                Table(header: ["KID", "ALGORITHM", "BITS", "USABLE"], rows: rows.map(\.columns)).print()
             }
             guard rows.contains(where: \.usable) else {
                 throw CommandError.data("issuer \(issuer.name): no token can be verified with these keys")

@@ -140,7 +140,7 @@ struct SigningKeyCommand: ParsableCommand {
 private func newKey() async throws -> NewIdentityKey {
     do {
         return try await NewIdentityKey.generate()
-    } catch let error as KeySetError {
+    } catch {
         throw CommandError(status: EX_SOFTWARE, message: "\(error)")
     }
 }

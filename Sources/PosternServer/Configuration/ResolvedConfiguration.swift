@@ -110,12 +110,10 @@ package struct ResolvedConfiguration: Sendable {
             values["hostname"] = (.text(machine ?? first), .standard)
         }
         if values["authserv_id"]?.0 == ConfigurationValue.none { values["authserv_id"] = (.text(first), .standard) }
-        if values["mail.from"]?.0 == ConfigurationValue.none { values["mail.from"] = (.text("postmaster@\(first)"), .standard) }
-        if values["issuer"]?.0 == ConfigurationValue.none {
-            // One for all hosts of the relay, so not the host's name.
-            let page = if case .text(let url)? = values["http.public_url"]?.0 { url } else { "https://\(first)" }
-            values["issuer"] = (.text(page), .standard)
+        if values["provider.issuer"]?.0 == ConfigurationValue.none, let url = values["http.public_url"]?.0 {
+            values["provider.issuer"] = (url, .standard)
         }
+        if values["mail.from"]?.0 == ConfigurationValue.none { values["mail.from"] = (.text("postmaster@\(first)"), .standard) }
         self.path = path
         entries = ConfigurationKey.all.map { key in
             let (value, origin) = values[key.path] ?? (.none, .standard)

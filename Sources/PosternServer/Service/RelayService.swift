@@ -55,9 +55,9 @@ package enum RelayService {
             HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger),
             SigningKeyService(signer: signer, logger: logger),
             PolicyService(policies: policies, now: now),
-            try EventServices.delivery(parts, path: installation.resolved.path),
             ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
         ]
+        if let events = try EventServices.service(parts) { services.append(events) }
         if let http { services.append(http) }
         services.append(MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) })
 

@@ -183,6 +183,18 @@ let package = Package(
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
             ], swiftSettings: strict),
         .testTarget(
+            name: "EventTests",
+            dependencies: [
+                "PosternServer", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "InternetMessage", "DNSClient", "DNSTesting",
+                "PostfixHarness", "postern",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            exclude: ["Certificates"], swiftSettings: strict),
+        .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(
             name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots"],

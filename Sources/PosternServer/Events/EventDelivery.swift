@@ -4,6 +4,7 @@ import Identity
 import InternetMessage
 import Logging
 import MailAuth
+import MailCrypto
 import NIOPosix
 import PosternStore
 import Synchronization
@@ -184,6 +185,20 @@ package final class EventDelivery: Sendable {
             "events": .string(JSONValue.object(test).text),
         ]
         return JSONValue.object(["payload": .string(try await signer.key().sign(claims))]).octets
+    }
+
+    /// Sends an event that means nothing, now and once; nothing is written down.
+    package func test(_ endpoint: EventEndpoint) async throws -> PostOutcome {
+        let event = OutboxEvent(test: endpoint, jti: Base32.characters(fromRandom: try SecureRandom.bytes(count: 32)), now: now())
+        let addresses: EndpointAddresses
+        do {
+            addresses = try await blocking {
+                try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: $0.resolver)
+            }
+        } catch let refusal as EndpointAddresses.Refusal {
+            return .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil)
+        }
+        return await poster.post(try await body(event), to: endpoint.url, at: addresses)
     }
 
     /// Runs what blocks on a thread for it.

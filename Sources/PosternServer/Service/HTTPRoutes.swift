@@ -17,6 +17,8 @@ package struct ServiceParts: Sendable {
     package let cursors: Cursors
     /// Signs identity tokens and events.
     package let signer: IdentitySigner
+    /// Other issuers and their keys.
+    package let trust: IssuerTrust
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
     package let logger: Logger
@@ -38,6 +40,7 @@ package struct ServiceParts: Sendable {
         self.now = now
         self.logger = logger
         signer = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
+        trust = IssuerTrust(installation.store, now: now, logger: logger)
         cursors = Cursors(
             key: try HKDFSHA256.derive(
                 key: installation.keys.token.active.secret, info: Array("postern cursors 1".utf8), length: 32))
@@ -52,7 +55,10 @@ package enum HTTPRoutes {
     /// Every module of routes, in the order of their paths.
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
         [
-            HealthRoutes(store: parts.store, pool: parts.pool)
+            AccountRoutes(store: parts.store, pool: parts.pool),
+            HealthRoutes(store: parts.store, pool: parts.pool),
+            NotificationRoutes(
+                store: parts.store, pool: parts.pool, issuers: parts.trust.issuers, keys: parts.trust.keys, now: parts.now),
         ] + (parts.page.map { [$0] } ?? []) + provider(parts)
     }
 
@@ -67,6 +73,7 @@ package enum HTTPRoutes {
             AuthorizationRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
             TokenRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
             DiscoveryRoutes(settings: settings, signer: signer),
+            MigrationRoutes(settings: settings, store: store, pool: pool, now: now),
         ]
     }
 

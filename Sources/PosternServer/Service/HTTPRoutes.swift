@@ -16,7 +16,7 @@ package struct ServiceParts: Sendable {
     package let pool: BlockingPool
     package let cursors: Cursors
     /// Signs identity tokens and events.
-    package let signer: IdentitySigner
+    package let identitySigner: IdentitySigner
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
     package let logger: Logger
@@ -37,7 +37,7 @@ package struct ServiceParts: Sendable {
         self.pool = pool
         self.now = now
         self.logger = logger
-        signer = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
+        identitySigner = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
         cursors = Cursors(
             key: try HKDFSHA256.derive(
                 key: installation.keys.token.active.secret, info: Array("postern cursors 1".utf8), length: 32))
@@ -62,7 +62,7 @@ package enum HTTPRoutes {
         guard let issuer = configured.issuer else { return [] }
         let settings = ProviderSettings(
             issuer: issuer, authorizationEndpoint: configured.authorizationEndpoint, refreshesPerDay: configured.refreshesPerDay)
-        let (store, pool, signer, now) = (parts.store, parts.pool, parts.signer, parts.now)
+        let (store, pool, signer, now) = (parts.store, parts.pool, parts.identitySigner, parts.now)
         return [
             AuthorizationRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
             TokenRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),

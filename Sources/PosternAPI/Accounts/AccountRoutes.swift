@@ -52,7 +52,7 @@ package struct AccountRoutes: RouteModule {
             let team = try Self.team(context)
             let sub = try context.pathParameter("sub")
             let state = try await pool.run { [store] () throws -> CredentialState in
-                guard let owner = try team ?? (try? store.accounts.account(sub: sub))?.teamID else { return .notFound }
+                guard let owner = team ?? (try? store.accounts.account(sub: sub))?.teamID else { return .notFound }
                 return try store.grants.credentialState(team: owner, sub: sub, clientID: clientID)
             }
             // Not found is an answer here: whoever asks has the `sub` and wants to know what it is worth.

@@ -87,6 +87,6 @@ package struct MigrationRoutes: RouteModule {
     }
 
     private static func response(_ object: Identity.JSONObject) -> Response {
-        .object(object, headers: [.cacheControl: "no-store", .pragma: "no-cache"])
+        .object(object, headers: HTTPFields().notStored)
     }
 }

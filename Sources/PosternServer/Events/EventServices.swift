@@ -35,7 +35,7 @@ package enum EventServices {
     /// The service; nil, with a warning where events wait, where no issuer is configured.
     static func service(_ parts: ServiceParts) throws -> EventDeliveryService? {
         guard let (delivery, poster, pool) = try self.parts(
-            parts.installation, signer: parts.signer, now: parts.now, logger: parts.logger)
+            parts.installation, signer: parts.identitySigner, now: parts.now, logger: parts.logger)
         else {
             if (try? parts.store.endpoints.endpoints().isEmpty) == false {
                 parts.logger.warning("no event is delivered: set http.public_url or provider.issuer")

@@ -16,7 +16,7 @@ package struct ServiceParts: Sendable {
     package let pool: BlockingPool
     package let cursors: Cursors
     /// Signs identity tokens and events.
-    package let signer: IdentitySigner
+    package let identitySigner: IdentitySigner
     /// Other issuers and their keys.
     package let trust: IssuerTrust
     /// Seconds since 1970.
@@ -39,7 +39,7 @@ package struct ServiceParts: Sendable {
         self.pool = pool
         self.now = now
         self.logger = logger
-        signer = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
+        identitySigner = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
         trust = IssuerTrust(installation.store, now: now, logger: logger)
         cursors = Cursors(
             key: try HKDFSHA256.derive(
@@ -68,7 +68,7 @@ package enum HTTPRoutes {
         guard let issuer = configured.issuer else { return [] }
         let settings = ProviderSettings(
             issuer: issuer, authorizationEndpoint: configured.authorizationEndpoint, refreshesPerDay: configured.refreshesPerDay)
-        let (store, pool, signer, now) = (parts.store, parts.pool, parts.signer, parts.now)
+        let (store, pool, signer, now) = (parts.store, parts.pool, parts.identitySigner, parts.now)
         return [
             AuthorizationRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
             TokenRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),

@@ -107,6 +107,8 @@ let package = Package(
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -179,12 +181,25 @@ let package = Package(
             dependencies: [
                 "PosternAPI", "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
             ], swiftSettings: strict),
         .testTarget(
+            name: "EventTests",
+            dependencies: [
+                "PosternServer", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "InternetMessage", "DNSClient", "DNSTesting",
+                "PostfixHarness", "postern",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            exclude: ["Certificates"], swiftSettings: strict),
+        .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(
-            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots"],
+            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots", "Tools"],
             swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(

@@ -42,11 +42,15 @@ struct Postern: AsyncParsableCommand {
             UserCommand.self,
             InboxCommand.self,
             AddressCommand.self,
+            AccountCommand.self,
             KeyCommand.self,
             ImportCommand.self,
             IssuerCommand.self,
             TokenCommand.self,
             SigningKeyCommand.self,
+            EndpointCommand.self,
+            EventCommand.self,
+            TransferCommand.self,
             PolicyCommand.self,
         ])
 

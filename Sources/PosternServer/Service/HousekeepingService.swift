@@ -45,6 +45,10 @@ package struct HousekeepingService: Service {
     private func deleteExpired() {
         do {
             while try store.tokens.deleteExpired(now: now()) == 1000 {}
+            while try store.provider.deleteExpired(now: now()) == 1000 {}
+            while try store.tombstones.deleteExpired(now: now()) == 1000 {}
+            while try store.transfers.endExpired(now: now()) == 500 {}
+            while try store.externalEvents.deleteExpired(now: now()) == 1000 {}
             while try store.verifications.deleteExpired(now: now()) == 1000 {}
             while try store.counters.deleteExpired(countersBefore: now() / 86_400 - Self.counterDays, now: now()) == 1000 {}
         } catch {

@@ -57,6 +57,8 @@ package enum RelayService {
             PolicyService(policies: policies, now: now),
             ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
         ]
+        services.append(IssuerKeysService(parts.trust))
+        if let events = try EventServices.service(parts) { services.append(events) }
         if let http { services.append(http) }
         services.append(MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) })
 

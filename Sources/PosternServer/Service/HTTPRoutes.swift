@@ -3,6 +3,7 @@
 import Logging
 import MailCrypto
 import PosternAPI
+import PosternMetrics
 import PosternStore
 import ServiceLifecycle
 
@@ -15,6 +16,7 @@ package struct ServiceParts: Sendable {
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
     package let logger: Logger
+    package let metrics = ServiceMetrics(version: PosternVersion.text)
 
     package var store: Store { installation.store }
 
@@ -35,7 +37,18 @@ package enum HTTPRoutes {
     /// Every module of routes, in the order of their paths.
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
         [
-            HealthRoutes(store: parts.store, pool: parts.pool)
+            AccountListRoutes(parts.store, parts.pool, parts.cursors),
+            AddressRoutes(
+                parts.store, parts.pool, now: parts.now,
+                messagesPerDay: parts.installation.configuration.limits.messagesPerDay.max),
+            HealthRoutes(store: parts.store, pool: parts.pool),
+            MetricsRoutes(parts.metrics, parts.pool),
+            OpenAPIRoutes(),
+            RejectionRoutes(parts.store, parts.pool, parts.cursors),
+            SourceRoutes(parts.store, parts.pool, parts.cursors, examine: SourceExaminer(parts).examine),
+            UserRoutes(
+                parts.store, parts.pool, parts.cursors, now: parts.now,
+                verify: { user, inbox, change in try MailerFactory.mailer(parts.installation).verify(user: user, .number(inbox), change) }),
         ]
     }
 
@@ -55,7 +68,11 @@ package enum HTTPRoutes {
         let logger = parts.logger
         return APIService(
             settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys), clock: APIClock(now: parts.now),
-            logger: logger
+            logger: logger,
+            observe: { [metrics = parts.metrics] route, method, status, seconds in
+                metrics.httpRequests(route, method, "\(status)").add()
+                metrics.httpSeconds(route).observe(seconds)
+            }
         ) { address in
             logger.notice("listening for HTTP", metadata: ["address": "\(address)", "tls": "\(certificates != nil)"])
         }

@@ -65,7 +65,7 @@ let package = Package(
         .target(
             name: "Identity",
             dependencies: [
-                "MailCrypto", "InternetMessage",
+                "MailCrypto", "InternetMessage", "PosternStore",
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -126,6 +126,9 @@ let package = Package(
             name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
             swiftSettings: strict),
         .executableTarget(
+            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth"], path: "Benchmarks/RelayBench",
+            swiftSettings: strict),
+        .executableTarget(
             name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
 
         // MARK: Tests
@@ -159,9 +162,11 @@ let package = Package(
         .testTarget(
             name: "IdentityTests",
             dependencies: [
-                "Identity", "MailCrypto", .product(name: "JWTKit", package: "jwt-kit"),
+                "Identity", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
-            ], swiftSettings: strict),
+                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "Logging", package: "swift-log"),
+            ], exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
             dependencies: [

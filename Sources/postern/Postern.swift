@@ -49,6 +49,9 @@ struct Postern: AsyncParsableCommand {
             AuditCommand.self,
             RetentionCommand.self,
             ImportCommand.self,
+            IssuerCommand.self,
+            TokenCommand.self,
+            SigningKeyCommand.self,
             PolicyCommand.self,
         ])
 

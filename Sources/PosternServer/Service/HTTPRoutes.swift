@@ -3,8 +3,10 @@
 import Logging
 import MailCrypto
 import PosternAPI
+import PosternMail
 import PosternMetrics
 import PosternStore
+import RelayCore
 import ServiceLifecycle
 
 /// What routes and services are made of. One for the life of a process.
@@ -17,11 +19,18 @@ package struct ServiceParts: Sendable {
     package let now: @Sendable () -> Int64
     package let logger: Logger
     package let metrics = ServiceMetrics(version: PosternVersion.text)
+    /// Writes to inboxes of its own accord; blocks.
+    package let mailer: InboxMailer
+    /// Where mail is written that nobody waits for.
+    package let mailQueue = MailQueue()
+    /// The page of one's own; nil where the installation has no public address.
+    let page: MePage?
 
     package var store: Store { installation.store }
 
     package init(
-        installation: Installation, pool: BlockingPool = BlockingPool(), now: @escaping @Sendable () -> Int64, logger: Logger
+        installation: Installation, pool: BlockingPool = BlockingPool(), signer: (any MessageSigner)? = nil,
+        now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
         self.installation = installation
         self.pool = pool
@@ -30,13 +39,17 @@ package struct ServiceParts: Sendable {
         cursors = Cursors(
             key: try HKDFSHA256.derive(
                 key: installation.keys.token.active.secret, info: Array("postern cursors 1".utf8), length: 32))
+        mailer = try MailerFactory.mailer(installation, signer: signer)
+        page = try MePage(
+            store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
+            logger: logger)
     }
 }
 
 package enum HTTPRoutes {
     /// Every module of routes, in the order of their paths.
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
-        [
+        let all: [any RouteModule] = [
             AccountListRoutes(parts.store, parts.pool, parts.cursors),
             AddressRoutes(
                 parts.store, parts.pool, now: parts.now,
@@ -48,8 +61,9 @@ package enum HTTPRoutes {
             SourceRoutes(parts.store, parts.pool, parts.cursors, examine: SourceExaminer(parts).examine),
             UserRoutes(
                 parts.store, parts.pool, parts.cursors, now: parts.now,
-                verify: { user, inbox, change in try MailerFactory.mailer(parts.installation).verify(user: user, .number(inbox), change) }),
+                verify: { user, inbox, change in try parts.mailer.verify(user: user, .number(inbox), change) }),
         ]
+        return all + (parts.page.map { [$0] } ?? [])
     }
 
     /// The listener; nil where the configuration has none. Throws `ConfigurationError` where the certificate cannot be used.

@@ -32,10 +32,10 @@ package enum RelayService {
         let counters = CounterBuffer(installation.store.counters)
         let memory = ReplyMemory(limit: configuration.limits.replyMemory.max)
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
-        let parts = try ServiceParts(installation: installation, now: now, logger: logger)
         let rejections = RejectionBuffer(installation.store.rejections)
         // One for the life of the process, whatever is reloaded: it watches the store itself.
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
+        let parts = try ServiceParts(installation: installation, signer: signer, now: now, logger: logger)
         let policies = policies(installation, now: now(), logger: logger)
         let build: @Sendable (Installation) throws -> RelayEngine = { installation in
             let resolver = try Resolvers.perMessage(
@@ -69,6 +69,7 @@ package enum RelayService {
             services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
         try await ServiceGroup(configuration: group).run()
+        parts.mailQueue.stop()
         await parts.pool.stop()
     }
 

@@ -93,7 +93,7 @@ let package = Package(
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ], swiftSettings: strict),
+            ], resources: [.embedInCode("openapi.yaml")], swiftSettings: strict),
         .target(
             name: "PosternMail",
             dependencies: [

@@ -5,6 +5,7 @@ import Logging
 import MailCrypto
 import PosternAPI
 import PosternMail
+import PosternMetrics
 import PosternStore
 import RelayCore
 import ServiceLifecycle
@@ -22,6 +23,7 @@ package struct ServiceParts: Sendable {
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
     package let logger: Logger
+    package let metrics = ServiceMetrics(version: PosternVersion.text)
     /// Writes to inboxes of its own accord; blocks.
     package let mailer: InboxMailer
     /// Where mail is written that nobody waits for.
@@ -54,12 +56,24 @@ package struct ServiceParts: Sendable {
 package enum HTTPRoutes {
     /// Every module of routes, in the order of their paths.
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
-        [
+        let all: [any RouteModule] = [
             AccountRoutes(store: parts.store, pool: parts.pool),
+            AccountListRoutes(parts.store, parts.pool, parts.cursors),
+            AddressRoutes(
+                parts.store, parts.pool, now: parts.now,
+                messagesPerDay: parts.installation.configuration.limits.messagesPerDay.max),
             HealthRoutes(store: parts.store, pool: parts.pool),
+            MetricsRoutes(parts.metrics, parts.pool),
             NotificationRoutes(
                 store: parts.store, pool: parts.pool, issuers: parts.trust.issuers, keys: parts.trust.keys, now: parts.now),
-        ] + (parts.page.map { [$0] } ?? []) + provider(parts)
+            OpenAPIRoutes(),
+            RejectionRoutes(parts.store, parts.pool, parts.cursors),
+            SourceRoutes(parts.store, parts.pool, parts.cursors, examine: SourceExaminer(parts).examine),
+            UserRoutes(
+                parts.store, parts.pool, parts.cursors, now: parts.now,
+                verify: { user, inbox, change in try parts.mailer.verify(user: user, .number(inbox), change) }),
+        ]
+        return all + (parts.page.map { [$0] } ?? []) + provider(parts)
     }
 
     /// Sign-in; nothing where no issuer is configured.
@@ -93,7 +107,11 @@ package enum HTTPRoutes {
         let logger = parts.logger
         return APIService(
             settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys), clock: APIClock(now: parts.now),
-            logger: logger
+            logger: logger,
+            observe: { [metrics = parts.metrics] route, method, status, seconds in
+                metrics.httpRequests(route, method, "\(status)").add()
+                metrics.httpSeconds(route).observe(seconds)
+            }
         ) { address in
             logger.notice("listening for HTTP", metadata: ["address": "\(address)", "tls": "\(certificates != nil)"])
         }

@@ -60,6 +60,7 @@ package final class RelayTransaction {
         case .forward: .forward
         case .reply, .answer: .reply
         case .returnPath: .report
+        case .answer: .answer
         }
     }
 
@@ -266,7 +267,7 @@ package final class RelayTransaction {
 
 /// What a transaction carries.
 package enum TransactionDirection: String, Sendable, Hashable {
-    case forward, reply, report, `operator`
+    case forward, reply, report, answer, `operator`
 }
 
 /// A message whose body was held, as replies and reports are decided on.

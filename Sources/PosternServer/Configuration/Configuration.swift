@@ -39,7 +39,7 @@ package struct Configuration: Sendable {
     package let verification: VerificationSettings
 
     package struct MailSettings: Sendable {
-        package let submission: Endpoint
+        package let submission: ListenAddress
         package let from: AddrSpec
         /// Absolute path of the folder with texts; nil for the built-in ones.
         package let templates: String?
@@ -191,11 +191,16 @@ package struct Configuration: Sendable {
         serviceName = text("service_name")
         publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
         let relayDomains = relayDomains
-        guard let submission = Endpoint(text("mail.submission")) else {
+        if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "http.public_url: users' cookies would travel in clear: https is needed, except on loopback")
+        }
+        guard let submission = ListenAddress(text("mail.submission")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: HOST:PORT is needed")
         }
         mail = MailSettings(
-            submission: submission, from: try AddrSpec.typed(text("mail.from")), templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
+            submission: submission, from: try AddrSpec.typed(text("mail.from")),
+            templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
         verification = VerificationSettings(
             hours: integer("verification.hours"), tries: integer("verification.tries"), perInbox: integer("verification.per_inbox"),
             perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"))
@@ -210,5 +215,10 @@ package struct Configuration: Sendable {
                     "\(address.wireForm) lies at a relay domain: mail to it would come back here")
             }
         }
+    }
+
+    /// Whether `HOST` or `HOST:PORT` is this machine alone.
+    private static func isLoopback(_ authority: String) -> Bool {
+        (ListenAddress(authority) ?? ListenAddress(authority + ":80"))?.isLoopback ?? false
     }
 }

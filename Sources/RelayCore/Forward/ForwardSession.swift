@@ -10,7 +10,7 @@ final class ForwardSession {
     private let client: SMTPClientIdentity
     private let header: HeaderSection
     private let now: Int64
-    private let author: AddrSpec
+    let author: AddrSpec
     /// Every registered source that covers the author, of whatever team.
     private let covering: [OutboundSource]
     private let authentication: any AuthenticationSession

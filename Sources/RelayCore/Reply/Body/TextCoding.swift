@@ -19,8 +19,7 @@ enum TextCoding {
         .nonZeroPaddingBits,
     ]
 
-    static func rewrite(_ raw: ArraySlice<UInt8>, part: MIMEPart, with text: TextRewriter) -> Outcome {
-        guard let decoded = part.transferEncoding.decode(raw) else { return .opaque }
+    static func rewrite(_ decoded: DecodedText, part: MIMEPart, with text: TextRewriter) -> Outcome {
         let isDamaged = !decoded.defects.isSubset(of: harmless)
         let syntax = PartKind.syntax(part.contentType)
         switch Family(part.contentType.charset, bytes: decoded.bytes) {
@@ -30,14 +29,14 @@ enum TextCoding {
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
             return splice(edits, into: decoded, part: part)
         case .other(let charset):
-            let strict = Charset.decodeStrict(decoded.bytes, charset)
-            guard let plain = strict ?? Charset.decode(decoded.bytes, charset) else { return .opaque }
+            guard let reading = Charset.decodeCheckingLoss(decoded.bytes, charset) else { return .opaque }
+            let plain = reading.text
             let utf8 = Array(plain.utf8)
             let edits = edits(utf8, part: part, syntax: syntax, with: text)
             if edits.isEmpty { return .unchanged }
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
             return recode(
-                edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: strict != nil, part: part, syntax: syntax, with: text)
+                edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, syntax: syntax, with: text)
         case .unknown(let charset):
             let edits = text.edits(decoded.bytes, syntax: syntax)
             if edits.isEmpty { return .unchanged }

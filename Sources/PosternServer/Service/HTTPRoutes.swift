@@ -6,6 +6,7 @@ import PosternAPI
 import PosternMail
 import PosternStore
 import RelayCore
+import RiskDecisions
 import ServiceLifecycle
 
 /// What routes and services are made of. One for the life of a process.
@@ -23,12 +24,14 @@ package struct ServiceParts: Sendable {
     package let mailQueue = MailQueue()
     /// The page of one's own; nil where the installation has no public address.
     let page: MePage?
+    /// Nil where nothing is decided.
+    package let decisions: DecisionParts?
 
     package var store: Store { installation.store }
 
     package init(
         installation: Installation, pool: BlockingPool = BlockingPool(), signer: (any MessageSigner)? = nil,
-        now: @escaping @Sendable () -> Int64, logger: Logger
+        policies: ActivePolicies? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
         self.installation = installation
         self.pool = pool
@@ -41,6 +44,11 @@ package struct ServiceParts: Sendable {
         page = try MePage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
             logger: logger)
+        decisions = policies.map {
+            DecisionParts(
+                store: installation.store, policies: $0, ownIssuer: installation.configuration.publicURL, executor: pool,
+                now: now, logger: logger)
+        }
     }
 }
 
@@ -49,7 +57,8 @@ package enum HTTPRoutes {
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
         [
             HealthRoutes(store: parts.store, pool: parts.pool)
-        ] + (parts.page.map { [$0] } ?? [])
+        ] + (parts.decisions.map { [DecisionRoutes(service: $0.service, idempotency: $0.idempotency)] } ?? [])
+            + (parts.page.map { [$0] } ?? [])
     }
 
     /// The listener; nil where the configuration has none. Throws `ConfigurationError` where the certificate cannot be used.

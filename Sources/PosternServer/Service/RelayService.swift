@@ -46,7 +46,7 @@ package enum RelayService {
         let server = MilterServer(MilterServer.Configuration(name: "postern", socket: socket), handler: handler) { diagnostic in
             logger.log(level: diagnostic.level, "\(diagnostic)")
         }
-        let parts = try ServiceParts(installation: installation, signer: signer, now: now, logger: logger)
+        let parts = try ServiceParts(installation: installation, signer: signer, policies: policies, now: now, logger: logger)
         let http = try HTTPRoutes.service(parts)
         try server.start()
 
@@ -57,6 +57,11 @@ package enum RelayService {
             PolicyService(policies: policies, now: now),
             ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
         ]
+        if let decisions = parts.decisions {
+            services.append(
+                DecisionLogService(
+                    parts: decisions, store: installation.store, pool: parts.pool, now: now, logger: logger))
+        }
         if let http { services.append(http) }
         services.append(MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) })
 

@@ -35,9 +35,11 @@ bench: packages ## Benchmarks, in release builds
 	swift build $(SWIFT_FLAGS) -c release --product AuthBench
 	swift build $(SWIFT_FLAGS) -c release --product PolicyBench
 	swift build $(SWIFT_FLAGS) -c release --product RelayBench
+	swift build $(SWIFT_FLAGS) -c release --product DecisionBench
 	.build/release/AuthBench
 	.build/release/PolicyBench
 	.build/release/RelayBench
+	.build/release/DecisionBench
 
 .PHONY: help packages build release demo test-tools test bench
 .DEFAULT_GOAL = help

@@ -133,6 +133,14 @@ let package = Package(
         .executableTarget(
             name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
 
+        .executableTarget(
+            name: "DecisionBench",
+            dependencies: [
+                "PosternAPI", "RiskDecisions", "PosternStore", "PosternSQLite", "Identity",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
+            ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
+
         // MARK: Tests
         .testTarget(
             name: "InternetMessageTests", dependencies: ["InternetMessage"], exclude: ["Vectors"], swiftSettings: strict),

@@ -8,6 +8,7 @@ import PosternMail
 import PosternMetrics
 import PosternStore
 import RelayCore
+import RiskDecisions
 import ServiceLifecycle
 
 /// What routes and services are made of. One for the life of a process.
@@ -30,12 +31,14 @@ package struct ServiceParts: Sendable {
     package let mailQueue = MailQueue()
     /// The page of one's own; nil where the installation has no public address.
     let page: MePage?
+    /// Nil where nothing is decided.
+    package let decisions: DecisionParts?
 
     package var store: Store { installation.store }
 
     package init(
         installation: Installation, pool: BlockingPool = BlockingPool(), signer: (any MessageSigner)? = nil,
-        now: @escaping @Sendable () -> Int64, logger: Logger
+        policies: ActivePolicies? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
         self.installation = installation
         self.pool = pool
@@ -50,6 +53,11 @@ package struct ServiceParts: Sendable {
         page = try MePage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
             logger: logger)
+        decisions = policies.map {
+            DecisionParts(
+                store: installation.store, policies: $0, ownIssuer: installation.configuration.publicURL, executor: pool,
+                now: now, logger: logger)
+        }
     }
 }
 
@@ -73,7 +81,8 @@ package enum HTTPRoutes {
                 parts.store, parts.pool, parts.cursors, now: parts.now,
                 verify: { user, inbox, change in try parts.mailer.verify(user: user, .number(inbox), change) }),
         ]
-        return all + (parts.page.map { [$0] } ?? []) + provider(parts)
+        return all + (parts.decisions.map { [DecisionRoutes(service: $0.service, idempotency: $0.idempotency)] } ?? [])
+            + (parts.page.map { [$0] } ?? []) + provider(parts)
     }
 
     /// Sign-in; nothing where no issuer is configured.

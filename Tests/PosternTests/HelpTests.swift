@@ -14,6 +14,9 @@ import Testing
         ["inbox", "remove"], ["address"], ["address", "issue"], ["address", "list"], ["address", "show"], ["address", "on"],
         ["address", "off"], ["address", "retire"], ["dkim"], ["dkim", "generate"], ["dkim", "list"], ["dkim", "activate"],
         ["dkim", "retire"], ["dkim", "dns"], ["verify"], ["doctor"], ["source", "check"], ["import"],
+        ["policy"], ["policy", "check"], ["policy", "test"], ["policy", "explain"], ["policy", "eval"], ["policy", "diff"],
+        ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"], ["policy", "show"],
+        ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

@@ -25,6 +25,8 @@ package struct Configuration: Sendable {
     package let replyUnrewritable: ReplyUnrewritable
     package let milter: MilterSettings
     package let limits: Limits
+    /// When forwarding to an inbox is suspended; nil for never.
+    package let suspension: Suspension?
     package let dns: DNSSettings
     package let providers: ProviderRules
     package let log: LogSettings
@@ -79,6 +81,15 @@ package struct Configuration: Sendable {
         package let recipients: Limit
         /// Octets of replies held, over all sessions.
         package let replyMemory: Limit
+    }
+
+    package struct Suspension: Sendable, Hashable {
+        /// Permanent failures of an inbox within the window.
+        package let failures: Int
+        /// Their part of what was forwarded to it, in percent.
+        package let percent: Int
+        /// The window, today included.
+        package let days: Int
     }
 
     package struct DNSSettings: Sendable {
@@ -150,6 +161,11 @@ package struct Configuration: Sendable {
             messagesPerDay: limit("messages_per_day"), messageSize: limit("message_size"), headerField: limit("header_field"),
             headerFields: limit("header_fields"), headerSize: limit("header_size"), hops: limit("hops"),
             recipients: limit("recipients"), replyMemory: limit("reply_memory"))
+        suspension =
+            integer("suspension.failures") == 0
+            ? nil
+            : Suspension(
+                failures: integer("suspension.failures"), percent: integer("suspension.percent"), days: integer("suspension.days"))
         dns = DNSSettings(
             servers: list("dns.servers"), timeoutMilliseconds: integer("dns.timeout_ms"), tries: integer("dns.tries"),
             budgetMilliseconds: integer("dns.budget_ms"))

@@ -115,6 +115,15 @@ package struct ConfigurationKey: Sendable {
             beyond: .tryLater(code: 452, enhanced: "4.3.1"),
             "Octets of replies held at one time, over all sessions: a reply is read whole before it is rewritten."),
         ConfigurationKey(
+            "suspension.failures", .integer(0...10_000), .value(.integer(5)),
+            "Permanent failures of an inbox within the window that suspend forwarding to it: a few may be a server's mistake. 0: never."),
+        ConfigurationKey(
+            "suspension.percent", .integer(1...100), .value(.integer(50)),
+            "And their part of what was forwarded to it: a mailbox that is gone refuses everything, a filter single messages."),
+        ConfigurationKey(
+            "suspension.days", .integer(1...90), .value(.integer(14)),
+            "The window for both, today included: as long as a bounce may take with the standard return_path_days."),
+        ConfigurationKey(
             "dns.servers", .words, .value(.list([])),
             "Name servers, as in 127.0.0.1 or 127.0.0.1:5353. None: those of /etc/resolv.conf."),
         ConfigurationKey(

@@ -66,6 +66,7 @@ extension RelaySettings {
             relayDomains: configuration.relayDomains, authservID: configuration.authservID, operatorAddress: configuration.operatorAddress,
             localRecipients: configuration.localRecipients, providers: configuration.providers, limits: limits,
             returnPathDays: UInt64(configuration.returnPathDays),
-            unrewritableReply: configuration.replyUnrewritable == .refuse ? .refuse : .deliver)
+            unrewritableReply: configuration.replyUnrewritable == .refuse ? .refuse : .deliver,
+            suspension: configuration.suspension.map { SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days) })
     }
 }

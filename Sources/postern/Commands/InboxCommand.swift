@@ -7,12 +7,12 @@ import PosternStore
 
 struct InboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inbox", abstract: "Add, list, verify and remove a user's inboxes.",
+        commandName: "inbox", abstract: "Add, list, show, verify and remove a user's inboxes.",
         discussion: """
             An inbox is named by its address or by its number in the list. An address on the command line shows in the \
             list of processes; - reads it from standard input instead.
             """,
-        subcommands: [Add.self, List.self, Verify.self, Confirm.self, Default.self, Remove.self])
+        subcommands: [Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self])
 
     struct Row: Encodable {
         /// The number that commands take.
@@ -22,6 +22,8 @@ struct InboxCommand: ParsableCommand {
         let `default`: Bool
         let replyOnly: Bool
         let createdAt: String
+        /// When forwarding to it was suspended; absent while it is not.
+        let suspendedAt: String?
 
         init(_ inbox: Inbox, _ reveal: RevealOptions) {
             self.inbox = inbox.number
@@ -30,10 +32,12 @@ struct InboxCommand: ParsableCommand {
             self.default = inbox.isDefault
             replyOnly = inbox.isReplyOnly
             createdAt = timestamp(inbox.createdAt)
+            suspendedAt = inbox.suspendedAt.map(timestamp)
         }
 
         var summary: String {
-            ([verified ? "verified" : "unverified"] + (self.default ? ["default"] : []) + (replyOnly ? ["reply-only"] : []))
+            ([verified ? "verified" : "unverified"] + (self.default ? ["default"] : []) + (replyOnly ? ["reply-only"] : [])
+                + (suspendedAt == nil ? [] : ["suspended"]))
                 .joined(separator: ", ")
         }
     }
@@ -126,12 +130,82 @@ struct InboxCommand: ParsableCommand {
         }
     }
 
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show an inbox, and how it takes its mail.",
+            discussion: """
+                Where an inbox refuses too much for good (suspension.failures, suspension.percent, suspension.days), forwarding to \
+                it is suspended: the mail waits at its senders. postern inbox confirm ends that.
+                """)
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        /// An inbox with its standing.
+        struct Detail: Encodable {
+            let inbox: Int64
+            let address: String
+            let verified: Bool
+            let verifiedAt: String?
+            let `default`: Bool
+            let replyOnly: Bool
+            let createdAt: String
+            let suspended: Bool
+            let suspendedAt: String?
+            /// Permanent failures that suspended it.
+            let suspendedFailures: Int?
+            /// Within the window.
+            let failures: Int
+            let forwarded: Int
+            let windowDays: Int
+        }
+
+        func run() throws {
+            try installation.withInstallation { installation in
+                let found = try installation.store.inboxes.inbox(user: user, inboxName(inbox))
+                let days = installation.configuration.suspension?.days ?? Self.windowDays
+                let standing = try installation.store.bounces.standing(inbox: found.number, days: days, now: PosternClock.now())
+                let detail = Detail(
+                    inbox: found.number, address: reveal.shown(found.address), verified: found.isVerified,
+                    verifiedAt: found.verifiedAt.map(timestamp), default: found.isDefault, replyOnly: found.isReplyOnly,
+                    createdAt: timestamp(found.createdAt), suspended: found.isSuspended, suspendedAt: found.suspendedAt.map(timestamp),
+                    suspendedFailures: found.isSuspended ? found.suspendedFailures : nil, failures: standing.failures,
+                    forwarded: standing.forwarded, windowDays: days)
+                if output.json { return try printJSON(detail) }
+                Self.properties(detail, Row(found, reveal).summary, user: user).print()
+            }
+        }
+
+        /// What is counted where suspension is switched off.
+        private static let windowDays = 14
+
+        private static func properties(_ detail: Detail, _ summary: String, user: String) -> Properties {
+            var lines = [
+                ("inbox", "\(detail.inbox)"), ("user", user), ("address", detail.address), ("state", summary), ("added", detail.createdAt),
+                ("verified", detail.verifiedAt ?? "never"),
+                ("failures", "\(detail.failures) for good, of \(detail.forwarded) messages forwarded in \(detail.windowDays) days"),
+            ]
+            if let since = detail.suspendedAt, let failures = detail.suspendedFailures {
+                lines += [
+                    ("suspended", "since \(since), after \(failures) permanent failure\(failures == 1 ? "" : "s"); its mail waits at the senders"),
+                    ("to end it", "once the user has shown that it takes mail: postern inbox confirm \(user) \(detail.inbox)"),
+                ]
+            }
+            return Properties(lines: lines)
+        }
+    }
+
     struct Confirm: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Mark an inbox as verified: real, and the user's own.",
             discussion: """
                 With --code, where the code is that of the message that was written to it. Without, because you know that it \
-                is the user's: nothing is asked, and the audit says so.
+                is the user's: nothing is asked, and the audit says so. Where forwarding to it was suspended, it begins again.
                 """)
 
         @Argument(help: "The user's identifier.")

@@ -53,8 +53,8 @@ package struct PolicyLoader {
                 root, "a policy", required: ["policy", "version", "challenges", "defaults", "signals", "rules"],
                 optional: ["description", "constants", "lists", "guarantees"])
         else { return [] }
-        parts.name = reader.text(fields["policy"], "policy") ?? ""
-        parts.version = reader.text(fields["version"], "version") ?? ""
+        parts.name = label(fields["policy"], "policy")
+        parts.version = label(fields["version"], "version")
         if let node = fields["signals"] { readSignals(node) }
         parts.scope.declare("now", .timestamp)
         parts.scope.allowsHasOfVariable = true
@@ -67,6 +67,17 @@ package struct PolicyLoader {
     }
 
     // MARK: Names
+
+    /// The policy's name and version are shown, typed and compared: a word, no prose.
+    private func label(_ node: Node?, _ what: String) -> String {
+        guard let node, let text = reader.text(node, what) else { return "" }
+        let isWord = text.utf8.count <= 64 && text.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-._:".utf8.contains($0) }
+        let startsWell = text.utf8.first.map { ($0.isLetter || $0.isDigit) && $0 != UInt8(ascii: "_") } ?? false
+        if !isWord || !startsWell {
+            reader.report(node, "'\(what)' is up to 64 letters, digits, '-', '_', '.' and ':', beginning with a letter or digit")
+        }
+        return text
+    }
 
     static func isName(_ text: Substring) -> Bool {
         let bytes = Array(text.utf8)

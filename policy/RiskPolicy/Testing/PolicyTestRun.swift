@@ -1,4 +1,4 @@
-// Runs a policy's tests, and says what they never exercised.
+// Runs a policy's tests.
 
 /// What a test came to.
 package struct PolicyTestResult: Sendable {
@@ -88,94 +88,5 @@ extension PolicyAnswer {
         case "shadow": shadow
         default: []
         }
-    }
-}
-
-/// What the tests exercised of each rule.
-package struct PolicyCoverage: Sendable {
-    /// What the tests of a rule's events exercised of it.
-    package struct Rule: Sendable {
-        /// The rule.
-        package let id: String
-        /// Tests in which its condition held.
-        package var matched = 0
-        /// Tests in which it did not, was missing or an error.
-        package var notMatched = 0
-        /// The parts of its condition, in the order written.
-        package var parts: [Part]
-
-        /// Whether it was seen both ways, and every part of its condition too.
-        package var isComplete: Bool { matched > 0 && notMatched > 0 && parts.allSatisfy { $0.wasTrue && $0.wasFalse } }
-    }
-
-    /// A side of a condition: what stands between `&&`, `||`, `!` and `?:`.
-    package struct Part: Sendable {
-        /// As written.
-        package let text: String
-        /// Whether a test made it true.
-        package var wasTrue = false
-        /// Whether a test made it false.
-        package var wasFalse = false
-    }
-
-    /// Every rule that is not disabled, in the policy's order.
-    package var rules: [Rule]
-
-    /// Counts over the tests of a suite. Each part is evaluated for itself, whatever stands before it.
-    package init(policy: Policy, suite: PolicyTestSuite) {
-        rules = []
-        for (position, rule) in policy.rules.enumerated() where rule.mode != .disabled {
-            let nodes = rule.condition.resolved.conditionParts
-            var covered = Rule(
-                id: rule.id, parts: nodes.map { Part(text: rule.condition.text(of: $0)) })
-            for test in suite.tests where rule.events.contains(test.input.event) {
-                let outcome = policy.outcome(of: position, test.input)
-                if outcome == .matched { covered.matched += 1 } else { covered.notMatched += 1 }
-                for (index, node) in nodes.enumerated() {
-                    switch policy.evaluate(node, test.input) {
-                    case .success(.bool(true)): covered.parts[index].wasTrue = true
-                    case .success(.bool(false)): covered.parts[index].wasFalse = true
-                    default: break
-                    }
-                }
-            }
-            rules.append(covered)
-        }
-    }
-
-    /// Lines that name what was never exercised; empty where everything was.
-    package var gaps: [String] {
-        rules.flatMap { rule -> [String] in
-            var lines: [String] = []
-            if rule.matched == 0 { lines.append("\(rule.id): never matched") }
-            if rule.notMatched == 0 { lines.append("\(rule.id): never failed to match") }
-            for part in rule.parts {
-                if !part.wasTrue { lines.append("\(rule.id): never true: \(part.text)") }
-                if !part.wasFalse { lines.append("\(rule.id): never false: \(part.text)") }
-            }
-            return lines
-        }
-    }
-}
-
-extension ResolvedExpression {
-    /// The parts of a condition that are true or false for themselves.
-    package var conditionParts: [ResolvedExpression] {
-        switch kind {
-        case .binary(.and, let left, let right), .binary(.or, let left, let right): left.conditionParts + right.conditionParts
-        case .not(let operand): operand.conditionParts
-        case .conditional(let condition, let yes, let no) where type == .bool:
-            condition.conditionParts + yes.conditionParts + no.conditionParts
-        default: [self]
-        }
-    }
-}
-
-extension PolicyExpression {
-    /// The text of a part.
-    package func text(of node: ResolvedExpression) -> String {
-        let bytes = Array(text.utf8)
-        let range = node.span.clamped(to: 0..<bytes.count)
-        return String(decoding: bytes[range], as: UTF8.self)
     }
 }

@@ -33,7 +33,7 @@ package struct PolicyTestReport {
         }
         if let coverage {
             let complete = coverage.rules.count { $0.isComplete }
-            lines.append("coverage: \(complete) of \(coverage.rules.count) rules both ways and in every part")
+            lines.append("coverage: \(complete) of \(coverage.rules.count) conditions both ways on every event and in every part")
             lines += coverage.gaps.map { "  " + $0 }
         }
         let verdict = failures == 0 ? "passed" : "\(failures) failed"
@@ -58,10 +58,18 @@ package struct PolicyTestReport {
                 },
             ]
             if let coverage {
+                object["gaps"] = coverage.gaps
                 object["coverage"] = coverage.rules.map { rule -> [String: Any] in
                     [
                         "rule": rule.id, "matched": rule.matched, "not_matched": rule.notMatched,
-                        "parts": rule.parts.map { ["text": $0.text, "true": $0.wasTrue, "false": $0.wasFalse] as [String: Any] },
+                        "events": rule.events.map {
+                            ["event": $0.event.rawValue, "matched": $0.matched, "not_matched": $0.notMatched] as [String: Any]
+                        },
+                        "parts": rule.parts.map { part -> [String: Any] in
+                            var sides: [String: Any] = ["text": part.text, "true": part.wasTrue, "false": part.wasFalse]
+                            if part.canBeMissing { sides["missing"] = part.wasMissing }
+                            return sides
+                        },
                     ]
                 }
             }

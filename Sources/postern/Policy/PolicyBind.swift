@@ -1,0 +1,66 @@
+// `postern policy bind` and `unbind`: a policy of their own for teams and apps.
+
+import ArgumentParser
+import PosternStore
+
+/// Whom a binding is for.
+struct BindingTargetOptions: ParsableArguments {
+    @Argument(help: ArgumentHelp("A team's identifier or an app's client_id.", valueName: "team-or-app"))
+    var target: String
+
+    @Flag(help: "It is a team.")
+    var team = false
+
+    @Flag(help: "It is an app.")
+    var app = false
+
+    func validate() throws {
+        if team, app { throw ValidationError("--team and --app contradict each other.") }
+    }
+
+    func resolve(_ store: Store) throws -> PolicyBindingTarget {
+        team ? .team(target) : app ? .app(target) : try store.policies.target(target)
+    }
+}
+
+struct PolicyBind: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bind",
+        abstract: "Let a team or an app be decided for by a policy of its own.",
+        discussion: """
+            The policy must be active: postern policy activate DIR --only-bound makes it so without serving anybody else. An \
+            app's policy goes before its team's, and that before the default.
+            """)
+
+    @OptionGroup var options: BindingTargetOptions
+    @Argument(help: "The policy's name.") var policy: String
+    @OptionGroup var installation: InstallationOptions
+
+    func run() throws {
+        try installation.withStore { store in
+            let target = try options.resolve(store)
+            try store.policies.bind(target, to: policy, thisChange())
+            print("\(policy) decides now for \(target).")
+        }
+    }
+}
+
+struct PolicyUnbind: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unbind", abstract: "Let a team or an app be decided for like the rest again.")
+
+    @OptionGroup var options: BindingTargetOptions
+    @OptionGroup var installation: InstallationOptions
+
+    func run() throws {
+        try installation.withStore { store in
+            let target = try options.resolve(store)
+            try store.policies.unbind(target, thisChange())
+            print("The default decides now for \(target)\(target.isApp ? ", unless its team has a policy of its own" : "").")
+        }
+    }
+}
+
+extension PolicyBindingTarget {
+    fileprivate var isApp: Bool { if case .app = self { true } else { false } }
+}

@@ -1,0 +1,164 @@
+// `postern policy diff`: what two policies say and decide differently.
+
+import ArgumentParser
+import Foundation
+import PosternStore
+import RiskPolicy
+
+struct PolicyDiffCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff",
+        abstract: "Show what two policies say and decide differently.",
+        discussion: """
+            Each is a folder, the name of an active policy, or the beginning of a hash. With one, it is compared with the active \
+            policy of its name, or else the default.
+
+            Below the texts stands what is decided differently on inputs made up from what the conditions compare with: what can \
+            change, not how often it would. postern policy backtest asks the decisions of the past.
+            """)
+
+    @Argument(help: ReferredPolicy.help, completion: .directory)
+    var first: String
+
+    @Argument(help: ReferredPolicy.help, completion: .directory)
+    var second: String?
+
+    @Option(help: ArgumentHelp("Generated inputs to compare on.", valueName: "number"))
+    var inputs = 40_000
+
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard (0...10_000_000).contains(inputs) else { throw ValidationError("--inputs is 0 to 10,000,000.") }
+    }
+
+    func run() throws {
+        let (old, new) = try policies()
+        let diff = PolicyDiff(from: old.policy, to: new.policy)
+        guard let now = CELTimestamp(seconds: PolicyTestSuite.defaultNow) else { return }
+        let (comparison, examples) = PolicyComparison.onGeneratedInputs(old.policy, new.policy, count: inputs, now: now)
+        if output.json { return try printJSON(Row(old, new, diff, comparison, examples)) }
+        print("\(old.label) → \(new.label)\n")
+        print(diff.text)
+        print("")
+        print(comparison.text(examples))
+    }
+
+    private func policies() throws -> (ReferredPolicy, ReferredPolicy) {
+        if let second, ReferredPolicy.isFolder(first), ReferredPolicy.isFolder(second) {
+            let none: () throws -> PolicyRepository = { throw CommandError.noInput("no such folder") }
+            return (try ReferredPolicy(first, repository: none), try ReferredPolicy(second, repository: none))
+        }
+        return try installation.withStore { store in
+            let one = try ReferredPolicy(first) { store.policies }
+            if let second { return (one, try ReferredPolicy(second) { store.policies }) }
+            let arrangement = try store.policies.arrangement()
+            guard let active = arrangement.policies.first(where: { $0.name == one.policy.name }) ?? arrangement.standard else {
+                throw CommandError.noInput("no policy is active: name two to compare")
+            }
+            return (try ReferredPolicy(hash: active.hash, in: store.policies), one)
+        }
+    }
+
+    private struct Row: Encodable {
+        struct Item: Encodable {
+            let section: String
+            let change: String
+            let name: String
+            let details: [Detail]
+        }
+        struct Detail: Encodable {
+            let property: String
+            let before: String?
+            let after: String?
+        }
+
+        let from: String
+        let to: String
+        let differences: [Item]
+        let behaviour: ComparisonRow
+        let examples: [String]
+
+        init(
+            _ old: ReferredPolicy, _ new: ReferredPolicy, _ diff: PolicyDiff, _ comparison: PolicyComparison, _ examples: [String]
+        ) {
+            from = old.hash
+            to = new.hash
+            differences = diff.items.map { item in
+                Item(
+                    section: item.section, change: item.kind.rawValue, name: item.name,
+                    details: item.details.map { Detail(property: $0.label, before: $0.before, after: $0.after) })
+            }
+            behaviour = ComparisonRow(comparison)
+            self.examples = examples
+        }
+    }
+}
+
+/// A comparison as JSON.
+struct ComparisonRow: Encodable {
+    struct Count: Encodable {
+        let questions: Int
+        let askedBefore: Int
+        let askedAfter: Int
+        let newlyAsked: Int
+        let noLongerAsked: Int
+        let otherChallenges: Int
+
+        init(_ count: PolicyComparison.Count) {
+            questions = count.questions
+            askedBefore = count.askedBefore
+            askedAfter = count.askedAfter
+            newlyAsked = count.newlyAsked
+            noLongerAsked = count.noLongerAsked
+            otherChallenges = count.otherChallenges
+        }
+    }
+    struct Rule: Encodable {
+        let rule: String
+        let askedBefore: Int
+        let askedAfter: Int
+        let newlyAsks: Int
+        let noLongerAsks: Int
+    }
+
+    let total: Count
+    let events: [String: Count]
+    let rules: [Rule]
+
+    init(_ comparison: PolicyComparison) {
+        total = Count(comparison.total)
+        events = Dictionary(uniqueKeysWithValues: comparison.events.map { ($0.key.rawValue, Count($0.value)) })
+        rules = comparison.rulesByWeight.map {
+            Rule(
+                rule: $0.id, askedBefore: $0.count.askedBefore, askedAfter: $0.count.askedAfter, newlyAsks: $0.count.newlyAsks,
+                noLongerAsks: $0.count.noLongerAsks)
+        }
+    }
+}
+
+extension PolicyComparison {
+    /// Counts in words, for generated inputs.
+    fileprivate func text(_ examples: [String]) -> String {
+        let total = total
+        guard total.differs else { return "On \(total.questions) generated inputs both decide the same." }
+        var lines = ["decided differently, of \(total.questions) generated inputs"]
+        func line(_ name: String, _ values: [String]) -> String {
+            "  " + name.padding(toLength: 26, withPad: " ", startingAt: 0)
+                + values.map { String(repeating: " ", count: max(1, 16 - $0.count)) + $0 }.joined()
+        }
+        lines.append(line("event", ["newly asked", "no longer", "other checks"]))
+        for event in PolicyEvent.allCases {
+            guard let count = events[event], count.differs else { continue }
+            lines.append(line(event.rawValue, [count.newlyAsked, count.noLongerAsked, count.otherChallenges].map(String.init)))
+        }
+        let rules = rulesByWeight.filter { $0.count.newlyAsks + $0.count.noLongerAsks > 0 }
+        if !rules.isEmpty {
+            lines += ["", line("rule", ["newly asks", "no longer"])]
+            lines += rules.map { line($0.id, [$0.count.newlyAsks, $0.count.noLongerAsks].map(String.init)) }
+        }
+        if !examples.isEmpty { lines += ["", "for instance"] + examples.map { "  " + $0 } }
+        return lines.joined(separator: "\n")
+    }
+}

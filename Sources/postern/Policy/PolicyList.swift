@@ -1,0 +1,168 @@
+// `postern policy list`: what decides for whom, on which host it does not, and what was refused.
+
+import ArgumentParser
+import PosternStore
+
+struct PolicyList: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Show which policies decide for whom, and what stands in the way.",
+        discussion: """
+            Below the policies: hosts that do not decide by what is active, with the reason; and the last candidate that was \
+            refused, as long as nothing was activated since. --history shows every change, --all every policy that is kept.
+            """)
+
+    @Flag(help: "Show what was activated, rolled back, bound and refused, the newest first.")
+    var history = false
+
+    @Flag(help: "Show every policy that the store keeps.")
+    var all = false
+
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    /// Seconds after which a host that says nothing any more is shown as silent; it says something every minute.
+    static let silence: Int64 = 180
+
+    func validate() throws {
+        if history, all { throw ValidationError("--history and --all are two lists: name one.") }
+    }
+
+    func run() throws {
+        try installation.withStore { store in
+            if history { return try printHistory(store.policies) }
+            if all { return try printAll(store.policies) }
+            let overview = try Overview(store.policies, now: PosternClock.now())
+            if output.json { return try printJSON(overview) }
+            Table(
+                header: ["POLICY", "VERSION", "HASH", "SINCE", "DECIDES FOR"],
+                rows: overview.policies.map { [$0.policy, $0.version, StoredPolicy.short($0.hash), $0.since, $0.decidesFor.joined(separator: ", ")] }
+            ).print()
+            let troubles = overview.hosts.compactMap { host -> String? in
+                if let reason = host.reason {
+                    let serving = host.serving.map { StoredPolicy.short($0) } ?? "the default"
+                    return "host \(host.host) refuses \(host.policy) \(StoredPolicy.short(host.wanted)) and decides by \(serving): \(reason)"
+                }
+                if host.isSilent { return "host \(host.host) has said nothing since \(host.at)" }
+                return host.isBehind ? "host \(host.host) decides by \(host.policy) \(StoredPolicy.short(host.serving ?? "")) still" : nil
+            }
+            if !troubles.isEmpty { print("\n" + troubles.joined(separator: "\n")) }
+            if let refused = overview.refused {
+                print("\nrefused \(refused.at): \(refused.policy)\(refused.version.isEmpty ? "" : " " + refused.version)\n\(refused.reason)")
+            }
+        }
+    }
+
+    // MARK: Overview
+
+    struct Overview: Encodable {
+        struct Row: Encodable {
+            let policy: String
+            let version: String
+            let hash: String
+            let since: String
+            let isDefault: Bool
+            let decidesFor: [String]
+        }
+
+        struct Host: Encodable {
+            let host: String
+            let policy: String
+            let wanted: String
+            let serving: String?
+            let reason: String?
+            let at: String
+            let isSilent: Bool
+            /// Decides by another one than is active, without having refused it: it has not looked yet.
+            let isBehind: Bool
+        }
+
+        struct Refused: Encodable {
+            let at: String
+            let by: String
+            let policy: String
+            let version: String
+            let reason: String
+        }
+
+        let policies: [Row]
+        let hosts: [Host]
+        let refused: Refused?
+
+        init(_ repository: PolicyRepository, now: Int64) throws {
+            let arrangement = try repository.arrangement()
+            policies = arrangement.policies.map { policy in
+                let bound = arrangement.bindings.filter { $0.name == policy.name }.map(\.target.description)
+                return Row(
+                    policy: policy.name, version: policy.version, hash: policy.hash, since: timestamp(policy.since),
+                    isDefault: policy.isDefault, decidesFor: (policy.isDefault ? ["everyone else"] : []) + bound)
+            }
+            hosts = try repository.hosts().map { state in
+                let active = arrangement.policies.first { $0.name == state.name }?.hash
+                return Host(
+                    host: state.host, policy: state.name, wanted: state.wanted, serving: state.serving, reason: state.reason,
+                    at: timestamp(state.at), isSilent: now - state.at > silence,
+                    isBehind: state.reason == nil && active != nil && state.serving != active)
+            }
+            // What happened since the last activation counts; older refusals were dealt with.
+            let last = try repository.changes(limit: 20).first { [.activate, .rollback, .refuse].contains($0.action) }
+            refused = last.flatMap { change in
+                guard change.action == .refuse else { return nil }
+                return Refused(
+                    at: timestamp(change.at), by: change.actor, policy: change.name, version: change.version, reason: change.detail)
+            }
+        }
+    }
+
+    // MARK: Other lists
+
+    private struct ChangeRow: Encodable {
+        let at: String
+        let by: String
+        let action: String
+        let policy: String
+        let version: String
+        let hash: String?
+        let before: String?
+        let detail: String
+    }
+
+    private func printHistory(_ repository: PolicyRepository) throws {
+        let rows = try repository.changes(limit: 200).map {
+            ChangeRow(
+                at: timestamp($0.at), by: $0.actor, action: $0.action.rawValue, policy: $0.name, version: $0.version, hash: $0.hash,
+                before: $0.hashBefore, detail: $0.detail)
+        }
+        if output.json { return try printJSON(rows) }
+        Table(
+            header: ["AT", "BY", "WHAT", "POLICY", "VERSION", "HASH", "BEFORE", "DETAIL"],
+            rows: rows.map { row in
+                let detail = row.detail.split(separator: "\n").first.map(String.init) ?? ""
+                return [
+                    row.at, row.by, row.action, row.policy, row.version, row.hash.map(StoredPolicy.short) ?? "",
+                    row.before.map(StoredPolicy.short) ?? "", detail,
+                ]
+            }
+        ).print()
+    }
+
+    private struct KeptRow: Encodable {
+        let policy: String
+        let version: String
+        let hash: String
+        let addedAt: String
+        let isActive: Bool
+    }
+
+    private func printAll(_ repository: PolicyRepository) throws {
+        let active = Set(try repository.arrangement().policies.map(\.hash))
+        let rows = try repository.policies().map {
+            KeptRow(policy: $0.name, version: $0.version, hash: $0.hash, addedAt: timestamp($0.addedAt), isActive: active.contains($0.hash))
+        }
+        if output.json { return try printJSON(rows) }
+        Table(
+            header: ["POLICY", "VERSION", "HASH", "SINCE", "STATE"],
+            rows: rows.map { [$0.policy, $0.version, StoredPolicy.short($0.hash), $0.addedAt, $0.isActive ? "active" : ""] }
+        ).print()
+    }
+}

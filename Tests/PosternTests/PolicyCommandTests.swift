@@ -1,0 +1,140 @@
+// Policies from the command line: a change from its folder to its effect, and what is refused on the way.
+
+import Foundation
+import Testing
+
+@Suite struct PolicyCommandTests {
+    /// An installation with a copy of the built-in policy in the folder `mine`, edited.
+    private func edited(_ name: String = "mine", _ edits: (old: String, new: String)...) throws -> CommandRunner {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("policy", "show", "--export", name)
+        try edit(runner, name, edits)
+        return runner
+    }
+
+    private func edit(_ runner: CommandRunner, _ folder: String, _ edits: [(old: String, new: String)]) throws {
+        for file in ["policy.yaml", "tests.yaml"] {
+            let url = runner.folder.appendingPathComponent("\(folder)/\(file)")
+            var text = try String(contentsOf: url, encoding: .utf8)
+            for edit in edits { text = text.replacingOccurrences(of: edit.old, with: edit.new) }
+            try Data(text.utf8).write(to: url)
+        }
+    }
+
+    private func overview(_ runner: CommandRunner) throws -> [String: Any] {
+        try #require(try runner.json("policy", "list") as? [String: Any])
+    }
+
+    private func active(_ runner: CommandRunner) throws -> [String] {
+        let rows = try #require(try overview(runner)["policies"] as? [[String: Any]])
+        return rows.map { row in
+            let whom = (row["decides_for"] as? [String] ?? []).joined(separator: "+")
+            return "\(row["policy"] ?? "") \(row["version"] ?? "") \(whom)"
+        }
+    }
+
+    @Test func anInstallationDecidesByTheBuiltInPolicyFromTheStart() throws {
+        let runner = try CommandRunner.initialised()
+        #expect(try active(runner) == ["risk-default 2026.1 everyone else"])
+        let own = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../policy/rules/default/policy.yaml")
+        #expect(try runner.succeed("policy", "show", "--source") + "\n" == (try String(contentsOf: own, encoding: .utf8)))
+        #expect(try runner.succeed("policy", "show").contains("unknown-new-user"))
+    }
+
+    @Test func aChangeGoesFromItsFolderToItsEffectAndBack() throws {
+        let runner = try edited(
+            "mine", ("\"2026.1\"", "\"2026.2\""), ("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}"),
+            ("inbox.signups_24h: 3", "inbox.signups_24h: 5"))
+        let diff = try runner.succeed("policy", "diff", "mine")
+        #expect(diff.contains("- inbox.signups_24h >= 3") && diff.contains("+ inbox.signups_24h >= 5"), "\(diff)")
+        #expect(diff.contains("sign_up no longer asked (inbox-velocity): inbox.signups_24h = "), "\(diff)")
+        let output = try runner.succeed("policy", "activate", "mine")
+        #expect(output.contains("risk-default 2026.2") && output.contains("policy rollback goes back"), "\(output)")
+        #expect(try active(runner) == ["risk-default 2026.2 everyone else"])
+        #expect(try runner.succeed("policy", "activate", "mine").contains("nothing was changed"))
+        // The folder is not looked at again.
+        try FileManager.default.removeItem(at: runner.folder.appendingPathComponent("mine"))
+        #expect(try runner.succeed("policy", "show", "--source").contains(">= 5"))
+        try runner.succeed("policy", "rollback")
+        #expect(try active(runner) == ["risk-default 2026.1 everyone else"])
+        try runner.fail("policy", "rollback", status: 65, saying: "nothing to go back to")
+        let kept = try #require(try runner.json("policy", "list", "--all") as? [[String: Any]])
+        let hash = try #require(kept.first { $0["version"] as? String == "2026.2" }?["hash"] as? String)
+        try runner.succeed("policy", "activate", String(hash.dropFirst(7).prefix(8)))
+        #expect(try active(runner) == ["risk-default 2026.2 everyone else"])
+        let history = try #require(try runner.json("policy", "list", "--history") as? [[String: Any]])
+        #expect(history.map { $0["action"] as? String } == ["activate", "rollback", "activate", "activate"])
+    }
+
+    @Test(arguments: [
+        ("account.age_hours < 72}", "account.age_hour < 72}", "did you mean 'account.age_hours'?"),
+        ("inbox.signups_24h >= 3}", "inbox.signups_24h >= 4}", "test 'sign_up/unsupported_under_velocity_is_asked' fails"),
+        ("- {id: unknown-new-user,", "- {id: unknown-new-user, mode: disabled,", "guarantee broken"),
+        ("policy: risk-default", "policy: [", "policy.yaml"),
+    ])
+    func aCandidateThatIsRefusedChangesNothingAndIsShown(old: String, new: String, reason: String) throws {
+        let runner = try edited("mine", (old, new))
+        let result = try runner.run(["policy", "activate", "mine"])
+        #expect(result.status == 1 && result.output.isEmpty)
+        #expect(result.errors.contains(reason), "\(result.errors)")
+        #expect(result.errors.contains("risk-default 2026.1") && result.errors.contains("stays in force"), "\(result.errors)")
+        #expect(try active(runner) == ["risk-default 2026.1 everyone else"])
+        let refused = try #require(try overview(runner)["refused"] as? [String: Any])
+        #expect((refused["reason"] as? String)?.contains(reason) == true)
+        #expect(try runner.succeed("policy", "list").contains("refused "))
+        // What is activated afterwards settles it.
+        try edit(runner, "mine", [(new, old), ("\"2026.1\"", "\"2026.3\"")])
+        try runner.succeed("policy", "activate", "mine")
+        #expect(try overview(runner)["refused"] == nil)
+    }
+
+    @Test func teamsAndAppsCanHaveTheirOwn() throws {
+        let runner = try edited("own", ("policy: risk-default", "policy: juice-risk"))
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        try runner.succeed("app", "add", "juice", "com.example.juice")
+        try runner.fail("policy", "bind", "juice", "juice-risk", status: 66, saying: "no policy juice-risk is active")
+        #expect(try runner.succeed("policy", "activate", "own", "--only-bound").contains("policy bind TEAM|APP juice-risk"))
+        #expect(try runner.succeed("policy", "bind", "juice", "juice-risk") == "juice-risk decides now for team juice.")
+        try runner.succeed("policy", "bind", "com.example.juice", "risk-default")
+        #expect(
+            try active(runner) == ["juice-risk 2026.1 team juice", "risk-default 2026.1 everyone else+app com.example.juice"])
+        try runner.fail("policy", "bind", "nobody", "juice-risk", status: 66, saying: "no team and no app nobody")
+        // A bound name stays with those it is bound to.
+        try edit(runner, "own", [("\"2026.1\"", "\"2\"")])
+        #expect(try runner.succeed("policy", "activate", "own").contains("for team juice"))
+        try runner.fail("policy", "rollback", "risk-default", status: 65, saying: "nothing to go back to")
+        try runner.succeed("policy", "rollback", "juice-risk")
+        try runner.fail("policy", "rollback", "juice-risk", status: 65, saying: "nothing to go back to")
+        try runner.succeed("policy", "unbind", "juice")
+        try runner.fail("policy", "unbind", "juice", status: 66, saying: "no policy of its own")
+        // Another name becomes the default where nobody is bound to it, and says so.
+        #expect(try runner.succeed("policy", "activate", "own").contains("Before: risk-default. postern policy rollback goes back."))
+        try runner.succeed("policy", "rollback")
+        #expect(try active(runner)[1] == "risk-default 2026.1 everyone else+app com.example.juice")
+    }
+
+    @Test func twoFoldersAreComparedWithoutAnInstallation() throws {
+        let runner = try edited("one")
+        try FileManager.default.copyItem(
+            at: runner.folder.appendingPathComponent("one"), to: runner.folder.appendingPathComponent("two"))
+        #expect(try runner.succeed("policy", "diff", "one", "two").contains("The policies say the same."))
+        try edit(runner, "two", [("challenge: human_check, reason: APP_SIGNUP_SPIKE", "challenge: email_code, reason: APP_SPIKE")])
+        let result = try runner.run(["policy", "diff", "one", "two", "--json"], environment: ["POSTERN_CONFIG": "/nonexistent"])
+        try #require(result.status == 0, "\(result.errors)")
+        let diff = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any])
+        let items = try #require(diff["differences"] as? [[String: Any]])
+        #expect(items.map { "\($0["section"] ?? "") \($0["name"] ?? "") \($0["change"] ?? "")" } == ["rules app-spike changed"])
+        let total = try #require((diff["behaviour"] as? [String: Any])?["total"] as? [String: Int])
+        #expect(total["newly_asked"] == 0)
+        #expect(total["other_challenges"] ?? 0 > 0)
+    }
+
+    @Test func wrongUseIsOneLine() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.fail("policy", "activate", "nowhere", status: 66, saying: "nowhere/policy.yaml: no such file")
+        try runner.fail("policy", "show", "123456", status: 66, saying: "there is no policy 123456")
+        try runner.fail("policy", "diff", "nowhere", status: 66, saying: "there is no policy nowhere")
+        try runner.fail("policy", "list", "--history", "--all", status: 64, saying: "name one")
+        try runner.fail("policy", "show", "--export", "data", status: 73, saying: "exists already")
+    }
+}

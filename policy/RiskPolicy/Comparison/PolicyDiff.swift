@@ -1,0 +1,179 @@
+// What is written differently in two policies: signals, constants, lists, challenges, defaults, rules, guarantees.
+
+/// The differences of two policies' texts by what they mean; order of rules and comments do not count.
+package struct PolicyDiff: Sendable {
+    package enum Kind: String, Sendable {
+        case added, removed, changed
+    }
+
+    /// One thing that differs.
+    package struct Item: Sendable, Equatable {
+        /// signals, constants, lists, challenges, defaults, rules or guarantees.
+        package let section: String
+        package let kind: Kind
+        /// A signal's name, a rule's id, a guarantee's condition.
+        package let name: String
+        /// What it consists of, as far as it differs; of an added or removed thing everything.
+        package let details: [Detail]
+    }
+
+    /// One property; nil where the thing or the property is not there.
+    package struct Detail: Sendable, Equatable {
+        package let label: String
+        package let before: String?
+        package let after: String?
+    }
+
+    /// In the order of the sections above.
+    package let items: [Item]
+
+    /// Name and properties.
+    private typealias Thing = (name: String, properties: [(label: String, value: String)])
+
+    package init(from old: Policy, to new: Policy) {
+        items =
+            Self.compare("policy", [Self.head(old)], [Self.head(new)])
+            + Self.compare("signals", old.signals.map(Self.signal), new.signals.map(Self.signal))
+            + Self.compare("constants", Self.constants(old), Self.constants(new)) + Self.lists(old, new)
+            + Self.compare("challenges", Self.challenges(old), Self.challenges(new))
+            + Self.compare("defaults", Self.defaults(old), Self.defaults(new))
+            + Self.compare("rules", old.rules.map { Self.rule($0, old) }, new.rules.map { Self.rule($0, new) })
+            + Self.compare("guarantees", old.guarantees.map(Self.guarantee), new.guarantees.map(Self.guarantee))
+    }
+
+    // MARK: Comparing
+
+    private static func compare(_ section: String, _ old: [Thing], _ new: [Thing]) -> [Item] {
+        var items: [Item] = []
+        for thing in old {
+            guard let other = new.first(where: { $0.name == thing.name }) else {
+                let details = thing.properties.map { Detail(label: $0.label, before: $0.value, after: nil) }
+                items.append(Item(section: section, kind: .removed, name: thing.name, details: details))
+                continue
+            }
+            var labels = thing.properties.map(\.label)
+            for property in other.properties where !labels.contains(property.label) { labels.append(property.label) }
+            let details = labels.compactMap { label -> Detail? in
+                let before = thing.properties.first { $0.label == label }?.value
+                let after = other.properties.first { $0.label == label }?.value
+                return before == after ? nil : Detail(label: label, before: before, after: after)
+            }
+            if !details.isEmpty { items.append(Item(section: section, kind: .changed, name: thing.name, details: details)) }
+        }
+        for thing in new where !old.contains(where: { $0.name == thing.name }) {
+            let details = thing.properties.map { Detail(label: $0.label, before: nil, after: $0.value) }
+            items.append(Item(section: section, kind: .added, name: thing.name, details: details))
+        }
+        return items
+    }
+
+    // MARK: Things
+
+    private static func head(_ policy: Policy) -> Thing { ("policy", [("name", policy.name), ("version", policy.version)]) }
+
+    private static func signal(_ signal: SignalDeclaration) -> Thing {
+        var properties = [("type", signal.type.text + (signal.mayBeMissing ? "?" : ""))]
+        if let minimum = signal.minimum { properties.append(("min", CELValue.double(minimum).text)) }
+        if let maximum = signal.maximum { properties.append(("max", CELValue.double(maximum).text)) }
+        if signal.maximumLength != PolicyFileLimits.maximumStringBytes {
+            properties.append(("max_length", String(signal.maximumLength)))
+        }
+        return (signal.name, properties)
+    }
+
+    private static func constants(_ policy: Policy) -> [Thing] {
+        policy.scope.constants.sorted { $0.key < $1.key }.map { ($0.key, [("value", $0.value.text)]) }
+    }
+
+    private static func lists(_ old: Policy, _ new: Policy) -> [Item] {
+        Set(old.scope.sets.keys).union(new.scope.sets.keys).sorted().compactMap { name in
+            let (before, after) = (old.scope.sets[name], new.scope.sets[name])
+            guard before != after else { return nil }
+            let kind: Kind = before == nil ? .added : after == nil ? .removed : .changed
+            var details = [
+                Detail(label: "entries", before: before.map { String($0.count) }, after: after.map { String($0.count) })
+            ]
+            if let before, let after {
+                details.append(Detail(label: "taken out", before: String(before.subtracting(after).count), after: nil))
+                details.append(Detail(label: "put in", before: nil, after: String(after.subtracting(before).count)))
+            }
+            return Item(section: "lists", kind: kind, name: name, details: details)
+        }
+    }
+
+    private static func challenges(_ policy: Policy) -> [Thing] {
+        policy.challenges.enumerated().map { position, challenge in
+            var properties = [
+                ("strength", "\(position + 1) of \(policy.challenges.count)"),
+                ("events", words(Set(PolicyEvent.allCases.filter { challenge.isOffered(for: $0) }))),
+            ]
+            if let condition = challenge.unavailableWhen { properties.append(("unavailable_when", condition.text)) }
+            return (challenge.kind, properties)
+        }
+    }
+
+    private static func defaults(_ policy: Policy) -> [Thing] {
+        var properties = [("challenge", policy.challenges[policy.errorChallenge].kind)]
+        for event in PolicyEvent.allCases {
+            if let position = policy.degraded[event] {
+                properties.append(("degraded \(event.rawValue)", policy.challenges[position].kind))
+            }
+        }
+        return [("defaults", properties)]
+    }
+
+    private static func rule(_ rule: PolicyRule, _ policy: Policy) -> Thing {
+        var properties = [
+            ("effect", rule.effect.rawValue), ("events", words(rule.events)),
+            (rule.effect == .skip ? "up_to" : "challenge", policy.challenges[rule.challenge].kind), ("reason", rule.reason),
+        ]
+        if rule.mode != .active { properties.append(("mode", rule.mode.rawValue)) }
+        if rule.matchesWhenMissing { properties.append(("when_missing", "match")) }
+        properties.append(("condition", rule.condition.text))
+        return (rule.id, properties)
+    }
+
+    private static func guarantee(_ guarantee: PolicyGuarantee) -> Thing {
+        (guarantee.condition.text, [("decision", guarantee.decision.rawValue)])
+    }
+
+    private static func words(_ events: Set<PolicyEvent>) -> String {
+        PolicyEvent.allCases.filter(events.contains).map(\.rawValue).joined(separator: ", ")
+    }
+
+    // MARK: Text
+
+    /// Several lines, by section; a sentence where nothing differs.
+    package var text: String {
+        guard !items.isEmpty else { return "The policies say the same." }
+        var lines: [String] = []
+        var section = ""
+        for item in items {
+            if item.section != section {
+                section = item.section
+                lines += lines.isEmpty ? [section] : ["", section]
+            }
+            let sign = item.kind == .added ? "+" : item.kind == .removed ? "-" : "~"
+            if item.section == "policy" || item.section == "defaults" {
+                lines += item.details.flatMap { Self.lines($0, indent: 2) }
+            } else {
+                lines.append("  \(sign) \(item.name)")
+                lines += item.details.flatMap { Self.lines($0, indent: 6) }
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func lines(_ detail: Detail, indent: Int) -> [String] {
+        let label = String(repeating: " ", count: indent) + detail.label
+        let width = indent + 18
+        let padded = label + String(repeating: " ", count: max(1, width - label.unicodeScalars.count))
+        let blank = String(repeating: " ", count: padded.unicodeScalars.count)
+        switch (detail.before, detail.after) {
+        case (let before?, let after?): return [padded + "- " + before, blank + "+ " + after]
+        case (let before?, nil): return [padded + "- " + before]
+        case (nil, let after?): return [padded + "+ " + after]
+        case (nil, nil): return []
+        }
+    }
+}

@@ -19,9 +19,10 @@ demo: packages ## Play forward, reply, bounce and the rest through a real Postfi
 	swift build $(SWIFT_FLAGS) --product relay-demo
 	@.build/debug/relay-demo
 
-# Independent verifiers of what Postern signs.
+# Independent verifiers of what Postern signs, and a browser for the users' page.
 TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 pyjwt==2.15.1 cryptography==48.0.0
 test-tools: packages .build/test-tools/.installed
+	@scripts/packages chromium chromium-driver
 .build/test-tools/.installed: Makefile
 	python3 -m venv .build/test-tools
 	.build/test-tools/bin/pip install -q $(TEST_TOOLS)

@@ -20,7 +20,7 @@ demo: packages ## Play forward, reply, bounce and the rest through a real Postfi
 	@.build/debug/relay-demo
 
 # Independent verifiers of what Postern signs, and a browser for the users' page.
-TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 pyjwt==2.15.1 cryptography==48.0.0
+TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2
 test-tools: packages .build/test-tools/.installed
 	@scripts/packages chromium chromium-driver
 .build/test-tools/.installed: Makefile

@@ -187,12 +187,13 @@ let package = Package(
             dependencies: [
                 "PosternAPI", "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
             ], swiftSettings: strict),
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(
-            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots"],
+            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots", "Tools"],
             swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(

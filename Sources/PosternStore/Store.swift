@@ -99,7 +99,7 @@ package struct Store: Sendable {
         clients = ClientRepository(database: database)
         provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
-        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes)
+        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes, tombstones: tombstones)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         retention = RetentionRepository(database: database)

@@ -62,10 +62,8 @@ struct AuthError: Error, Sendable {
         let plain = detail.unicodeScalars.map { scalar in
             (0x20...0x7E).contains(scalar.value) && scalar != "\"" && scalar != "\\" ? String(scalar) : "'"
         }.joined()
-        var headers = headers
-        headers[.cacheControl] = "no-store"
-        headers[.pragma] = "no-cache"
-        return .object(["error": .string(code), "error_description": .string(plain)], status: status, headers: headers)
+        return .object(
+            ["error": .string(code), "error_description": .string(plain)], status: status, headers: headers.notStored)
     }
 
     /// Runs a route, and answers its errors in this form.

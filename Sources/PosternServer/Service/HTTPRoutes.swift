@@ -1,5 +1,6 @@
 // The HTTP API: which routes it has, and how it is set up. Add a subject's routes to `modules`.
 
+import Identity
 import Logging
 import MailCrypto
 import PosternAPI
@@ -14,6 +15,8 @@ package struct ServiceParts: Sendable {
     /// For calls that block, those of the store among them.
     package let pool: BlockingPool
     package let cursors: Cursors
+    /// Signs identity tokens and events.
+    package let identitySigner: IdentitySigner
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
     package let logger: Logger
@@ -34,6 +37,7 @@ package struct ServiceParts: Sendable {
         self.pool = pool
         self.now = now
         self.logger = logger
+        identitySigner = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
         cursors = Cursors(
             key: try HKDFSHA256.derive(
                 key: installation.keys.token.active.secret, info: Array("postern cursors 1".utf8), length: 32))
@@ -49,7 +53,21 @@ package enum HTTPRoutes {
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
         [
             HealthRoutes(store: parts.store, pool: parts.pool)
-        ] + (parts.page.map { [$0] } ?? [])
+        ] + (parts.page.map { [$0] } ?? []) + provider(parts)
+    }
+
+    /// Sign-in; nothing where no issuer is configured.
+    private static func provider(_ parts: ServiceParts) -> [any RouteModule] {
+        let configured = parts.installation.configuration.provider
+        guard let issuer = configured.issuer else { return [] }
+        let settings = ProviderSettings(
+            issuer: issuer, authorizationEndpoint: configured.authorizationEndpoint, refreshesPerDay: configured.refreshesPerDay)
+        let (store, pool, signer, now) = (parts.store, parts.pool, parts.identitySigner, parts.now)
+        return [
+            AuthorizationRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
+            TokenRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
+            DiscoveryRoutes(settings: settings, signer: signer),
+        ]
     }
 
     /// The listener; nil where the configuration has none. Throws `ConfigurationError` where the certificate cannot be used.

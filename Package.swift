@@ -165,6 +165,15 @@ let package = Package(
             name: "StoreTests", dependencies: ["PosternStore", "PosternSQLite", "InternetMessage", "MailCrypto"],
             swiftSettings: strict),
         .testTarget(
+            name: "MeTests",
+            dependencies: [
+                "PosternAPI", "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "InternetMessage", "PostfixHarness",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdTesting", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
+        .testTarget(
             name: "MailTests",
             dependencies: [
                 "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "MailAuth", "InternetMessage", "MailCrypto", "PostfixHarness",

@@ -55,7 +55,7 @@ package struct ServiceParts: Sendable {
             logger: logger)
         decisions = policies.map {
             DecisionParts(
-                store: installation.store, policies: $0, ownIssuer: installation.configuration.publicURL, executor: pool,
+                store: installation.store, policies: $0, ownIssuer: installation.configuration.provider.issuer, executor: pool,
                 now: now, logger: logger)
         }
     }

@@ -16,6 +16,7 @@ import Testing
         ["dkim", "retire"], ["dkim", "dns"], ["verify"], ["doctor"], ["source", "check"], ["import"],
         ["policy"], ["policy", "check"], ["policy", "test"], ["policy", "explain"], ["policy", "eval"], ["policy", "diff"],
         ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"], ["policy", "show"],
+        ["policy", "backtest"], ["policy", "stats"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

@@ -20,10 +20,12 @@ demo: packages ## Play forward, reply, bounce and the rest through a real Postfi
 	@.build/debug/relay-demo
 
 # Independent verifiers of what Postern signs.
-test-tools: packages .build/test-tools/bin/python3
-.build/test-tools/bin/python3:
+TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 pyjwt==2.15.1 cryptography==48.0.0
+test-tools: packages .build/test-tools/.installed
+.build/test-tools/.installed: Makefile
 	python3 -m venv .build/test-tools
-	.build/test-tools/bin/pip install -q dkimpy==1.1.8 pynacl==1.6.2
+	.build/test-tools/bin/pip install -q $(TEST_TOOLS)
+	touch $@
 
 test: packages test-tools ## Every test, those on a real Postfix included
 	swift build $(SWIFT_FLAGS) --build-tests
@@ -32,8 +34,10 @@ test: packages test-tools ## Every test, those on a real Postfix included
 bench: packages ## Benchmarks, in release builds
 	swift build $(SWIFT_FLAGS) -c release --product AuthBench
 	swift build $(SWIFT_FLAGS) -c release --product PolicyBench
+	swift build $(SWIFT_FLAGS) -c release --product RelayBench
 	.build/release/AuthBench
 	.build/release/PolicyBench
+	.build/release/RelayBench
 
 .PHONY: help packages build release demo test-tools test bench
 .DEFAULT_GOAL = help

@@ -45,12 +45,14 @@ let package = Package(
             resources: [.embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml")], swiftSettings: strict),
 
         // MARK: The world outside
+        .target(name: "PosternMetrics", swiftSettings: strict),
         .target(name: "DNSClient", dependencies: ["CAres", "MailAuth"], swiftSettings: strict),
         .target(name: "Milter", dependencies: ["CMilter"], path: "milter/Milter", swiftSettings: strict),
         .target(
             name: "RelayMilter",
             dependencies: [
-                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", .product(name: "Logging", package: "swift-log"),
+                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics",
+                .product(name: "Logging", package: "swift-log"),
             ],
             path: "milter/RelayMilter", swiftSettings: strict),
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
@@ -63,7 +65,7 @@ let package = Package(
         .target(
             name: "Identity",
             dependencies: [
-                "MailCrypto", "InternetMessage",
+                "MailCrypto", "InternetMessage", "PosternStore",
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -80,7 +82,7 @@ let package = Package(
         .target(
             name: "PosternAPI",
             dependencies: [
-                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage",
+                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage", "RelayCore", "PosternMail", "PosternMetrics",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -93,10 +95,15 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: strict),
         .target(
+            name: "PosternMail",
+            dependencies: [
+                "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", .product(name: "Mustache", package: "swift-mustache"),
+            ], swiftSettings: strict),
+        .target(
             name: "PosternServer",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
-                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI",
+                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail", "PosternMetrics",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -109,7 +116,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternServer",
-                "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI",
+                "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI", "PosternMail",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -117,6 +124,9 @@ let package = Package(
         // MARK: Benchmarks
         .executableTarget(
             name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth"], path: "Benchmarks/RelayBench",
             swiftSettings: strict),
         .executableTarget(
             name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
@@ -145,11 +155,18 @@ let package = Package(
             name: "StoreTests", dependencies: ["PosternStore", "PosternSQLite", "InternetMessage", "MailCrypto"],
             swiftSettings: strict),
         .testTarget(
+            name: "MailTests",
+            dependencies: [
+                "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "MailAuth", "InternetMessage", "MailCrypto", "PostfixHarness",
+            ], swiftSettings: strict),
+        .testTarget(
             name: "IdentityTests",
             dependencies: [
-                "Identity", "MailCrypto", .product(name: "JWTKit", package: "jwt-kit"),
+                "Identity", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
-            ], swiftSettings: strict),
+                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "Logging", package: "swift-log"),
+            ], exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
             dependencies: [
@@ -166,7 +183,7 @@ let package = Package(
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(
-            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage"], exclude: ["Snapshots"],
+            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots"],
             swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(

@@ -26,10 +26,13 @@ package struct UserInbox: Sendable, Hashable {
     package let address: InboxAddress
     /// Unverified inboxes are searched for in replies, but prove nothing.
     package let isVerified: Bool
+    /// Whether forwarding to it rests, because it refused too much (`SuspensionRate`). It proves replies all the same.
+    package let isSuspended: Bool
 
-    package init(address: InboxAddress, isVerified: Bool) {
+    package init(address: InboxAddress, isVerified: Bool, isSuspended: Bool = false) {
         self.address = address
         self.isVerified = isVerified
+        self.isSuspended = isSuspended
     }
 }
 
@@ -81,6 +84,34 @@ package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
     case reportDropped = "report_dropped"
     /// Automatic mail beyond one per correspondent and day, or unproved at a return path.
     case automaticDropped = "automatic_dropped"
+    /// The last look found what the rewriting had missed; the message was refused.
+    case leakIncident = "leak_incident"
+}
+
+/// A permanent failure of an inbox, told by the return path that it came to.
+package struct InboxFailure: Sendable, Hashable {
+    /// That of the return path; 40 bits.
+    package let nonce: UInt64
+    /// Days since 1970: until when the return path is good, when the message was relayed, and today.
+    package let expiryDay: UInt64
+    package let sentDay: UInt64
+    package let day: UInt64
+
+    package init(nonce: UInt64, expiryDay: UInt64, sentDay: UInt64, day: UInt64) {
+        self.nonce = nonce
+        self.expiryDay = expiryDay
+        self.sentDay = sentDay
+        self.day = day
+    }
+}
+
+/// What became of a permanent failure of an inbox that was reported.
+package enum FailureRecord: Sendable, Hashable {
+    /// Known already, or the account is gone.
+    case known
+    case recorded
+    /// Recorded, and the inbox has passed the rate with it: forwarding to it rests from now on.
+    case suspended
 }
 
 /// The directory could not answer just now. Never taken for *there is none*.
@@ -116,8 +147,13 @@ package protocol RelayDirectory: Sendable {
     /// - Parameter correspondent: a keyed hash, so that nothing says who wrote to whom.
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
 
-    /// True the first time this is asked for a return path, so that a failure counts once.
-    func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool
+    /// Records a permanent failure of the inbox that this account leads to: once for each return path, as `inboxBounced` of that day.
+    /// In the same step forwarding to the inbox is suspended where the rate is passed.
+    func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord
+
+    /// Takes the inbox of a verification as confirmed, where its proved author is the mailbox that was written to.
+    /// - Returns: false where nothing is under way under this token, or the author is somebody else.
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool
 
     /// Adds one; may be written later, off the path of the mail.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)

@@ -39,6 +39,11 @@ extension Refusal {
         451, "4.2.1", "The owner of this address has not confirmed it yet; try again later",
         RelayReason("inbox-unverified"))
 
+    /// Temporary: once the owner confirms the inbox anew, the mail that waits arrives.
+    package static let inboxSuspended = temporary(
+        451, "4.2.1", "The mailbox behind this address refuses mail and has to be confirmed anew; try again later",
+        RelayReason("inbox-suspended", "the inbox refused too much; postern inbox show tells more, inbox confirm ends it"))
+
     package static func dailyLimit(_ limit: Int) -> Refusal {
         temporary(
             452, "4.7.1", "More than \(limit) messages today; try again tomorrow",

@@ -16,13 +16,15 @@ package struct RelaySettings: Sendable {
     /// Days for which a return path takes reports.
     package var returnPathDays: UInt64
     package var unrewritableReply: UnrewritableReply
+    /// When forwarding to an inbox is suspended; nil for never.
+    package var suspension: SuspensionRate?
 
     package enum UnrewritableReply: String, Sendable { case refuse, deliver }
 
     package init(
         relayDomains: [String], authservID: String, operatorAddress: AddrSpec? = nil, localRecipients: [String: AddrSpec] = [:],
         providers: ProviderRules = .standard, limits: RelayLimits = RelayLimits(), returnPathDays: UInt64 = 14,
-        unrewritableReply: UnrewritableReply = .refuse
+        unrewritableReply: UnrewritableReply = .refuse, suspension: SuspensionRate? = SuspensionRate()
     ) {
         self.relayDomains = relayDomains.map { $0.lowercased() }
         self.authservID = authservID
@@ -32,9 +34,31 @@ package struct RelaySettings: Sendable {
         self.limits = limits
         self.returnPathDays = returnPathDays
         self.unrewritableReply = unrewritableReply
+        self.suspension = suspension
     }
 
     package func isRelayDomain(_ domain: String) -> Bool { relayDomains.contains(domain.lowercased()) }
+}
+
+/// The rate of permanent failures at which forwarding to an inbox is suspended: both numbers have to be reached.
+package struct SuspensionRate: Sendable, Hashable {
+    /// Permanent failures within the window.
+    package var failures: Int
+    /// Their part of what was forwarded to the inbox within the window, in percent, 1 … 100.
+    package var percent: Int
+    /// The window, today included.
+    package var days: Int
+
+    package init(failures: Int = 5, percent: Int = 50, days: Int = 14) {
+        self.failures = failures
+        self.percent = percent
+        self.days = days
+    }
+
+    /// Whether so many failures of so many forwarded messages reach it.
+    package func isReached(failures: Int, forwarded: Int) -> Bool {
+        failures >= self.failures && failures.multipliedReportingOverflow(by: 100).partialValue >= forwarded * percent
+    }
 }
 
 /// The limits of the relay. What happens beyond each stands beside it.

@@ -44,6 +44,9 @@ struct Postern: AsyncParsableCommand {
             AddressCommand.self,
             KeyCommand.self,
             ImportCommand.self,
+            IssuerCommand.self,
+            TokenCommand.self,
+            SigningKeyCommand.self,
             PolicyCommand.self,
         ])
 

@@ -47,7 +47,10 @@ final class SmallDirectory: RelayDirectory {
         true
     }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
-    func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool { true }
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
+    func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord {
+        .recorded
+    }
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
 }
 

@@ -71,6 +71,7 @@ import Testing
         for arguments in [
             ["inbox", "add", "jane", "jane.doe@home.example"], ["inbox", "add", "nobody", "jane.doe@home.example"],
             ["user", "add", "other", "--inbox", "jane.doe@home.example", "--verified"],
+            ["inbox", "verify", "jane", "jane.doe@home.example"], ["inbox", "verify", "jane", "secret.person@home.example"],
             ["inbox", "remove", "jane", "secret.person@home.example"], ["inbox", "add", "jane", "secret.person@@home.example"],
             ["user", "add", "secret.person@home.example", "--inbox", "secret.person@home.example"],
             ["user", "show", "secret.person@home.example"], ["address", "show", "secret.person@home.example"],
@@ -85,7 +86,7 @@ import Testing
 
     @Test func inboxesAreAddedConfirmedAndRemoved() throws {
         let runner = try installed()
-        try runner.succeed("inbox", "add", "jane", "-", input: "new@home.example\n")
+        try runner.succeed("inbox", "add", "jane", "-", "--no-message", input: "new@home.example\n")
         let list = try #require(try runner.json("inbox", "list", "jane") as? [[String: Any]])
         #expect(list.map { $0["verified"] as? Bool } == [true, false])
         let number = try #require(list.last?["inbox"] as? Int)

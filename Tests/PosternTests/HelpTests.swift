@@ -10,13 +10,14 @@ import Testing
         ["init"], ["config"], ["config", "show"], ["migrate"], ["team"], ["team", "add"], ["team", "list"],
         ["team", "show"], ["team", "remove"], ["source"], ["source", "add"], ["source", "list"], ["source", "remove"], ["app"],
         ["app", "add"], ["app", "list"], ["app", "remove"], ["user"], ["user", "add"], ["user", "list"], ["user", "show"],
-        ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "confirm"], ["inbox", "default"],
+        ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "verify"], ["inbox", "confirm"], ["inbox", "default"],
         ["inbox", "remove"], ["address"], ["address", "issue"], ["address", "list"], ["address", "show"], ["address", "on"],
         ["address", "off"], ["address", "retire"], ["dkim"], ["dkim", "generate"], ["dkim", "list"], ["dkim", "activate"],
         ["dkim", "retire"], ["dkim", "dns"], ["verify"], ["doctor"], ["source", "check"], ["import"],
         ["policy"], ["policy", "check"], ["policy", "test"], ["policy", "explain"], ["policy", "eval"], ["policy", "diff"],
         ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"], ["policy", "show"],
         ["policy", "backtest"], ["policy", "stats"],
+        ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

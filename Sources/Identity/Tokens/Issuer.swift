@@ -2,8 +2,8 @@
 
 /// Where an issuer's keys come from.
 package enum KeySource: Sendable, Hashable {
-    /// An `https:` address of a JWK Set.
-    case uri(String)
+    /// An `https:` address of a JWK Set; `http:` on loopback, elsewhere only where that is allowed.
+    case uri(String, allowsHTTP: Bool = false)
     /// A file on this host that holds one.
     case file(String)
     /// The JWK Set itself, UTF-8.

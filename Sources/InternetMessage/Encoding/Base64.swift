@@ -43,6 +43,10 @@ package enum Base64 {
 
     /// Decodes octets; never fails. Linear.
     package static func decode(_ text: some Collection<UInt8>) -> (bytes: [UInt8], defects: Set<TransferDefect>) {
+        text.withContiguousStorageIfAvailable(decode(octets:)) ?? Array(text).withUnsafeBufferPointer(decode(octets:))
+    }
+
+    private static func decode(octets text: UnsafeBufferPointer<UInt8>) -> (bytes: [UInt8], defects: Set<TransferDefect>) {
         var decoder = Decoder()
         var output = [UInt8]()
         output.reserveCapacity(text.count / 4 * 3 + 3)
@@ -69,6 +73,10 @@ package enum Base64 {
 
     /// Encodes octets without line breaks, with padding.
     package static func encodeUnbroken(_ bytes: some Collection<UInt8>) -> [UInt8] {
+        bytes.withContiguousStorageIfAvailable(encodeUnbroken(octets:)) ?? Array(bytes).withUnsafeBufferPointer(encodeUnbroken(octets:))
+    }
+
+    private static func encodeUnbroken(octets bytes: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         var output = [UInt8]()
         output.reserveCapacity((bytes.count + 2) / 3 * 4)
         var group: UInt32 = 0

@@ -25,17 +25,14 @@ extension DecodedText {
             let base = body.startIndex
             var index = 0
             var lineStart = 0
-            func literal(_ octet: UInt8) {
-                map.add(.literal, decoded: output.count, raw: base + index, width: 1)
-                output.append(octet)
-                index += 1
-            }
+            // Kept apart from the set: they may come with every octet.
+            var (isLong, isRaw, isLowercase, isInvalid) = (false, false, false, false)
             while index < input.count {
                 let octet = input[index]
                 switch octet {
                 case UInt8(ascii: "="):
                     if index + 2 < input.count, let high = input[index + 1].hexValue, let low = input[index + 2].hexValue {
-                        if input[index + 1] >= 0x61 || input[index + 2] >= 0x61 { defects.insert(.lowercaseEscape) }
+                        if input[index + 1] >= 0x61 || input[index + 2] >= 0x61 { isLowercase = true }
                         map.add(.escape, decoded: output.count, raw: base + index, width: 3)
                         output.append(high << 4 | low)
                         index += 3
@@ -43,8 +40,10 @@ extension DecodedText {
                         if next == input.count, input[next - 1] != 0x0A { defects.insert(.trailingSoftBreak) }
                         index = next
                     } else {
-                        defects.insert(.invalidEscape)
-                        literal(octet)
+                        isInvalid = true
+                        map.add(.literal, decoded: output.count, raw: base + index, width: 1)
+                        output.append(octet)
+                        index += 1
                     }
                 case 0x20, 0x09:
                     var end = index
@@ -55,19 +54,27 @@ extension DecodedText {
                         defects.insert(.trailingWhiteSpace)
                         index = end
                     } else {
-                        while index < end { literal(input[index]) }
+                        map.add(.literal, decoded: output.count, raw: base + index, width: end - index)
+                        output.append(contentsOf: input[index..<end])
+                        index = end
                     }
                 default:
-                    if octet >= 0x7F || (octet < 0x20 && octet != 0x0D && octet != 0x0A) { defects.insert(.rawOctet) }
-                    literal(octet)
+                    if octet >= 0x7F || (octet < 0x20 && octet != 0x0D && octet != 0x0A) { isRaw = true }
+                    map.add(.literal, decoded: output.count, raw: base + index, width: 1)
+                    output.append(octet)
+                    index += 1
                 }
                 if index > 0, input[index - 1] == 0x0A {
                     lineStart = index
                 } else if index - lineStart > QuotedPrintable.lineLength + 1 {
                     // One more, as CR is counted here.
-                    defects.insert(.longLine)
+                    isLong = true
                 }
             }
+            if isLong { defects.insert(.longLine) }
+            if isRaw { defects.insert(.rawOctet) }
+            if isLowercase { defects.insert(.lowercaseEscape) }
+            if isInvalid { defects.insert(.invalidEscape) }
         }
         self.init(bytes: output, defects: defects, raw: body, encoding: .quotedPrintable, segments: map.segments)
     }

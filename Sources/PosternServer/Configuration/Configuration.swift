@@ -25,10 +25,35 @@ package struct Configuration: Sendable {
     package let replyUnrewritable: ReplyUnrewritable
     package let milter: MilterSettings
     package let limits: Limits
+    /// When forwarding to an inbox is suspended; nil for never.
+    package let suspension: Suspension?
     package let dns: DNSSettings
     package let providers: ProviderRules
     package let log: LogSettings
     package let http: HTTPSettings
+    /// How the service calls itself to users.
+    package let serviceName: String
+    /// Where users reach the HTTP service, without `/` at the end; nil where they do not.
+    package let publicURL: String?
+    package let mail: MailSettings
+    package let verification: VerificationSettings
+
+    package struct MailSettings: Sendable {
+        package let submission: ListenAddress
+        package let from: AddrSpec
+        /// Absolute path of the folder with texts; nil for the built-in ones.
+        package let templates: String?
+    }
+
+    package struct VerificationSettings: Sendable {
+        package let hours: Int
+        /// Wrong codes for one message.
+        package let tries: Int
+        /// Messages in an hour.
+        package let perInbox: Int
+        package let perUser: Int
+        package let perInstallation: Int
+    }
 
     /// What to do with a reply whose inbox address cannot be taken out.
     package enum ReplyUnrewritable: String, Sendable { case refuse, deliver }
@@ -56,6 +81,15 @@ package struct Configuration: Sendable {
         package let recipients: Limit
         /// Octets of replies held, over all sessions.
         package let replyMemory: Limit
+    }
+
+    package struct Suspension: Sendable, Hashable {
+        /// Permanent failures of an inbox within the window.
+        package let failures: Int
+        /// Their part of what was forwarded to it, in percent.
+        package let percent: Int
+        /// The window, today included.
+        package let days: Int
     }
 
     package struct DNSSettings: Sendable {
@@ -127,6 +161,11 @@ package struct Configuration: Sendable {
             messagesPerDay: limit("messages_per_day"), messageSize: limit("message_size"), headerField: limit("header_field"),
             headerFields: limit("header_fields"), headerSize: limit("header_size"), hops: limit("hops"),
             recipients: limit("recipients"), replyMemory: limit("reply_memory"))
+        suspension =
+            integer("suspension.failures") == 0
+            ? nil
+            : Suspension(
+                failures: integer("suspension.failures"), percent: integer("suspension.percent"), days: integer("suspension.days"))
         dns = DNSSettings(
             servers: list("dns.servers"), timeoutMilliseconds: integer("dns.timeout_ms"), tries: integer("dns.tries"),
             budgetMilliseconds: integer("dns.budget_ms"))
@@ -149,6 +188,26 @@ package struct Configuration: Sendable {
                 "http.listen: API keys would travel in clear to \(text("http.listen")): set http.tls_certificate and http.tls_key, "
                     + "or listen on 127.0.0.1")
         }
+        serviceName = text("service_name")
+        publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
+        let relayDomains = relayDomains
+        if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "http.public_url: users' cookies would travel in clear: https is needed, except on loopback")
+        }
+        guard let submission = ListenAddress(text("mail.submission")) else {
+            throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: HOST:PORT is needed")
+        }
+        mail = MailSettings(
+            submission: submission, from: try AddrSpec.typed(text("mail.from")),
+            templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
+        verification = VerificationSettings(
+            hours: integer("verification.hours"), tries: integer("verification.tries"), perInbox: integer("verification.per_inbox"),
+            perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"))
+        guard relayDomains.contains(mail.from.domain) else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "mail.from: it has to be at a relay domain, for which Postern signs its mail")
+        }
         for address in [operatorAddress].compactMap({ $0 }) + localRecipients.values {
             guard !relayDomains.contains(where: { address.domain == $0 || address.domain.hasSuffix("." + $0) }) else {
                 throw ConfigurationError(
@@ -156,5 +215,10 @@ package struct Configuration: Sendable {
                     "\(address.wireForm) lies at a relay domain: mail to it would come back here")
             }
         }
+    }
+
+    /// Whether `HOST` or `HOST:PORT` is this machine alone.
+    private static func isLoopback(_ authority: String) -> Bool {
+        (ListenAddress(authority) ?? ListenAddress(authority + ":80"))?.isLoopback ?? false
     }
 }

@@ -115,6 +115,15 @@ package struct ConfigurationKey: Sendable {
             beyond: .tryLater(code: 452, enhanced: "4.3.1"),
             "Octets of replies held at one time, over all sessions: a reply is read whole before it is rewritten."),
         ConfigurationKey(
+            "suspension.failures", .integer(0...10_000), .value(.integer(5)),
+            "Permanent failures of an inbox within the window that suspend forwarding to it: a few may be a server's mistake. 0: never."),
+        ConfigurationKey(
+            "suspension.percent", .integer(1...100), .value(.integer(50)),
+            "And their part of what was forwarded to it: a mailbox that is gone refuses everything, a filter single messages."),
+        ConfigurationKey(
+            "suspension.days", .integer(1...90), .value(.integer(14)),
+            "The window for both, today included: as long as a bounce may take with the standard return_path_days."),
+        ConfigurationKey(
             "dns.servers", .words, .value(.list([])),
             "Name servers, as in 127.0.0.1 or 127.0.0.1:5353. None: those of /etc/resolv.conf."),
         ConfigurationKey(
@@ -129,8 +138,14 @@ package struct ConfigurationKey: Sendable {
             "providers", .providers, .value(.providers(.standard)),
             "Spellings that reach one mailbox, by domain; elsewhere only +tags do not count. Entries add to these or replace them."),
         ConfigurationKey(
+            "service_name", .text, .value(.text("Postern")),
+            "How the service calls itself to users: in the mail that it writes to them, and on their page."),
+        ConfigurationKey(
             "http.listen", .listen, .value(.text("127.0.0.1:8890")),
             "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate."),
+        ConfigurationKey(
+            "http.public_url", .webAddress, .absent,
+            "Where users reach the HTTP service, as in https://relay.example. Without it there is no page /me, and mail has no links."),
         ConfigurationKey(
             "http.tls_certificate", .text, .absent,
             "Certificate chain of the HTTP API (PEM), relative to the folder of this file; read again when it changes."),
@@ -144,6 +159,30 @@ package struct ConfigurationKey: Sendable {
         ConfigurationKey(
             "http.requests_per_second", .integer(1...100_000), .value(.integer(100)),
             "Requests a second of one API key, twice as many at once (429 beyond it): one key cannot starve the others."),
+        ConfigurationKey(
+            "mail.submission", .endpoint, .value(.text("127.0.0.1:25")),
+            "Where Postern's own mail is handed over, HOST:PORT. Postfix on this machine, without TLS: keep it on a path you trust."),
+        ConfigurationKey(
+            "mail.from", .address, .derived("postmaster at the first relay domain"),
+            "Author of Postern's own mail. At a relay domain, so that it is signed for it."),
+        ConfigurationKey(
+            "mail.templates", .text, .absent,
+            "A folder with texts in place of the built-in English ones, relative to the folder of this file (docs/MAIL.md)."),
+        ConfigurationKey(
+            "verification.hours", .integer(1...168), .value(.integer(24)),
+            "How long code, link and answer of a verification are good: people read their mail once a day."),
+        ConfigurationKey(
+            "verification.tries", .integer(1...10), .value(.integer(5)),
+            "Wrong codes for one message. With 5 messages an hour, a guess in 40,000 succeeds."),
+        ConfigurationKey(
+            "verification.per_inbox", .integer(1...100), .value(.integer(5)),
+            "Messages of one kind to one mailbox in an hour, whatever its spelling; beyond: refused, and no message."),
+        ConfigurationKey(
+            "verification.per_user", .integer(1...1_000), .value(.integer(10)),
+            "Messages for one user in an hour, over all inboxes; beyond: refused, and no message."),
+        ConfigurationKey(
+            "verification.per_installation", .integer(1...1_000_000), .value(.integer(500)),
+            "Postern's own messages in an hour, so that nobody can use it to pester strangers; beyond: refused, and no message."),
         ConfigurationKey(
             "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")),
             "One line for each message and reply; no level writes an inbox address."),

@@ -103,6 +103,10 @@ enum ValueKind: Sendable {
     case socket
     /// `HOST:PORT`, `[ADDRESS]:PORT`, or `off`.
     case listen
+    /// `HOST:PORT`, an IPv6 address in brackets.
+    case endpoint
+    /// `https://HOST` or `http://HOST`, perhaps with a port, without a path.
+    case webAddress
 
     /// The value, or a message that says what would be right.
     func check(_ raw: RawValue) -> Result<ConfigurationValue, Complaint> {
@@ -167,6 +171,17 @@ enum ValueKind: Sendable {
             }
             return .table(result)
         case .providers: return .providers(try providers(raw))
+        case .endpoint:
+            let text = try scalar(raw)
+            guard let address = ListenAddress(text), address.port > 0 else { throw Complaint(message: "HOST:PORT is needed, as in 127.0.0.1:25") }
+            return .text(text)
+        case .webAddress:
+            var text = try scalar(raw).lowercased()
+            if text.hasSuffix("/") { text.removeLast() }
+            guard text.wholeMatch(of: /https?:\/\/([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/) != nil else {
+                throw Complaint(message: "https://HOST is needed, perhaps with a port, without a path")
+            }
+            return .text(text)
         case .socket:
             let text = try scalar(raw)
             guard Self.isSocket(text) else {

@@ -15,9 +15,7 @@ package enum EngineFactory {
         installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?, counters: CounterBuffer?,
         replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
-        let set = installation.keys.token
-        let keys = TokenKeys(
-            keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }), active: set.active.id)
+        let keys = TokenKeys(installation.keys.token)
         let directory = StoreDirectory(store: installation.store, counters: counters, now: now)
         guard let keys,
             let engine = RelayEngine(
@@ -45,6 +43,14 @@ package enum EngineFactory {
     }
 }
 
+extension TokenKeys {
+    /// The token keys of an installation; nil where they do not serve.
+    init?(_ set: KeySet) {
+        self.init(
+            keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }), active: set.active.id)
+    }
+}
+
 extension RelaySettings {
     /// The part of the configuration that the relay goes by.
     init(_ configuration: Configuration) {
@@ -60,6 +66,7 @@ extension RelaySettings {
             relayDomains: configuration.relayDomains, authservID: configuration.authservID, operatorAddress: configuration.operatorAddress,
             localRecipients: configuration.localRecipients, providers: configuration.providers, limits: limits,
             returnPathDays: UInt64(configuration.returnPathDays),
-            unrewritableReply: configuration.replyUnrewritable == .refuse ? .refuse : .deliver)
+            unrewritableReply: configuration.replyUnrewritable == .refuse ? .refuse : .deliver,
+            suspension: configuration.suspension.map { SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days) })
     }
 }

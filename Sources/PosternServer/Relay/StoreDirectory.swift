@@ -31,7 +31,7 @@ package struct StoreDirectory: RelayDirectory {
             return RelayAccount(
                 number: number, relayAddress: record.address, isForwardingOn: record.isForwardingOn,
                 isActive: !record.isRetired && record.hasLiveGrant,
-                inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified) },
+                inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended) },
                 inboxes: [], sharedName: nil, sources: try store.sources.sources(teamNumber: record.team.number).compactMap(Self.source))
         }
     }
@@ -44,7 +44,7 @@ package struct StoreDirectory: RelayDirectory {
             return RelayAccount(
                 number: number, relayAddress: address, isForwardingOn: record.isForwardingOn,
                 isActive: record.currentAddress != nil && record.hasLiveGrant,
-                inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified) },
+                inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended) },
                 inboxes: record.inboxes.map { UserInbox(address: $0.address, isVerified: $0.isVerified) },
                 sharedName: record.sharesName ? record.userName : nil, sources: record.sources.compactMap(Self.source))
         }
@@ -95,12 +95,35 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool {
-        guard !isReadOnly else { return true }
-        let mark = (0..<5).map { UInt8(truncatingIfNeeded: nonce >> (8 * UInt64($0))) }
+    package func recordFailure(
+        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
+    ) throws(DirectoryFailure) -> FailureRecord {
+        guard !isReadOnly else { return .recorded }
+        let mark = (0..<5).map { UInt8(truncatingIfNeeded: failure.nonce >> (8 * UInt64($0))) }
         return try reading {
-            try store.counters.once(
-                account: Int64(account.rawValue), purpose: "bounce", mark: mark, expiresAt: (Int64(expiryDay) + 1) * 86_400)
+            let record = try store.bounces.record(
+                BounceRepository.Failure(
+                    account: Int64(account.rawValue), mark: mark, expiresAt: (Int64(failure.expiryDay) + 1) * 86_400,
+                    sentDay: Int64(failure.sentDay)),
+                days: rate?.days ?? 1, now: now()
+            ) { standing in rate?.isReached(failures: standing.failures, forwarded: standing.forwarded) ?? false }
+            return switch record {
+            case .known: .known
+            case .recorded: .recorded
+            case .suspended: .suspended
+            }
+        }
+    }
+
+    package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
+        do {
+            return try store.verifications.confirm(
+                answer: Int64(clamping: token.number), nonce: Int64(clamping: token.nonce), author: author, isTrial: isReadOnly,
+                now: now()) != nil
+        } catch is StoreRefusal {
+            return false  // verified for another user meanwhile
+        } catch {
+            throw DirectoryFailure("\(error)")
         }
     }
 
@@ -133,6 +156,7 @@ extension RelayCounter {
         case .reportRelayed: .reportsRelayed
         case .reportDropped: .reportsDropped
         case .automaticDropped: .automaticDiscarded
+        case .leakIncident: .leakIncident
         }
     }
 }

@@ -3,7 +3,9 @@
 import Logging
 import MailCrypto
 import PosternAPI
+import PosternMail
 import PosternStore
+import RelayCore
 import ServiceLifecycle
 
 /// What routes and services are made of. One for the life of a process.
@@ -15,11 +17,18 @@ package struct ServiceParts: Sendable {
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
     package let logger: Logger
+    /// Writes to inboxes of its own accord; blocks.
+    package let mailer: InboxMailer
+    /// Where mail is written that nobody waits for.
+    package let mailQueue = MailQueue()
+    /// The page of one's own; nil where the installation has no public address.
+    let page: MePage?
 
     package var store: Store { installation.store }
 
     package init(
-        installation: Installation, pool: BlockingPool = BlockingPool(), now: @escaping @Sendable () -> Int64, logger: Logger
+        installation: Installation, pool: BlockingPool = BlockingPool(), signer: (any MessageSigner)? = nil,
+        now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
         self.installation = installation
         self.pool = pool
@@ -28,6 +37,10 @@ package struct ServiceParts: Sendable {
         cursors = Cursors(
             key: try HKDFSHA256.derive(
                 key: installation.keys.token.active.secret, info: Array("postern cursors 1".utf8), length: 32))
+        mailer = try MailerFactory.mailer(installation, signer: signer)
+        page = try MePage(
+            store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
+            logger: logger)
     }
 }
 
@@ -36,7 +49,7 @@ package enum HTTPRoutes {
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
         [
             HealthRoutes(store: parts.store, pool: parts.pool)
-        ]
+        ] + (parts.page.map { [$0] } ?? [])
     }
 
     /// The listener; nil where the configuration has none. Throws `ConfigurationError` where the certificate cannot be used.

@@ -45,6 +45,7 @@ package struct HousekeepingService: Service {
     private func deleteExpired() {
         do {
             while try store.tokens.deleteExpired(now: now()) == 1000 {}
+            while try store.verifications.deleteExpired(now: now()) == 1000 {}
             while try store.counters.deleteExpired(countersBefore: now() / 86_400 - Self.counterDays, now: now()) == 1000 {}
         } catch {
             logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])

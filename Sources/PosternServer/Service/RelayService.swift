@@ -46,7 +46,7 @@ package enum RelayService {
         let server = MilterServer(MilterServer.Configuration(name: "postern", socket: socket), handler: handler) { diagnostic in
             logger.log(level: diagnostic.level, "\(diagnostic)")
         }
-        let parts = try ServiceParts(installation: installation, now: now, logger: logger)
+        let parts = try ServiceParts(installation: installation, signer: signer, now: now, logger: logger)
         let http = try HTTPRoutes.service(parts)
         try server.start()
 
@@ -64,6 +64,7 @@ package enum RelayService {
             services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
         try await ServiceGroup(configuration: group).run()
+        parts.mailQueue.stop()
         await parts.pool.stop()
     }
 

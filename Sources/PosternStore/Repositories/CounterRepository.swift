@@ -97,7 +97,7 @@ package struct CounterRepository: Sendable {
     }
 
     /// Deletes counters of days before `day` and marks that expired, at most `limit` of each at a time, so that mail does not
-    /// wait for it. Gives the larger of the two numbers: where it is `limit` there may be more.
+    /// wait for it. Gives the largest of the numbers: where it is `limit` there may be more.
     package func deleteExpired(countersBefore day: Int64, now: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             let counters = try connection.run(
@@ -110,7 +110,12 @@ package struct CounterRepository: Sendable {
                 DELETE FROM once_marks WHERE (account_id, purpose, mark) IN
                     (SELECT account_id, purpose, mark FROM once_marks WHERE expires_at <= ?1 LIMIT ?2)
                 """, [.integer(now), .integer(Int64(limit))])
-            return max(counters, marks)
+            let failures = try connection.run(
+                """
+                DELETE FROM inbox_failures WHERE (inbox_id, day) IN
+                    (SELECT inbox_id, day FROM inbox_failures WHERE day < ?1 LIMIT ?2)
+                """, [.integer(day), .integer(Int64(limit))])
+            return max(counters, marks, failures)
         }
     }
 }

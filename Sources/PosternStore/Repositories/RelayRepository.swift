@@ -17,7 +17,8 @@ package struct RelayRepository: Sendable {
                 SELECT a.id, t.id, t.handle, t.name, t.created_at, r.forwarding_on, r.retired_at,
                     CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized')
                         THEN 1 ELSE 0 END,
-                    c.local_part, c.domain, a.user_id, i.address_key, i.address_sealed, i.verified_at
+                    c.local_part, c.domain, a.user_id, i.address_key, i.address_sealed, i.verified_at,
+                    i.suspended_at
                 FROM relay_addresses r
                 JOIN accounts a ON a.id = r.account_id
                 JOIN teams t ON t.id = a.team_id
@@ -32,7 +33,8 @@ package struct RelayRepository: Sendable {
             return RelayAddressRecord(
                 accountNumber: try row.integer(0), team: try Team(row: row, first: 1), address: address,
                 currentAddress: current ?? address, isForwardingOn: try row.bool(5), isRetired: !row.isNull(6),
-                hasLiveGrant: try row.bool(7), inbox: try inbox(row, user: 10, address: 11), isInboxVerified: !row.isNull(13))
+                hasLiveGrant: try row.bool(7), inbox: try inbox(row, user: 10, address: 11), isInboxVerified: !row.isNull(13),
+                isInboxSuspended: !row.isNull(14))
         }
     }
 
@@ -49,7 +51,8 @@ package struct RelayRepository: Sendable {
                     a.shares_name, a.user_id, u.name_key, u.name_sealed,
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 1),
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 2),
-                    a.inbox_id, i.id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default, c.is_current
+                    a.inbox_id, i.id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default, c.is_current,
+                    i.suspended_at
                 FROM accounts a
                 JOIN teams t ON t.id = a.team_id
                 LEFT JOIN users u ON u.id = a.user_id
@@ -66,7 +69,8 @@ package struct RelayRepository: Sendable {
             for row in rows {
                 guard let address = try inbox(row, user: 9, address: 16) else { continue }
                 let record = InboxRecord(
-                    address: address, isVerified: !row.isNull(18), isReplyOnly: try row.bool(19), isDefault: try row.bool(20))
+                    address: address, isVerified: !row.isNull(18), isReplyOnly: try row.bool(19), isDefault: try row.bool(20),
+                    isSuspended: !row.isNull(22))
                 inboxes.append(record)
                 let isTarget = if let chosen { try row.integer(15) == chosen } else { record.isDefault }
                 if isTarget { target = record }
@@ -78,7 +82,8 @@ package struct RelayRepository: Sendable {
                 accountNumber: number, team: team,
                 currentAddress: isCurrent ? last : nil, lastAddress: last,
                 isForwardingOn: try isCurrent && first.bool(6), hasLiveGrant: try first.bool(7),
-                inbox: target?.address, isInboxVerified: target?.isVerified ?? false, inboxes: inboxes,
+                inbox: target?.address, isInboxVerified: target?.isVerified ?? false,
+                isInboxSuspended: target?.isSuspended ?? false, inboxes: inboxes,
                 sharesName: try first.bool(8), userName: name, sources: try connection.sources(teamNumber: team.number),
                 usage: DailyUsage(
                     forwarded: Int(try first.optionalInteger(12) ?? 0), replied: Int(try first.optionalInteger(13) ?? 0)))

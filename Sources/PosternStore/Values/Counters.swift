@@ -29,6 +29,8 @@ package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package static let reportsRelayed = CounterKind(rawValue: 11)
     /// Consent given again after it was revoked.
     package static let rejoined = CounterKind(rawValue: 12)
+    /// Messages refused because the last look found the inbox after the rewriting: each is a fault to be mended.
+    package static let leakIncident = CounterKind(rawValue: 13)
 }
 
 /// Days for counters.

@@ -16,6 +16,8 @@ package struct RelayAddressRecord: Sendable {
     /// Where it leads; nil where the user has no inbox to forward to.
     package let inbox: InboxAddress?
     package let isInboxVerified: Bool
+    /// Whether forwarding to it is suspended.
+    package let isInboxSuspended: Bool
 }
 
 /// One inbox of an account's user.
@@ -24,6 +26,7 @@ package struct InboxRecord: Sendable {
     package let isVerified: Bool
     package let isReplyOnly: Bool
     package let isDefault: Bool
+    package let isSuspended: Bool
 }
 
 /// Everything that decides about mail to a reverse address or return path, from one read.
@@ -39,6 +42,8 @@ package struct AccountRecord: Sendable {
     /// Where the account's mail goes; nil where the user has no inbox to forward to.
     package let inbox: InboxAddress?
     package let isInboxVerified: Bool
+    /// Whether forwarding to it is suspended.
+    package let isInboxSuspended: Bool
     /// All inboxes of the user, the unverified too: what must not get through is more than what proves a sender.
     package let inboxes: [InboxRecord]
     package let sharesName: Bool

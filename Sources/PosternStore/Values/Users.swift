@@ -31,6 +31,11 @@ package struct Inbox: Sendable, Hashable {
     /// Replies may come from it; nothing is ever forwarded to it.
     package let isReplyOnly: Bool
     package let createdAt: Int64
+    /// Seconds since 1970 when forwarding to it was suspended, as it refused too much; nil while it is not. `confirm` ends it.
+    package let suspendedAt: Int64?
+    /// Permanent failures that were counted then.
+    package let suspendedFailures: Int
 
     package var isVerified: Bool { verifiedAt != nil }
+    package var isSuspended: Bool { suspendedAt != nil }
 }

@@ -25,7 +25,7 @@ package struct NoticeLimits: Sendable, Hashable {
 }
 
 /// What a message of our own is for.
-package enum NoticeKind: String, Sendable, Hashable {
+package enum NoticeKind: String, Sendable, Hashable, CaseIterable {
     case verification, deletion, change
     case signIn = "sign-in"
 }

@@ -37,6 +37,27 @@ package struct AddressToken: Sendable, Hashable {
     package let localPart: String
 }
 
+/// A local part that an answer to a verification message comes to: no account's, and told from the others by its second letter.
+///
+/// Written as `<key id>c<number><nonce><expiry><MAC>` in lower-case base32.
+package struct AnswerToken: Sendable, Hashable {
+    /// The letter that stands where other tokens have their purpose.
+    static let letter: UInt8 = 0x63  // c
+
+    /// Number of the verification, below 2^35.
+    package let number: UInt64
+    /// 40 bits.
+    package let nonce: UInt64
+    /// The last day, in days since 1970-01-01 UTC, on which it is good.
+    package let expiryDay: UInt64
+
+    package init(number: UInt64, nonce: UInt64, expiryDay: UInt64) {
+        self.number = number
+        self.nonce = nonce
+        self.expiryDay = expiryDay
+    }
+}
+
 /// A freshly made local part.
 package struct MintedToken: Sendable, Hashable {
     package let localPart: String
@@ -52,4 +73,8 @@ package enum TokenReading: Sendable, Hashable {
     case forged(AddressToken.Purpose)
     /// Right, as far as can be told without the stored address.
     case token(AddressToken)
+    /// Right: an answer to a verification message comes to it.
+    case answer(AnswerToken)
+    /// Written as one of those; its MAC is wrong or its key is retired.
+    case forgedAnswer
 }

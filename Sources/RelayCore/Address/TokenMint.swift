@@ -43,8 +43,20 @@ package struct TokenMint: Sendable {
         return MintedToken(localPart: bare(.reply, head: head), addressToStore: nil)
     }
 
+    /// The local part that an answer to a verification message comes to.
+    package func answer(_ token: AnswerToken) -> String {
+        let head = returnPathHead(number: token.number, nonce: token.nonce, expiryDay: token.expiryDay)
+        return String(
+            decoding: [keys.activeID, AnswerToken.letter] + head + Self.mac(AnswerToken.letter, head: head, key: keys.activeKey),
+            as: UTF8.self)
+    }
+
     private func returnPathHead(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) -> [UInt8] {
-        Base32.encode(account.rawValue, digits: Self.accountDigits)
+        returnPathHead(number: account.rawValue, nonce: nonce, expiryDay: expiryDay)
+    }
+
+    private func returnPathHead(number: UInt64, nonce: UInt64, expiryDay: UInt64) -> [UInt8] {
+        Base32.encode(number, digits: Self.accountDigits)
             + Base32.encode(nonce & ((1 << 40) - 1), digits: Self.nonceDigits)
             + Base32.encode(expiryDay, digits: Self.dayDigits)
     }
@@ -73,9 +85,15 @@ package struct TokenMint: Sendable {
     }
 
     private static func mac(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], key: [UInt8]) -> [UInt8] {
+        mac(purpose.rawValue, head: head, address: address, key: key, digits: purpose.isStored ? storedMACDigits : macDigits)
+    }
+
+    private static func mac(
+        _ letter: UInt8, head: [UInt8], address: [UInt8] = [], key: [UInt8], digits: Int = macDigits
+    ) -> [UInt8] {
         let code = HMACSHA256.authenticationCode(
-            for: Array("postern address token 1\n".utf8) + [purpose.rawValue] + head + address, key: key)
-        return Array(Base32.encode(code).prefix(purpose.isStored ? storedMACDigits : macDigits))
+            for: Array("postern address token 1\n".utf8) + [letter] + head + address, key: key)
+        return Array(Base32.encode(code).prefix(digits))
     }
 
     /// `local=domain`, where the address can stand in a local part as it is: ASCII dot-atoms, no letter whose case could matter.
@@ -114,7 +132,9 @@ package struct TokenMint: Sendable {
         guard text.count <= Self.maximumLocalPart else { return .notAToken }
         let dot = text.lastIndex(of: UInt8(ascii: "."))
         let tail = Array(dot.map { text[($0 + 1)...] } ?? text[...])
-        guard tail.count > 2, let purpose = AddressToken.Purpose(rawValue: tail[1]), Base32.isEncoded(tail) else { return .notAToken }
+        guard tail.count > 2, Base32.isEncoded(tail) else { return .notAToken }
+        if tail[1] == AnswerToken.letter, dot == nil { return readAnswer(tail) }
+        guard let purpose = AddressToken.Purpose(rawValue: tail[1]) else { return .notAToken }
         let headDigits = Self.accountDigits + (purpose.isReverse ? 0 : Self.nonceDigits + Self.dayDigits)
         let macDigits = purpose.isStored ? Self.storedMACDigits : Self.macDigits
         guard tail.count == 2 + headDigits + macDigits else { return .notAToken }
@@ -147,6 +167,19 @@ package struct TokenMint: Sendable {
                 nonce: Base32.number(times.prefix(Self.nonceDigits)) ?? 0,
                 expiryDay: Base32.number(times.dropFirst(Self.nonceDigits)) ?? 0,
                 localPart: String(decoding: text, as: UTF8.self)))
+    }
+
+    private func readAnswer(_ text: [UInt8]) -> TokenReading {
+        let end = 2 + Self.accountDigits + Self.nonceDigits + Self.dayDigits
+        guard text.count == end + Self.macDigits else { return .notAToken }
+        let head = Array(text[2..<end])
+        guard let key = keys.key(text[0]),
+            constantTimeEqual(Self.mac(AnswerToken.letter, head: head, key: key), Array(text[end...])),
+            let number = Base32.number(head.prefix(Self.accountDigits)),
+            let nonce = Base32.number(head.dropFirst(Self.accountDigits).prefix(Self.nonceDigits)),
+            let day = Base32.number(head.suffix(Self.dayDigits))
+        else { return .forgedAnswer }
+        return .answer(AnswerToken(number: number, nonce: nonce, expiryDay: day))
     }
 
     /// Whether a stored address is the one that this token was made for.

@@ -77,12 +77,25 @@ enum Bounce {
         if let decisive, decisive.action == .delivered || decisive.action == .relayed || decisive.action == .expanded {
             return discard(engine, message, token, .reportDropped, "success")
         }
-        if token.purpose != .reply, let decisive, decisive.action == .failed, decisive.understood.saysNoMailbox {
-            try recordFailure(engine: engine, message: message, token: token)
+        var suspension: [RelayReason] = []
+        if token.purpose != .reply, let decisive, decisive.action == .failed, decisive.understood.saysNoMailbox,
+            try recordFailure(engine: engine, message: message, token: token) == .suspended
+        {
+            suspension = [RelayReason("inbox-now-suspended", "the inbox has reached the rate of permanent failures")]
         }
+        var decision = try tell(report, account: account, engine: engine, message: message, token: token, paths: paths)
+        decision.reasons += suspension
+        return decision
+    }
+
+    /// Tells the sender or the user what became of the message.
+    private static func tell(
+        _ report: DeliveryReport, account: RelayAccount, engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
+    ) throws(Refusal) -> RelayDecision {
+        let decisive = report.decisive
 
         let names = ReplyNames(
-            engine: engine, account: account, message: HeaderSection(), envelopeSender: "",
+            engine: engine, account: account, message: HeaderSection(), envelopeSender: "", client: message.client,
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         let builder = RebuiltReport(engine: engine, account: account, message: message, report: report, names: names)
         let outgoing: (message: OutgoingMessage, to: AddrSpec)
@@ -122,11 +135,14 @@ enum Bounce {
     }
 
     /// Once for each relayed message, for the account of the token alone.
-    private static func recordFailure(engine: RelayEngine, message: IncomingMessage, token: AddressToken) throws(Refusal) {
+    private static func recordFailure(
+        engine: RelayEngine, message: IncomingMessage, token: AddressToken
+    ) throws(Refusal) -> FailureRecord {
+        let failure = InboxFailure(
+            nonce: token.nonce, expiryDay: token.expiryDay,
+            sentDay: token.expiryDay - min(token.expiryDay, engine.settings.returnPathDays), day: message.day)
         do {
-            if try engine.directory.reserveFailure(account: token.account, nonce: token.nonce, expiryDay: token.expiryDay) {
-                engine.directory.count(.inboxBounced, account: token.account, day: message.day)
-            }
+            return try engine.directory.recordFailure(failure, of: token.account, rate: engine.settings.suspension)
         } catch {
             throw .storeTrouble(error.detail)
         }

@@ -28,7 +28,8 @@ struct RebuiltReport {
             outgoing = write(.team, to: sender, recipient: account.relayAddress, original: [], diagnostic: "")
         }
         if let place = LastLook(names: names).finds(header: outgoing.header, body: outgoing.bodyForSigning) {
-            throw .unrewritable(part: place)
+            engine.directory.count(.leakIncident, account: account.number, day: message.day)
+            throw .leakIncident(place: place)
         }
         return outgoing
     }

@@ -10,7 +10,7 @@ final class ForwardSession {
     private let client: SMTPClientIdentity
     private let header: HeaderSection
     private let now: Int64
-    private let author: AddrSpec
+    let author: AddrSpec
     /// Every registered source that covers the author, of whatever team.
     private let covering: [OutboundSource]
     private let authentication: any AuthenticationSession
@@ -58,6 +58,7 @@ final class ForwardSession {
         guard account.isActive else { throw .retired }
         guard account.isForwardingOn else { throw .forwardingOff }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
+        guard !inbox.isSuspended else { throw .inboxSuspended }
 
         let day = UInt64(max(0, now) / 86_400)
         let limit = engine.settings.limits.messagesPerDay

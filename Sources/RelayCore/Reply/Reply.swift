@@ -30,7 +30,13 @@ enum Reply {
         let rewriting = ReplyRewriting(
             engine: engine, account: account, header: message.header, envelopeSender: message.client.mailFrom,
             client: message.client, isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
-        let rewritten = try rewriting.rewrite(body: message.body.bytes)
+        let rewritten: OutgoingMessage
+        do {
+            rewritten = try rewriting.rewrite(body: message.body.bytes)
+        } catch {
+            if error.reason.code == RelayReason.leakIncident { engine.directory.count(.leakIncident, account: number, day: message.day) }
+            throw error
+        }
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
 
         // Counted last: what is deferred or refused comes again, and must not find its place taken by itself.

@@ -37,8 +37,7 @@ struct ReplyRewriting {
 
     /// - Throws: `550 5.7.7` where an address of the user stands in a part that cannot be rewritten.
     func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage {
-        let rewritten = try BodyRewriter(names: names, unrewritable: engine.settings.unrewritableReply)
-            .rewrite(content: header, body: body)
+        let rewritten = try engine.bodyRewriter(names, engine.settings.unrewritableReply).rewrite(content: header, body: body)
         let outgoing = HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)])
         // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
         let searched = rewritten.reasons.isEmpty ? rewritten.body ?? [body[...]] : []

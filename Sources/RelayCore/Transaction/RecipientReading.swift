@@ -12,6 +12,8 @@ package enum RecipientReading: Sendable, Hashable {
     case relayAddress(localPart: String, domain: String)
     case reverse(AddressToken)
     case returnPath(AddressToken)
+    /// Takes the answer to a verification message.
+    case answer(AnswerToken)
     case forgedReverse
     case forgedReturnPath
     case unknown
@@ -30,7 +32,8 @@ package enum RecipientReading: Sendable, Hashable {
             return .relayAddress(localPart: local, domain: address.domain.lowercased())
         }
         switch tokens.read(address.localPart) {
-        case .notAToken: return .unknown
+        case .notAToken, .forgedAnswer: return .unknown
+        case .answer(let token): return .answer(token)
         case .forged(let purpose): return purpose.isReverse ? .forgedReverse : .forgedReturnPath
         case .token(let token): return token.purpose.isReverse ? .reverse(token) : .returnPath(token)
         }

@@ -16,7 +16,7 @@ package struct RelayDecision: Sendable, Hashable {
     /// In the order in which they are to be applied.
     package let modifications: [Modification]
     /// Why; holds no inbox.
-    package let reasons: [RelayReason]
+    package var reasons: [RelayReason]
 
     package init(_ outcome: RelayOutcome, modifications: [Modification] = [], reasons: [RelayReason]) {
         self.outcome = outcome

@@ -15,6 +15,8 @@ package struct RelayEngine: Sendable {
     package let replyMemory: ReplyMemory
     /// Gives that many random octets.
     package let randomness: @Sendable (Int) -> [UInt8]
+    /// Makes what rewrites a reply's body.
+    var bodyRewriter: @Sendable (ReplyNames, RelaySettings.UnrewritableReply) -> any BodyRewriting = { BodyRewriter(names: $0, unrewritable: $1) }
 
     /// - Parameter keys: the versioned keys of tokens, ids and marks. Nil is returned where no key can be derived from them.
     package init?(

@@ -14,6 +14,7 @@ package final class RelayTransaction {
         case forward(RelayAccount)
         case reply(AccountNumber, correspondents: [AddrSpec])
         case returnPath(AddressToken)
+        case answer(AnswerToken)
     }
 
     private let engine: RelayEngine
@@ -49,6 +50,23 @@ package final class RelayTransaction {
         case .empty, .elsewhere: false
         default: true
         }
+    }
+
+    /// Which way the message goes, for counters; nil where it is not the relay's business.
+    package var direction: TransactionDirection? {
+        switch scope {
+        case .empty, .elsewhere: nil
+        case .operatorMail: .operator
+        case .forward: .forward
+        case .reply, .answer: .reply
+        case .returnPath: .report
+        }
+    }
+
+    /// Of a forward whose author somebody registered: the author, proved or not, and the account that it was for.
+    package var forwardAttribution: (author: AddrSpec, account: AccountNumber)? {
+        guard case .forward(let account) = scope, let forward else { return nil }
+        return (forward.author, account.number)
     }
 
     // MARK: RCPT
@@ -106,6 +124,13 @@ package final class RelayTransaction {
             case .returnPath(token): return scope
             default: throw .otherScope
             }
+        case .answer(let token):
+            guard token.expiryDay >= day else { throw .unknownAddress("the verification has expired") }
+            switch scope {
+            case .empty: return .answer(token)
+            case .answer(token): return scope
+            default: throw .otherScope
+            }
         }
     }
 
@@ -149,7 +174,7 @@ package final class RelayTransaction {
         let reason = RelayReason("unsafe-header", "NUL, bare CR or another octet that two programs read differently")
         return switch scope {
         case .forward: .proofFailed(reason)
-        case .reply: .replyNotProved(reason)
+        case .reply, .answer: .replyNotProved(reason)
         default: .malformedHeader(reason.detail)
         }
     }
@@ -168,6 +193,9 @@ package final class RelayTransaction {
             forward = try ForwardSession(engine: engine, account: account, client: client, header: header, now: now)
         case .reply, .returnPath:
             held = HeldBody(budget: engine.replyMemory)
+            authentication = engine.authenticator.begin(client: client, header: header, now: now)
+        case .answer:
+            // Nothing of it is kept: that it was written, and by whom, is all that counts.
             authentication = engine.authenticator.begin(client: client, header: header, now: now)
         }
     }
@@ -209,6 +237,10 @@ package final class RelayTransaction {
                     engine: engine, message: message, account: number, correspondents: correspondents, paths: paths)
             case .returnPath(let token):
                 return try Bounce.decide(engine: engine, message: try incoming(), token: token, paths: paths)
+            case .answer(let token):
+                guard let authentication else { throw Refusal.notConfigured("end of data before end of header") }
+                return try VerificationAnswer.decide(
+                    engine: engine, client: client, header: header, evidence: authentication.finish(), token: token)
             }
         } catch let refusal as Refusal {
             return .refuse(refusal)
@@ -230,6 +262,11 @@ package final class RelayTransaction {
             modifications: [.changeSender("<>")] + paths.map { .deleteRecipient($0) } + targets.map { .addRecipient("<\($0.wireForm)>") },
             reasons: [RelayReason("operator-mail")])
     }
+}
+
+/// What a transaction carries.
+package enum TransactionDirection: String, Sendable, Hashable {
+    case forward, reply, report, `operator`
 }
 
 /// A message whose body was held, as replies and reports are decided on.

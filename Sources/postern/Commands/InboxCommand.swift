@@ -1,17 +1,18 @@
 // postern inbox: the real addresses of users.
 
 import ArgumentParser
+import PosternMail
 import PosternServer
 import PosternStore
 
 struct InboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inbox", abstract: "Add, list, confirm and remove a user's inboxes.",
+        commandName: "inbox", abstract: "Add, list, show, verify and remove a user's inboxes.",
         discussion: """
             An inbox is named by its address or by its number in the list. An address on the command line shows in the \
             list of processes; - reads it from standard input instead.
             """,
-        subcommands: [Add.self, List.self, Confirm.self, Default.self, Remove.self])
+        subcommands: [Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self])
 
     struct Row: Encodable {
         /// The number that commands take.
@@ -21,6 +22,8 @@ struct InboxCommand: ParsableCommand {
         let `default`: Bool
         let replyOnly: Bool
         let createdAt: String
+        /// When forwarding to it was suspended; absent while it is not.
+        let suspendedAt: String?
 
         init(_ inbox: Inbox, _ reveal: RevealOptions) {
             self.inbox = inbox.number
@@ -29,19 +32,21 @@ struct InboxCommand: ParsableCommand {
             self.default = inbox.isDefault
             replyOnly = inbox.isReplyOnly
             createdAt = timestamp(inbox.createdAt)
+            suspendedAt = inbox.suspendedAt.map(timestamp)
         }
 
         var summary: String {
-            ([verified ? "verified" : "unverified"] + (self.default ? ["default"] : []) + (replyOnly ? ["reply-only"] : []))
+            ([verified ? "verified" : "unverified"] + (self.default ? ["default"] : []) + (replyOnly ? ["reply-only"] : [])
+                + (suspendedAt == nil ? [] : ["suspended"]))
                 .joined(separator: ", ")
         }
     }
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Add an inbox.",
+            abstract: "Add an inbox, and write to it to verify it.",
             discussion: """
-                Nothing is forwarded to an inbox before it is verified, and replies are taken from verified ones only. A \
+                The message holds a code and a link, and can be answered: each confirms the inbox. Nothing is forwarded to an inbox before it is verified, and replies are taken from verified ones only. A \
                 reply-only inbox is an alias that the user writes from: nothing is ever forwarded to it. Inboxes at a relay \
                 domain are refused. An inbox is verified for one user only.
                 """)
@@ -54,13 +59,54 @@ struct InboxCommand: ParsableCommand {
         var verified = false
         @Flag(help: "The user writes from it, and nothing is forwarded to it.")
         var replyOnly = false
+        @Flag(help: "Write no message now; postern inbox verify does it later.")
+        var noMessage = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
-            try installation.withStore { store in
-                let inbox = try store.inboxes.add(
+            try installation.withInstallation { installation in
+                // What is wrong with the texts or the keys shows before anything is added.
+                let mailer = verified || noMessage ? nil : try MailerFactory.mailer(installation)
+                let inbox = try installation.store.inboxes.add(
                     user: user, inboxArgument(address), isVerified: verified, isReplyOnly: replyOnly, thisChange())
                 print("Added inbox \(inbox.number) of user \(user).")
+                try mailer.map { try Self.write($0, user, inbox.number) }
+            }
+        }
+
+        /// Writes to an inbox that was just added: what goes wrong is told together with what to do.
+        private static func write(_ mailer: InboxMailer, _ user: String, _ number: Int64) throws {
+            do {
+                try mailer.verify(user: user, .number(number), thisChange())
+                InboxCommand.tellNext(user, number)
+            } catch let error as MailerError {
+                throw CommandError(
+                    status: Failure.status(error),
+                    message: "inbox \(number) was added, but not written to: \(error); try postern inbox verify \(user) \(number)")
+            }
+        }
+    }
+
+    /// What follows a message.
+    private static func tellNext(_ user: String, _ number: Int64) {
+        print("A message was written to it. Its link or an answer confirms it, or: postern inbox confirm \(user) \(number) --code CODE")
+    }
+
+    struct Verify: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Write to an unverified inbox again.",
+            discussion: "The new message makes the one before it worthless. How many there may be is set by verification.per_inbox and others.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withInstallation { installation in
+                let inbox = try MailerFactory.mailer(installation).verify(user: user, inboxName(inbox), thisChange())
+                InboxCommand.tellNext(user, inbox.number)
             }
         }
     }
@@ -84,18 +130,103 @@ struct InboxCommand: ParsableCommand {
         }
     }
 
-    struct Confirm: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Mark an inbox as verified: real, and the user's own.")
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show an inbox, and how it takes its mail.",
+            discussion: """
+                Where an inbox refuses too much for good (suspension.failures, suspension.percent, suspension.days), forwarding to \
+                it is suspended: the mail waits at its senders. postern inbox confirm ends that.
+                """)
 
         @Argument(help: "The user's identifier.")
         var user: String
         @Argument(help: "The inbox: its address or its number.")
         var inbox: String
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        /// An inbox with its standing.
+        struct Detail: Encodable {
+            let inbox: Int64
+            let address: String
+            let verified: Bool
+            let verifiedAt: String?
+            let `default`: Bool
+            let replyOnly: Bool
+            let createdAt: String
+            let suspended: Bool
+            let suspendedAt: String?
+            /// Permanent failures that suspended it.
+            let suspendedFailures: Int?
+            /// Within the window.
+            let failures: Int
+            let forwarded: Int
+            let windowDays: Int
+        }
+
+        func run() throws {
+            try installation.withInstallation { installation in
+                let found = try installation.store.inboxes.inbox(user: user, inboxName(inbox))
+                let days = installation.configuration.suspension?.days ?? Self.windowDays
+                let standing = try installation.store.bounces.standing(inbox: found.number, days: days, now: PosternClock.now())
+                let detail = Detail(
+                    inbox: found.number, address: reveal.shown(found.address), verified: found.isVerified,
+                    verifiedAt: found.verifiedAt.map(timestamp), default: found.isDefault, replyOnly: found.isReplyOnly,
+                    createdAt: timestamp(found.createdAt), suspended: found.isSuspended, suspendedAt: found.suspendedAt.map(timestamp),
+                    suspendedFailures: found.isSuspended ? found.suspendedFailures : nil, failures: standing.failures,
+                    forwarded: standing.forwarded, windowDays: days)
+                if output.json { return try printJSON(detail) }
+                Self.properties(detail, Row(found, reveal).summary, user: user).print()
+            }
+        }
+
+        /// What is counted where suspension is switched off.
+        private static let windowDays = 14
+
+        private static func properties(_ detail: Detail, _ summary: String, user: String) -> Properties {
+            var lines = [
+                ("inbox", "\(detail.inbox)"), ("user", user), ("address", detail.address), ("state", summary), ("added", detail.createdAt),
+                ("verified", detail.verifiedAt ?? "never"),
+                ("failures", "\(detail.failures) for good, of \(detail.forwarded) messages forwarded in \(detail.windowDays) days"),
+            ]
+            if let since = detail.suspendedAt, let failures = detail.suspendedFailures {
+                lines += [
+                    ("suspended", "since \(since), after \(failures) permanent failure\(failures == 1 ? "" : "s"); its mail waits at the senders"),
+                    ("to end it", "once the user has shown that it takes mail: postern inbox confirm \(user) \(detail.inbox)"),
+                ]
+            }
+            return Properties(lines: lines)
+        }
+    }
+
+    struct Confirm: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Mark an inbox as verified: real, and the user's own.",
+            discussion: """
+                With --code, where the code is that of the message that was written to it. Without, because you know that it \
+                is the user's: nothing is asked, and the audit says so. Where forwarding to it was suspended, it begins again.
+                """)
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @Option(help: "The code of the message, six digits.")
+        var code: String?
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
-            try installation.withStore { store in
-                let inbox = try store.inboxes.confirm(user: user, inboxName(inbox), thisChange())
+            try installation.withInstallation { installation in
+                let store = installation.store
+                let inbox =
+                    if let code {
+                        try store.verifications.confirm(
+                            user: user, inboxName(inbox), code: code, limits: installation.configuration.verification.limits,
+                            thisChange())
+                    } else {
+                        try store.inboxes.confirm(user: user, inboxName(inbox), thisChange())
+                    }
                 print("Inbox \(inbox.number) of user \(user) is verified.")
             }
         }

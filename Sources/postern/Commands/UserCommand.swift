@@ -33,7 +33,7 @@ struct UserCommand: ParsableCommand {
                 _ = try store.users.add(
                     id: user, name: name, inbox: inboxArgument(inbox), isVerified: verified, thisChange())
                 let number = try store.inboxes.inboxes(user: user).first?.number ?? 0
-                print("Added user \(user)." + (verified ? "" : " Next: postern inbox confirm \(user) \(number)"))
+                print("Added user \(user)." + (verified ? "" : " Next: postern inbox verify \(user) \(number)"))
             }
         }
     }

@@ -5,6 +5,7 @@ import DNSClient
 import Foundation
 import Milter
 import PosternAPI
+import PosternMail
 import PosternServer
 import PosternStore
 
@@ -70,6 +71,8 @@ enum Failure {
         case let error as TemporaryStoreError: status(error.code)
         case let error as PermanentStoreError: status(error.code)
         case is MilterServerError, is APIServiceError: EX_UNAVAILABLE
+        case let error as MailerError: status(error)
+        case is TemplateError: EX_CONFIG
         case is DNSClientError, is DecodingError: EX_DATAERR
         case is CocoaError: EX_NOINPUT
         default: nil
@@ -82,6 +85,11 @@ enum Failure {
         case .exists, .limit: EX_CANTCREAT
         default: EX_DATAERR
         }
+    }
+
+    /// What may work later, and what will not.
+    static func status(_ error: MailerError) -> Int32 {
+        if case .submission(.permanent) = error { EX_UNAVAILABLE } else { EX_TEMPFAIL }
     }
 
     private static func status(_ code: ConfigurationError.Code) -> Int32 {

@@ -43,6 +43,12 @@ struct Fixture {
             replyMemory: ReplyMemory(limit: replyMemory), randomness: { Array(repeating: 5, count: $0) })!
     }
 
+    /// The same directory with another engine.
+    init(directory: MemoryDirectory, engine: RelayEngine) {
+        self.directory = directory
+        self.engine = engine
+    }
+
     /// Evidence of a valid signature of this domain and nothing else.
     static func signed(_ domain: String) -> AuthenticationEvidence {
         AuthenticationEvidence(dkim: [

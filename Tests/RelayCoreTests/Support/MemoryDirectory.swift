@@ -13,6 +13,9 @@ final class MemoryDirectory: RelayDirectory {
         var used: [String: Int] = [:]
         var once: Set<String> = []
         var counts: [RelayCounter: Int] = [:]
+        var underWay: [AnswerToken: AddrSpec] = [:]
+        var confirmed: [AnswerToken] = []
+        var failures: [InboxFailure] = []
         var isDown = false
     }
 
@@ -28,6 +31,8 @@ final class MemoryDirectory: RelayDirectory {
     func goDown() { state.withLock { $0.isDown = true } }
 
     func counted(_ counter: RelayCounter) -> Int { state.withLock { $0.counts[counter, default: 0] } }
+
+    var failures: [InboxFailure] { state.withLock(\.failures) }
 
     var storedCount: Int { state.withLock { $0.stored.count } }
 
@@ -72,9 +77,30 @@ final class MemoryDirectory: RelayDirectory {
         try asked { $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted }
     }
 
-    func reserveFailure(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) throws(DirectoryFailure) -> Bool {
-        try asked { $0.once.insert("failure \(account.rawValue) \(nonce)").inserted }
+    func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord {
+        try asked { state in
+            guard state.once.insert("failure \(account.rawValue) \(failure.nonce)").inserted else { return .known }
+            state.counts[.inboxBounced, default: 0] += 1
+            state.failures.append(failure)
+            let forwarded = state.used["forward \(account.rawValue) \(failure.day)", default: 0]
+            guard rate?.isReached(failures: state.counts[.inboxBounced, default: 0], forwarded: forwarded) == true else { return .recorded }
+            state.accounts[account] = state.accounts[account]?.suspended
+            return .suspended
+        }
     }
+
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
+        try asked { state in
+            guard state.underWay[token] == author else { return false }
+            state.confirmed.append(token)
+            return true
+        }
+    }
+
+    /// A verification message went out to this address.
+    func begin(_ token: AnswerToken, inbox: AddrSpec) { state.withLock { $0.underWay[token] = inbox } }
+
+    var confirmed: [AnswerToken] { state.withLock { $0.confirmed } }
 
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         state.withLock { $0.counts[counter, default: 0] += 1 }
@@ -92,5 +118,15 @@ struct FixedEvidenceAuthenticator: SenderAuthenticator {
         init(_ evidence: AuthenticationEvidence) { self.evidence = evidence }
         func update(body: UnsafeRawBufferPointer) {}
         func finish() -> AuthenticationEvidence { evidence }
+    }
+}
+
+extension RelayAccount {
+    /// The same account, with an inbox that forwarding rests for.
+    var suspended: RelayAccount {
+        RelayAccount(
+            number: number, relayAddress: relayAddress, isForwardingOn: isForwardingOn, isActive: isActive,
+            inbox: inbox.map { UserInbox(address: $0.address, isVerified: $0.isVerified, isSuspended: true) }, inboxes: inboxes,
+            sharedName: sharedName, sources: sources)
     }
 }

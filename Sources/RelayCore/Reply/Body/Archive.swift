@@ -3,6 +3,8 @@
 enum Archive {
     /// Levels of archives within archives that are opened.
     private static let maximumDepth = 3
+    /// Octets that a stream counts for at least: to begin one costs too.
+    private static let smallest = 1_024
 
     /// Unpacks what can be unpacked and hands each piece to `search`.
     /// - Parameter budget: octets that may still be unpacked; lowered by what was.
@@ -12,7 +14,7 @@ enum Archive {
         for start in deflated(in: bytes) {
             guard budget > 0 else { return false }
             let unpacked = Inflate.inflate(bytes[start...], limit: budget)
-            budget -= max(unpacked.count, 64)
+            budget -= max(unpacked.count, smallest)
             if unpacked.isEmpty { continue }
             if search(unpacked) || entries(in: unpacked, budget: &budget, depth: depth + 1, search: search) { return true }
         }

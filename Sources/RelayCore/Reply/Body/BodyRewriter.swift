@@ -12,8 +12,17 @@ package struct RewrittenBody {
     package var reasons: [RelayReason]
 }
 
+/// What rewrites the body of one reply. A protocol, so that a test can hand in one that overlooks something, and see the last look.
+protocol BodyRewriting {
+    /// - Parameters:
+    ///   - header: the header section of the message; only its Content-* fields are read.
+    ///   - body: everything behind the empty line, line ends as CRLF.
+    /// - Throws: `550 5.7.7` where a name stands in a part that cannot be rewritten.
+    func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody
+}
+
 /// Rewrites the body of one reply.
-package struct BodyRewriter {
+package struct BodyRewriter: BodyRewriting {
     let text: TextRewriter
     private let unrewritable: RelaySettings.UnrewritableReply
     private let opaque: OpaqueScan
@@ -27,16 +36,13 @@ package struct BodyRewriter {
     /// Messages within encoded messages that are opened; what lies deeper is searched, not rewritten.
     private static let maximumNesting = 4
 
-    /// - Parameters:
-    ///   - header: the header section of the message; only its Content-* fields are read.
-    ///   - body: everything behind the empty line, line ends as CRLF.
-    /// - Throws: `550 5.7.7` where a name stands in a part that cannot be rewritten.
     package func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses in the header than can be searched for") }
         var work = Work(bytes: body, nesting: 0)
         let root = MIMEPart.parse(header: header, body: body)
         let result = try rewrite(root, in: &work, name: "message text")
         let fields = PartHeader.contentFields(of: root, with: result, text: text)
+        guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
         return RewrittenBody(
             contentFields: fields, body: result.pieces, reasons: work.delivered.map { RelayReason("unrewritable-delivered", $0) })
     }
@@ -185,11 +191,12 @@ package struct BodyRewriter {
 
     private func rewriteText(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
-        if let decoded = part.transferEncoding.decode(raw), opaque.findsInBlocks(of: decoded.bytes) {
+        guard let decoded = part.transferEncoding.decode(raw) else { return try lookInto(part, in: &work, name: name) }
+        if opaque.findsInBlocks(of: decoded.bytes) {
             try refuse("\(name): uuencoded block", in: &work)
             return .unchanged
         }
-        switch TextCoding.rewrite(raw, part: part, with: text) {
+        switch TextCoding.rewrite(decoded, part: part, with: text) {
         case .unchanged: return .unchanged
         case .changed(let bytes, let charset, let encoding):
             if work.isSigned {

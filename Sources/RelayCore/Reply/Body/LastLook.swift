@@ -10,19 +10,17 @@ package struct LastLook {
 
     /// - Returns: where an address of the user can still be read; nil where nowhere.
     package func finds(header: HeaderSection, body: [ArraySlice<UInt8>]) -> String? {
+        let feeder = scanner.feeder()
         for field in header.fields {
-            let name = field.name
-            if search(field.bytes) || search(Array(EncodedWord.decode(field.unfoldedBytes[...]).utf8)) {
-                return "header field \(name)"
+            if search(field.bytes, feeder) || search(Array(EncodedWord.decode(field.unfoldedBytes[...]).utf8), feeder) {
+                return "header field \(field.name)"
             }
         }
-        let feeder = scanner.feeder()
         for piece in body { piece.withUnsafeBufferPointer { feeder.feed($0) } }
         return feeder.finish() ? "message body" : nil
     }
 
-    private func search(_ bytes: [UInt8]) -> Bool {
-        let feeder = scanner.feeder()
+    private func search(_ bytes: [UInt8], _ feeder: LeakFeeder) -> Bool {
         bytes.withUnsafeBufferPointer { feeder.feed($0) }
         return feeder.finish()
     }

@@ -25,13 +25,12 @@ struct LeakForms {
     private(set) var needles: [Needle] = []
     private(set) var dotless: [Needle] = []
     private let own: OwnTokens
-    private var heads = [Int32](repeating: -1, count: 65_536)
-    private var dotlessHeads: [Int32] = []
-    private var chains: [Int32] = []
-    private var dotlessChains: [Int32] = []
+    private var table = PairTable()
+    private var dotlessTable = PairTable()
 
     init(names: ReplyNames) {
-        let own = OwnTokens(names: names)
+        // The rewriter has refused what holds more than it can read; where it has not, more is read here than it had to.
+        let own = OwnTokens(names: names, maximumReadings: 3 * OwnTokens.maximumReadings)
         self.own = own
         needles = own.anchors.map {
             Needle(octets: $0, startsWithLocal: false, endsWithDomain: false, bare: nil, afterTag: nil, isToken: true)
@@ -59,8 +58,8 @@ struct LeakForms {
                 }
             }
         }
-        (heads, chains) = Self.table(needles)
-        if !dotless.isEmpty { (dotlessHeads, dotlessChains) = Self.table(dotless) }
+        table = Self.table(needles)
+        if !dotless.isEmpty { dotlessTable = Self.table(dotless) }
     }
 
     private static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
@@ -82,16 +81,14 @@ struct LeakForms {
         return forms
     }
 
-    private static func table(_ needles: [Needle]) -> (heads: [Int32], chains: [Int32]) {
-        var heads = [Int32](repeating: -1, count: 65_536)
-        var chains = [Int32](repeating: -1, count: needles.count)
-        for (number, needle) in needles.enumerated() where needle.octets.count >= 2 {
-            let head = Int(needle.octets[0]) << 8 | Int(needle.octets[1])
-            chains[number] = heads[head]
-            heads[head] = Int32(number)
-        }
-        return (heads, chains)
+    private static func table(_ needles: [Needle]) -> PairTable {
+        var table = PairTable()
+        for needle in needles { table.append(needle.octets.count >= 2 ? (needle.octets[0], needle.octets[1]) : nil) }
+        return table
     }
+
+    /// Whether anything beyond ASCII is looked for.
+    var isBeyondASCII: Bool { needles.contains { $0.octets.contains { $0 >= 0x80 } } }
 
     // MARK: Search
 
@@ -107,18 +104,15 @@ struct LeakForms {
     ///   - marks: `afterGap` and `wasCapital` for each octet.
     func occur(in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool, isBinary: Bool) -> Bool
     {
-        let needles = withoutDots ? dotless : needles
-        let chains = withoutDots ? dotlessChains : chains
-        guard view.count >= 2, !needles.isEmpty else { return false }
-        return (withoutDots ? dotlessHeads : heads).withUnsafeBufferPointer { heads in
-            for index in 0..<(view.count - 1) {
-                var number = heads[Int(view[index]) << 8 | Int(view[index + 1])]
-                while number >= 0 {
-                    if stands(needles[Int(number)], at: index, in: view, marks: marks, isBinary: isBinary) { return true }
-                    number = chains[Int(number)]
-                }
+        guard withoutDots else {
+            return table.pairs.search(view) { index in
+                table.contains(view[index], view[index + 1]) { stands(needles[$0], at: index, in: view, marks: marks, isBinary: isBinary) }
             }
-            return false
+        }
+        return dotlessTable.pairs.search(view) { index in
+            dotlessTable.contains(view[index], view[index + 1]) {
+                stands(dotless[$0], at: index, in: view, marks: marks, isBinary: isBinary)
+            }
         }
     }
 
@@ -127,7 +121,12 @@ struct LeakForms {
     ) -> Bool {
         let end = index + needle.octets.count
         guard end <= view.count else { return false }
-        for offset in needle.octets.indices where view[index + offset] != needle.octets[offset] { return false }
+        // From the end: many needles begin alike.
+        var offset = needle.octets.count - 1
+        while offset >= 0 {
+            if view[index + offset] != needle.octets[offset] { return false }
+            offset -= 1
+        }
         if needle.isToken {
             return own.find(around: index, in: view, joins: { _ in true }, isApart: { marks[$0] & Self.afterGap != 0 }) != nil
         }

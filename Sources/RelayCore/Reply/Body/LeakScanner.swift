@@ -13,13 +13,14 @@ struct LeakScanner {
 final class LeakFeeder {
     private let forms: LeakForms
     private let depth: Int
-    private var buffer: [UInt8] = []
+    private let buffer = OctetBuffer(capacity: 0)
     private var carried = 0
     private var run = Base64Run()
     private var inner: LeakFeeder?
     private(set) var isFound = false
-    private var view: [UInt8] = []
-    private var marks: [UInt8] = []
+    private let view = OctetBuffer(capacity: 0)
+    private let marks = OctetBuffer(capacity: 0)
+    private let isBeyondASCII: Bool
 
     /// Octets that are looked at together, and those that two looks share: longer than any form of an address.
     private static let window = 65_536
@@ -30,40 +31,54 @@ final class LeakFeeder {
     init(forms: LeakForms, depth: Int) {
         self.forms = forms
         self.depth = depth
-        buffer.reserveCapacity(Self.window)
+        isBeyondASCII = forms.isBeyondASCII
     }
 
     func feed(_ octets: UnsafeBufferPointer<UInt8>) {
+        guard let source = octets.baseAddress else { return }
+        // What comes at once and is short needs no window of its own.
+        grow(to: buffer.count + octets.count)
         var position = 0
         while position < octets.count, !isFound {
-            let end = min(octets.count, position + Self.window - buffer.count)
-            buffer.append(contentsOf: UnsafeBufferPointer(rebasing: octets[position..<end]))
-            position = end
+            let taken = min(octets.count - position, Self.window - buffer.count)
+            (buffer.base + buffer.count).update(from: source + position, count: taken)
+            buffer.count += taken
+            position += taken
             if buffer.count == Self.window { look() }
         }
     }
 
-    /// Ends the octets; says whether anything was found in them.
+    private func grow(to count: Int) {
+        let wanted = min(Self.window, max(count, 1_024))
+        guard wanted > buffer.capacity else { return }
+        let kept = Array(buffer.contents)
+        buffer.reserve(wanted == 1_024 ? wanted : Self.window)
+        kept.withUnsafeBufferPointer { kept in
+            if let source = kept.baseAddress { buffer.base.update(from: source, count: kept.count) }
+        }
+        buffer.count = kept.count
+    }
+
+    /// Ends the octets; says whether anything was found in them. The feeder may be used anew.
     func finish() -> Bool {
         if buffer.count > carried, !isFound { look() }
         if depth < Self.maximumDepth {
             end(&run)
             if inner?.finish() == true { isFound = true }
         }
-        buffer.removeAll(keepingCapacity: true)
+        buffer.count = 0
         carried = 0
         return isFound
     }
 
     private func look() {
-        let fresh = carried
-        buffer.withUnsafeBufferPointer { bytes in
-            if depth < Self.maximumDepth { decodeRuns(UnsafeBufferPointer(rebasing: bytes[fresh...])) }
-            views(bytes)
-        }
+        let bytes = buffer.contents
+        if depth < Self.maximumDepth { decodeRuns(UnsafeBufferPointer(rebasing: bytes[carried...])) }
+        if !isFound { views(bytes) }
         if inner?.isFound == true { isFound = true }
         let keep = min(Self.overlap, buffer.count)
-        buffer.removeFirst(buffer.count - keep)
+        buffer.base.update(from: buffer.base + (buffer.count - keep), count: keep)
+        buffer.count = keep
         carried = keep
     }
 
@@ -71,18 +86,17 @@ final class LeakFeeder {
 
     private func decodeRuns(_ bytes: UnsafeBufferPointer<UInt8>) {
         // A copy of one's own: every octet through a property of the object would cost a check.
-        var run = Base64Run()
-        swap(&run, &self.run)
-        defer { swap(&run, &self.run) }
-        for octet in bytes {
-            switch run.take(octet) {
-            case .goesOn: continue
+        var run = run
+        defer { self.run = run }
+        var index = 0
+        while index < bytes.count, !isFound {
+            switch run.take(bytes, &index) {
+            case .goesOn: break
             case .isFull:
                 let sink = sink
                 run.flush { sink.feed($0) }
             case .ended: end(&run)
             }
-            if isFound { return }
         }
     }
 
@@ -96,9 +110,12 @@ final class LeakFeeder {
     private func end(_ run: inout Base64Run) {
         defer { run.reset() }
         guard run.isLongEnough else { return }
-        let sink = sink
-        run.flushAll { sink.feed($0) }
-        if sink.finish() { isFound = true }
+        var isFed = run.isFlushed
+        run.flushAll(keepingAll: isFed || isBeyondASCII) { octets in
+            isFed = true
+            sink.feed(octets)
+        }
+        if isFed, sink.finish() { isFound = true }
     }
 
     // MARK: Views
@@ -106,40 +123,34 @@ final class LeakFeeder {
     private func views(_ bytes: UnsafeBufferPointer<UInt8>) {
         // Nothing but base64: it is looked at decoded. As it stands it has no at sign, only chance hits.
         if depth < Self.maximumDepth, LeakView.isBase64(bytes) { return }
-        var kinds: [LeakView] = [.plain]
         let isBinary = LeakView.isBinary(bytes)
-        if !isBinary {
-            if bytes.contains(UInt8(ascii: "%")) { kinds.append(.percent) }
-            if bytes.contains(UInt8(ascii: "&")) { kinds.append(.references) }
-            if bytes.contains(UInt8(ascii: "=")) { kinds.append(.quotedPrintable) }
-            if bytes.contains(UInt8(ascii: "+")) { kinds.append(.xtext) }
-        }
-        for kind in kinds where !isFound {
-            kind.read(bytes, into: &view, marks: &marks)
-            search(withoutDots: false, isBinary: isBinary)
-            guard !isFound, !forms.dotless.isEmpty, !isBinary else { continue }
-            dropDots()
-            search(withoutDots: true, isBinary: isBinary)
+        _ = LeakView.plain.read(bytes, into: view, marks: marks)
+        search(isBinary: isBinary)
+        guard !isBinary else { return }
+        for (kind, mark) in [(LeakView.percent, 0x25), (.references, 0x26), (.quotedPrintable, 0x3D), (.xtext, 0x2B)] as [(LeakView, UInt8)]
+        where !isFound && bytes.contains(mark) {
+            // Where nothing was encoded in that way, the reading is one that was searched already.
+            if kind.read(bytes, into: view, marks: marks) { search(isBinary: isBinary) }
         }
     }
 
-    private func search(withoutDots: Bool, isBinary: Bool) {
-        view.withUnsafeBufferPointer { view in
-            marks.withUnsafeBufferPointer { marks in
-                if forms.occur(in: view, marks: marks, withoutDots: withoutDots, isBinary: isBinary) { isFound = true }
-            }
-        }
+    private func search(isBinary: Bool) {
+        isFound = forms.occur(in: view.contents, marks: marks.contents, withoutDots: false, isBinary: isBinary)
+        guard !isFound, !forms.dotless.isEmpty, !isBinary else { return }
+        dropDots()
+        isFound = forms.occur(in: view.contents, marks: marks.contents, withoutDots: true, isBinary: isBinary)
     }
 
     private func dropDots() {
+        let (octets, flags) = (view.base, marks.base)
         var kept = 0
-        for index in view.indices where view[index] != 0x2E {
-            view[kept] = view[index]
-            marks[kept] = marks[index]
-            kept += 1
+        for index in 0..<view.count {
+            octets[kept] = octets[index]
+            flags[kept] = flags[index]
+            kept += octets[index] == 0x2E ? 0 : 1
         }
-        view.removeLast(view.count - kept)
-        marks.removeLast(marks.count - kept)
+        view.count = kept
+        marks.count = kept
     }
 }
 
@@ -147,16 +158,20 @@ final class LeakFeeder {
 struct Base64Run {
     enum Step { case goesOn, isFull, ended }
 
-    private var sextets: [UInt8] = []
+    private let sextets = OctetBuffer(capacity: Self.chunk)
+    private let output = OctetBuffer(capacity: Self.chunk)
     private var total = 0
     private var breaks = 0
-    private var output: [UInt8] = []
+    /// Whether a part of the run was handed on already.
+    private(set) var isFlushed = false
 
     /// Shorter runs hold no address worth its name; every word of a text is one.
     private static let minimum = 12
     private static let chunk = 32_768
     /// Runs up to here are tried at each of the four places where a group could begin; longer ones begin at a group.
     private static let tried = 400
+    /// A short run is worth a look where it decodes to so many octets in a row that a text may hold: no address is shorter.
+    private static let shortest = 5
 
     private static let values: [UInt8] = {
         var table = [UInt8](repeating: 255, count: 256)
@@ -170,66 +185,106 @@ struct Base64Run {
 
     var isLongEnough: Bool { total >= Self.minimum }
 
-    mutating func take(_ octet: UInt8) -> Step {
-        let value = Self.values[Int(octet)]
-        if value < 64 {
-            breaks = 0
-            sextets.append(value)
-            total += 1
-            return sextets.count >= Self.chunk ? .isFull : .goesOn
+    /// Takes octets from `index` on, up to where something is to be done.
+    mutating func take(_ bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Step {
+        let base = sextets.base
+        var count = sextets.count
+        let before = count
+        defer {
+            total += count - before
+            sextets.count = count
         }
-        guard total > 0 else { return .goesOn }
-        if octet == 0x0D { return .goesOn }
-        if octet == 0x0A, breaks == 0, total % 4 == 0 {
-            breaks = 1
+        return Self.values.withUnsafeBufferPointer { values in
+            while index < bytes.count {
+                let octet = bytes[index]
+                let value = values[Int(octet)]
+                index += 1
+                if value < 64 {
+                    base[count] = value
+                    count += 1
+                    breaks = 0
+                    if count == Self.chunk { return .isFull }
+                    continue
+                }
+                let length = total + count - before
+                if length == 0 || octet == 0x0D { continue }
+                if octet == 0x0A, breaks == 0, length % 4 == 0 {
+                    breaks = 1
+                    continue
+                }
+                return .ended
+            }
             return .goesOn
         }
-        return .ended
     }
 
     mutating func reset() {
-        sextets.removeAll(keepingCapacity: true)
+        sextets.count = 0
         total = 0
         breaks = 0
+        isFlushed = false
     }
 
     /// Decodes what is whole so far.
     mutating func flush(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         let whole = sextets.count / 4 * 4
         decode(from: 0, to: whole)
-        sextets.removeFirst(whole)
-        output.withUnsafeBufferPointer(body)
+        let rest = sextets.count - whole
+        sextets.base.update(from: sextets.base + whole, count: rest)
+        sextets.count = rest
+        isFlushed = true
+        body(output.contents)
     }
 
     /// Decodes the rest, a short run at every alignment.
-    mutating func flushAll(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
-        for start in 0..<(total < Self.tried ? 4 : 1) where start < sextets.count {
+    /// - Parameter keepingAll: whether also what no text could be is handed on.
+    mutating func flushAll(keepingAll: Bool, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        let isShort = total < Self.tried
+        for start in 0..<(isShort ? 4 : 1) where start < sextets.count {
             decode(from: start, to: sextets.count)
+            guard keepingAll || !isShort || mayBeText else { continue }
             // A line break between the readings keeps them from running into one another.
-            output.append(0x0A)
-            output.withUnsafeBufferPointer(body)
+            output.base[output.count] = 0x0A
+            output.count += 1
+            body(output.contents)
         }
     }
 
-    private mutating func decode(from start: Int, to end: Int) {
-        output.removeAll(keepingCapacity: true)
-        var group: UInt32 = 0
-        var count = 0
-        for index in start..<end {
-            group = group << 6 | UInt32(sextets[index])
-            count += 1
-            if count == 4 {
-                output.append(UInt8(truncatingIfNeeded: group >> 16))
-                output.append(UInt8(truncatingIfNeeded: group >> 8))
-                output.append(UInt8(truncatingIfNeeded: group))
-                group = 0
-                count = 0
+    /// Whether a few printable octets stand in a row, NUL between them aside.
+    private var mayBeText: Bool {
+        var row = 0
+        for octet in output.contents {
+            if octet >= 0x20 && octet < 0x7F {
+                row += 1
+                if row == Self.shortest { return true }
+            } else if octet != 0, octet != 0x0D, octet != 0x0A {
+                row = 0
             }
         }
-        if count == 2 { output.append(UInt8(truncatingIfNeeded: group >> 4)) }
-        if count == 3 {
-            output.append(UInt8(truncatingIfNeeded: group >> 10))
-            output.append(UInt8(truncatingIfNeeded: group >> 2))
+        return false
+    }
+
+    private func decode(from start: Int, to end: Int) {
+        let (input, result) = (sextets.base, output.base)
+        var count = 0
+        var index = start
+        while index + 4 <= end {
+            let group =
+                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(input[index + 2]) << 6 | UInt32(input[index + 3])
+            result[count] = UInt8(truncatingIfNeeded: group >> 16)
+            result[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
+            result[count + 2] = UInt8(truncatingIfNeeded: group)
+            count += 3
+            index += 4
         }
+        if end - index >= 2 {
+            result[count] = input[index] << 2 | input[index + 1] >> 4
+            count += 1
+        }
+        if end - index == 3 {
+            result[count] = input[index + 1] << 4 | input[index + 2] >> 2
+            count += 1
+        }
+        output.count = count
     }
 }

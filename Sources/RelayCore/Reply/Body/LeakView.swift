@@ -36,43 +36,84 @@ enum LeakView {
         return true
     }
 
-    func read(_ bytes: UnsafeBufferPointer<UInt8>, into view: inout [UInt8], marks: inout [UInt8]) {
-        view.removeAll(keepingCapacity: true)
-        marks.removeAll(keepingCapacity: true)
+    /// What an octet is to every reading.
+    private static let classes: [UInt8] = (0..<256).map { octet in
+        switch octet {
+        case 0: 3
+        case 0x20, 0x09...0x0D: 2
+        case 0x41...0x5A: 1
+        case 0x25, 0x26, 0x2B, 0x3D: 4
+        default: 0
+        }
+    }
+
+    /// The octet that begins what this reading decodes; 0 for none.
+    private var mark: UInt8 {
+        switch self {
+        case .plain: 0
+        case .percent: 0x25
+        case .references: 0x26
+        case .quotedPrintable: 0x3D
+        case .xtext: 0x2B
+        }
+    }
+
+    /// - Parameters:
+    ///   - view: gets the octets as read; `marks` what is known of each beside its value (`LeakForms`).
+    /// - Returns: whether anything was decoded: otherwise the reading is the plain one.
+    func read(_ bytes: UnsafeBufferPointer<UInt8>, into view: OctetBuffer, marks: OctetBuffer) -> Bool {
+        view.reserve(bytes.count)
+        marks.reserve(bytes.count)
+        let mark = mark
+        let (octets, flags) = (view.base, marks.base)
+        var count = 0
         var gap = LeakForms.afterGap
         var index = 0
-        while index < bytes.count {
-            var octet = bytes[index]
-            var width = 1
-            switch (self, octet) {
-            case (.percent, 0x25), (.quotedPrintable, 0x3D), (.xtext, 0x2B):
-                if let (value, taken) = Self.hex(bytes, index) {
-                    (octet, width) = (value, taken)
-                } else if self == .quotedPrintable {
-                    let skipped = Self.softBreak(bytes, index)
-                    if skipped > 0 {
-                        index += skipped
-                        continue
+        var isDecoded = false
+        Self.classes.withUnsafeBufferPointer { classes in
+            while index < bytes.count {
+                var octet = bytes[index]
+                var kind = classes[Int(octet)]
+                index += 1
+                if kind == 4 {
+                    kind = 0
+                    if octet == mark {
+                        let (value, width) = decode(bytes, index - 1)
+                        if width > 0 {
+                            isDecoded = true
+                            index += width - 1
+                            guard let value else { continue }
+                            octet = value
+                            kind = classes[Int(octet)]
+                        }
                     }
                 }
-            case (.references, 0x26):
-                if let (value, taken) = Self.reference(bytes, index) { (octet, width) = (value, taken) }
-            default: break
+                switch kind {
+                case 1:
+                    octets[count] = octet | 0x20
+                    flags[count] = gap | LeakForms.wasCapital
+                    count += 1
+                    gap = 0
+                case 2: gap |= LeakForms.afterGap
+                case 3: gap = gap & LeakForms.afterNul != 0 ? LeakForms.afterGap : gap | LeakForms.afterNul
+                default:
+                    octets[count] = octet
+                    flags[count] = gap
+                    count += 1
+                    gap = 0
+                }
             }
-            index += width
-            if octet == 0 {
-                gap = gap & LeakForms.afterNul != 0 ? LeakForms.afterGap : gap | LeakForms.afterNul
-                continue
-            }
-            if octet == 0x20 || (octet >= 0x09 && octet <= 0x0D) {
-                gap |= LeakForms.afterGap
-                continue
-            }
-            let isCapital = octet >= 0x41 && octet <= 0x5A
-            view.append(isCapital ? octet | 0x20 : octet)
-            marks.append(isCapital ? gap | LeakForms.wasCapital : gap)
-            gap = 0
         }
+        view.count = count
+        marks.count = count
+        return isDecoded
+    }
+
+    /// What stands encoded at an index, and how many octets it takes; 0 for nothing. Nil stands for a soft line break.
+    private func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ index: Int) -> (UInt8?, Int) {
+        if self == .references { return Self.reference(bytes, index).map { ($0.0, $0.1) } ?? (nil, 0) }
+        if let (value, taken) = Self.hex(bytes, index) { return (value, taken) }
+        return (nil, self == .quotedPrintable ? Self.softBreak(bytes, index) : 0)
     }
 
     private static func digit(_ octet: UInt8) -> UInt8? {
@@ -95,18 +136,17 @@ enum LeakView {
         return index + 2 < bytes.count && bytes[index + 1] == 0x0D && bytes[index + 2] == 0x0A ? 3 : 0
     }
 
+    private static let names: [([UInt8], UInt8)] = [
+        ("commat;", 0x40), ("period;", 0x2E), ("equals;", 0x3D), ("num;", 0x23), ("percnt;", 0x25), ("plus;", 0x2B),
+        ("lowbar;", 0x5F), ("hyphen;", 0x2D), ("amp;", 0x26), ("nbsp;", 0x20), ("shy;", 0),
+    ].map { (Array($0.0.utf8), $0.1) }
+
     private static func reference(_ bytes: UnsafeBufferPointer<UInt8>, _ index: Int) -> (UInt8, Int)? {
         guard index + 2 < bytes.count else { return nil }
         var at = index + 1
         if bytes[at] != 0x23 {
-            let names: [(String, UInt8)] = [
-                ("commat;", 0x40), ("period;", 0x2E), ("equals;", 0x3D), ("num;", 0x23), ("percnt;", 0x25), ("plus;", 0x2B),
-                ("lowbar;", 0x5F), ("hyphen;", 0x2D), ("amp;", 0x26), ("nbsp;", 0x20), ("shy;", 0),
-            ]
-            for (name, value) in names where at + name.utf8.count <= bytes.count {
-                if name.utf8.enumerated().allSatisfy({ bytes[at + $0.offset] | 0x20 == $0.element | 0x20 }) {
-                    return (value, 1 + name.utf8.count)
-                }
+            for (name, value) in names where at + name.count <= bytes.count && bytes[at] | 0x20 == name[0] {
+                if name.indices.allSatisfy({ bytes[at + $0] | 0x20 == name[$0] | 0x20 }) { return (value, 1 + name.count) }
             }
             return nil
         }

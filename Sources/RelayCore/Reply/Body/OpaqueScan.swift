@@ -5,8 +5,21 @@ import InternetMessage
 struct OpaqueScan {
     private let scanner: LeakScanner
 
-    /// Octets that are unpacked for one part at most. What lies beyond is not looked into: a bomb must not cost more than the mail.
-    private static let unpackedLimit = 32_000_000
+    /// Octets that are unpacked for one part: so many times its own, within these bounds. What lies beyond is not looked into: a bomb
+    /// must not cost more than mail of its size may.
+    private static let unpackedFactor = 8
+    private static let unpackedBounds = 3_000_000...32_000_000
+
+    private func isInArchive(_ bytes: [UInt8]) -> Bool {
+        guard Archive.isArchive(bytes) else { return false }
+        var budget = min(max(bytes.count * Self.unpackedFactor, Self.unpackedBounds.lowerBound), Self.unpackedBounds.upperBound)
+        // One for all: thousands of small streams are no reason to begin thousands of times.
+        let feeder = scanner.feeder()
+        return Archive.entries(in: bytes, budget: &budget) { piece in
+            piece.withUnsafeBufferPointer { feeder.feed($0) }
+            return feeder.finish()
+        }
+    }
 
     init(names: ReplyNames) { scanner = LeakScanner(names: names) }
 
@@ -30,17 +43,14 @@ struct OpaqueScan {
             decoded = UUEncoding.decode(raw, onlyBlocks: false)
             if search(decoded[...]) { return true }
         }
-        var budget = Self.unpackedLimit
-        return Archive.entries(in: decoded, budget: &budget) { search($0[...]) }
+        return isInArchive(decoded)
     }
 
     /// Whether a name stands in a uuencoded block within a text.
     func findsInBlocks(of text: [UInt8]) -> Bool {
         guard UUEncoding.mayHoldBlock(text) else { return false }
         let decoded = UUEncoding.decode(text, onlyBlocks: true)
-        if search(decoded[...]) { return true }
-        var budget = Self.unpackedLimit
-        return Archive.entries(in: decoded, budget: &budget) { search($0[...]) }
+        return search(decoded[...]) || isInArchive(decoded)
     }
 
     /// Whether octets under an encoding that nobody here knows are prose or markup as they stand, and hide nothing: letters for the greater

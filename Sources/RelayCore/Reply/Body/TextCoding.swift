@@ -19,8 +19,7 @@ enum TextCoding {
         .nonZeroPaddingBits,
     ]
 
-    static func rewrite(_ raw: ArraySlice<UInt8>, part: MIMEPart, with text: TextRewriter) -> Outcome {
-        guard let decoded = part.transferEncoding.decode(raw) else { return .opaque }
+    static func rewrite(_ decoded: DecodedText, part: MIMEPart, with text: TextRewriter) -> Outcome {
         let isDamaged = !decoded.defects.isSubset(of: harmless)
         let syntax = PartKind.syntax(part.contentType)
         switch Family(part.contentType.charset, bytes: decoded.bytes) {
@@ -30,12 +29,14 @@ enum TextCoding {
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
             return splice(edits, into: decoded, part: part)
         case .other(let charset):
-            guard let plain = Charset.decode(decoded.bytes, charset) else { return .opaque }
+            guard let reading = Charset.decodeCheckingLoss(decoded.bytes, charset) else { return .opaque }
+            let plain = reading.text
             let utf8 = Array(plain.utf8)
             let edits = edits(utf8, part: part, syntax: syntax, with: text)
             if edits.isEmpty { return .unchanged }
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
-            return recode(edits, utf8: utf8, decoded: decoded, charset: charset, part: part, syntax: syntax, with: text)
+            return recode(
+                edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, syntax: syntax, with: text)
         case .unknown(let charset):
             let edits = text.edits(decoded.bytes, syntax: syntax)
             if edits.isEmpty { return .unchanged }
@@ -96,8 +97,8 @@ enum TextCoding {
 
     /// A text whose charset is no superset of ASCII: kept in its charset where that can say it, else UTF-8.
     private static func recode(
-        _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, part: MIMEPart, syntax: TextSyntax,
-        with text: TextRewriter
+        _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, isDecodable: Bool, part: MIMEPart,
+        syntax: TextSyntax, with text: TextRewriter
     ) -> Outcome {
         let wanted = String(decoding: edits.applied(to: utf8), as: UTF8.self)
         // The octets around a name stay as they are where the names stand in plain ASCII, as in ISO-2022-JP.
@@ -117,7 +118,6 @@ enum TextCoding {
                 target = "utf-16be"
             }
         }
-        let isDecodable = Charset.decodeStrict(decoded.bytes, charset) != nil
         let plain = mark.isEmpty ? wanted : String(wanted.drop { $0 == "\u{FEFF}" })
         if isDecodable, let bytes = Charset.encode(plain, target) {
             return encoded(mark + bytes, like: decoded, part: part, charset: nil)

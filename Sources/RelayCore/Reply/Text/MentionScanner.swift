@@ -41,16 +41,13 @@ struct MentionScanner {
         into edits: inout [TextEdit]
     ) {
         let units = window.units
-        guard units.count >= 2 else { return }
         var found: [TextEdit] = []
-        for position in 0..<(units.count - 1) {
-            let head = index.begins(units[position], units[position + 1])
-            guard head >= 0 else { continue }
-            guard window.start(position) < limit else { break }
-            for number in index.bucket(head) {
+        _ = index.pairs.search(units) { position in
+            guard window.start(position) < limit else { return true }
+            _ = index.table.contains(units[position], units[position + 1]) { number in
                 let pattern = index.patterns[number]
                 let end = position + pattern.octets.count
-                guard end <= units.count, Self.matches(units, position, pattern.octets) else { continue }
+                guard end <= units.count, Self.matches(units, position, pattern.octets) else { return false }
                 let view = View(window: window, text: text, lens: lens, syntax: syntax)
                 switch pattern.kind {
                 case .hiddenDomain(let group): hidden(view, position..<end, index.groups[group], &found)
@@ -59,13 +56,15 @@ struct MentionScanner {
                 case .token: token(view, position, &found)
                 case .trace: trace(view, position..<end, &found)
                 }
+                return false
             }
+            return false
         }
         edits += found
     }
 
     @inline(__always)
-    private static func matches(_ units: [UInt8], _ position: Int, _ octets: [UInt8]) -> Bool {
+    private static func matches(_ units: UnsafeBufferPointer<UInt8>, _ position: Int, _ octets: [UInt8]) -> Bool {
         for offset in octets.indices where units[position + offset] != octets[offset] { return false }
         return true
     }
@@ -282,9 +281,7 @@ struct MentionScanner {
     /// A token without its domain. Where the domain follows, the edit of the whole address is the stronger one.
     private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
         let joins: (Int) -> Bool = { unit in view.window.gaps[unit] == 0 || view.window.gaps[unit] & LensWindow.lineBreak != 0 }
-        guard let found = view.window.units.withUnsafeBufferPointer({
-            own.find(around: anchor, in: $0, joins: joins, isApart: { view.hasGap($0) })
-        }) else { return }
+        guard let found = own.find(around: anchor, in: view.window.units, joins: joins, isApart: { view.hasGap($0) }) else { return }
         let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
         let replacement =
             found.correspondent.map { written($0.localPart, view) + at + Array($0.domain.utf8) } ?? relayLocal + at + relayDomain
@@ -340,6 +337,19 @@ private struct Separator {
     /// `=`, `#`, `%`: the form in which an address stands within the local part of another.
     let isVERP: Bool
 
+    private static let words = [[UInt8]("at".utf8), [UInt8]("@".utf8), [UInt8]("a".utf8)]
+
+    /// The bracket that a closing one belongs to; any other mark closes what it opened.
+    private static func opening(_ closing: UInt8) -> UInt8 {
+        switch closing {
+        case 0x29: 0x28
+        case 0x5D: 0x5B
+        case 0x7D: 0x7B
+        case 0x3E: 0x3C
+        default: closing
+        }
+    }
+
     private init(_ start: Int, isVERP: Bool = false) {
         self.start = start
         self.isVERP = isVERP
@@ -354,11 +364,10 @@ private struct Separator {
         case UInt8(ascii: "@"): self.init(last > 1 && units[last - 1] == UInt8(ascii: "\\") ? last - 1 : last)
         case UInt8(ascii: "="), UInt8(ascii: "#"), UInt8(ascii: "%"): self.init(last, isVERP: true)
         case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: ">"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            let openings: [UInt8: UInt8] = [0x29: 0x28, 0x5D: 0x5B, 0x7D: 0x7B, 0x3E: 0x3C, 0x2D: 0x2D, 0x5F: 0x5F]
-            guard let opening = openings[units[last]] else { return nil }
-            for word in [[UInt8]("at".utf8), [UInt8]("@".utf8), [UInt8]("a".utf8)] {
+            let opening = Self.opening(units[last])
+            for word in Self.words {
                 let start = last - word.count - 1
-                guard start > 0, units[start] == opening, Array(units[(start + 1)..<last]) == word else { continue }
+                guard start > 0, units[start] == opening, word.indices.allSatisfy({ units[start + 1 + $0] == word[$0] }) else { continue }
                 self.init(start)
                 return
             }

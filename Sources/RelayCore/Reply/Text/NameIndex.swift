@@ -38,9 +38,8 @@ struct NameIndex {
     private(set) var patterns: [Pattern] = []
     /// Whether there were more names than can be searched for in linear time.
     private(set) var isOverfull = false
-    /// Indices into `patterns` by their first two octets; -1 where none begins so.
-    private var heads = [Int32](repeating: -1, count: 65_536)
-    private var buckets: [[Int]] = []
+    /// Indices into `patterns` by their first two octets.
+    private(set) var table = PairTable()
     private var seen: Set<[UInt8]> = []
 
     init(names: ReplyNames, anchors: [[UInt8]]) {
@@ -96,21 +95,12 @@ struct NameIndex {
             isOverfull = true
             return
         }
-        let head = Int(octets[0]) << 8 | Int(octets[1])
-        if heads[head] < 0 {
-            heads[head] = Int32(buckets.count)
-            buckets.append([])
-        }
-        buckets[Int(heads[head])].append(patterns.count)
+        table.append((octets[0], octets[1]))
         patterns.append(Pattern(octets: octets, kind: kind))
     }
 
-    /// Whether a pattern begins with these two octets.
-    @inline(__always)
-    func begins(_ first: UInt8, _ second: UInt8) -> Int32 { heads[Int(first) << 8 | Int(second)] }
-
-    /// The patterns of a head that `begins` gave.
-    func bucket(_ head: Int32) -> [Int] { buckets[Int(head)] }
+    /// The first two octets of every pattern.
+    var pairs: PairSet { table.pairs }
 
     /// Whether anything beyond ASCII is looked for, so that letters beyond ASCII have to be folded too.
     var needsUnicodeFolding: Bool { patterns.contains { $0.octets.contains { $0 >= 0x80 } } }

@@ -11,17 +11,23 @@ final class OwnTokens {
     /// Octets of a whole tail, key id included, by purpose.
     private var tails: [UInt8: Int] = [:]
     private var readings = 0
+    /// What stands in runs of octets that were read already; nil for none of ours.
+    private var known: [[UInt8]: Reading?] = [:]
+    private let maximumReadings: Int
 
     /// Octets of an anchor: a purpose and the seven digits of an account number.
     private static let anchorLength = 8
     /// RFC 5321 section 4.5.3.1.1.
     private static let maximumLocalPart = 64
-    /// Candidates that are read in one message, each for one MAC; mail that quotes a token often needs a few hundred. Beyond, every
-    /// candidate counts as a token that leads nowhere.
-    private static let maximumReadings = 20_000
+    /// Codes that are computed for one message; mail that quotes many tokens needs a few hundred, as each is read once.
+    static let maximumReadings = 4_000
 
-    init(names: ReplyNames) {
+    /// Whether there was more to read: every candidate that came later counts as a token that leads nowhere.
+    var isExhausted: Bool { readings > maximumReadings }
+
+    init(names: ReplyNames, maximumReadings: Int = OwnTokens.maximumReadings) {
         self.names = names
+        self.maximumReadings = maximumReadings
         var anchors: [[UInt8]] = []
         for token in names.sampleTokens {
             let local = Array(token.utf8)
@@ -39,6 +45,12 @@ final class OwnTokens {
         let correspondent: AddrSpec?
     }
 
+    /// How much of a run is a token, told from its end, and what it means.
+    private struct Reading {
+        let length: Int
+        let correspondent: AddrSpec?
+    }
+
     /// The token around an anchor.
     /// - Parameters:
     ///   - anchor: the index of an anchor's first octet in `text`, which is lower case.
@@ -48,7 +60,9 @@ final class OwnTokens {
         let start = anchor - 1
         guard start >= text.startIndex, let length = tails[text[anchor]], start + length <= text.endIndex else { return nil }
         let end = start + length
-        guard Base32.isEncoded(text[start..<end]), (anchor..<end).allSatisfy(joins) else { return nil }
+        // Base32 in lower case: told here, as it is asked for every anchor.
+        for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37) { return nil }
+        for index in anchor..<end where !joins(index) { return nil }
         let purpose = AddressToken.Purpose(rawValue: text[anchor])
         // The MAC of a stored one cannot be told without the address: `agaaaaaabaaaa…` within base64 is chance, as a word it is none.
         if purpose?.isStored == true {
@@ -57,22 +71,38 @@ final class OwnTokens {
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
             guard isWord else { return nil }
         }
-        guard purpose == .reverse || purpose == .forward else { return read(start..<end, text) }
+        guard purpose == .reverse || purpose == .forward else { return found(start, end, text) { read(start..<end, text) } }
+        // Behind the address that it holds stands a dot.
+        guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else { return nil }
         var from = start
         while from > text.startIndex, end - from < Self.maximumLocalPart, joins(from), Self.isDotAtom(text[from - 1]) { from -= 1 }
-        // Longest first; the MAC says which it is.
-        while from + 3 < start {
-            if let found = read(from..<end, text) { return found }
-            from += 1
+        return found(from, end, text) {
+            // Longest first; the code says which it is.
+            for from in from..<max(from, start - 3) {
+                if let reading = read(from..<end, text) { return reading }
+            }
+            return nil
         }
-        return nil
     }
 
-    private func read(_ range: Range<Int>, _ text: UnsafeBufferPointer<UInt8>) -> Found? {
+    /// What a run of octets was found to be, or is found to be now.
+    private func found(_ from: Int, _ end: Int, _ text: UnsafeBufferPointer<UInt8>, _ read: () -> Reading?) -> Found? {
+        let run = Array(UnsafeBufferPointer(rebasing: text[from..<end]))
+        let reading: Reading?
+        if let before = known[run] {
+            reading = before
+        } else {
+            reading = read()
+            if !isExhausted { known[run] = .some(reading) }
+        }
+        return reading.map { Found(range: (end - $0.length)..<end, correspondent: $0.correspondent) }
+    }
+
+    private func read(_ range: Range<Int>, _ text: UnsafeBufferPointer<UInt8>) -> Reading? {
         readings += 1
-        guard readings <= Self.maximumReadings else { return Found(range: range, correspondent: nil) }
+        guard readings <= maximumReadings else { return Reading(length: range.count, correspondent: nil) }
         guard let token = names.ownToken(String(decoding: UnsafeBufferPointer(rebasing: text[range]), as: UTF8.self)) else { return nil }
-        return Found(range: range, correspondent: names.correspondent(of: token))
+        return Reading(length: range.count, correspondent: names.correspondent(of: token))
     }
 
     private static func isBase64(_ octet: UInt8) -> Bool {

@@ -14,87 +14,130 @@ struct TextLens: OptionSet {
     static let tags = TextLens(rawValue: 8)
 }
 
-/// One window of text through a lens. Offsets are those of the whole text.
-struct LensWindow {
+/// One window of text through a lens. Offsets are those of the whole text. Not thread-safe.
+final class LensWindow {
     /// Lower-cased, decoded octets without white space.
-    private(set) var units: [UInt8] = []
-    private(set) var starts: [Int32] = []
-    private(set) var lengths: [UInt8] = []
+    var units: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: octets, count: count) }
     /// What was passed over before a unit.
-    private(set) var gaps: [UInt8] = []
+    var gaps: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: before, count: count) }
     /// Bits of `gaps`.
     static let space: UInt8 = 1
     static let lineBreak: UInt8 = 2
 
+    private let octets: UnsafeMutablePointer<UInt8>
+    private let before: UnsafeMutablePointer<UInt8>
+    private let lengths: UnsafeMutablePointer<UInt8>
+    private let starts: UnsafeMutablePointer<Int32>
+    private let capacity: Int
+    private var count = 0
     private var pendingGap: UInt8 = 0
     private let foldsUnicode: Bool
+    /// The next `>` or `@`, as far as it was looked for; so that no stretch is walked through twice.
+    private var tagStop = 0
+    /// Whether the lens decoded anything that it alone decodes.
+    private(set) var isDecoded = false
 
     /// Longest reference or tag that is read as one, in octets; anything longer is text.
     private static let maximumReference = 40
     private static let maximumTag = 200
+    /// Units that one octet of text comes to at most: a letter beyond ASCII may fold to more octets than it had.
+    private static let growth = 3
 
+    /// - Parameter capacity: octets of text that are read at once, at most.
     init(foldsUnicode: Bool, capacity: Int) {
         self.foldsUnicode = foldsUnicode
-        units.reserveCapacity(capacity)
-        starts.reserveCapacity(capacity)
-        lengths.reserveCapacity(capacity)
-        gaps.reserveCapacity(capacity)
+        self.capacity = capacity * (foldsUnicode ? Self.growth : 1) + 16
+        octets = .allocate(capacity: self.capacity)
+        before = .allocate(capacity: self.capacity)
+        lengths = .allocate(capacity: self.capacity)
+        starts = .allocate(capacity: self.capacity)
+    }
+
+    deinit {
+        octets.deallocate()
+        before.deallocate()
+        lengths.deallocate()
+        starts.deallocate()
     }
 
     func start(_ unit: Int) -> Int { Int(starts[unit]) }
     func end(_ unit: Int) -> Int { Int(starts[unit]) + Int(lengths[unit]) }
 
-    private mutating func append(_ unit: UInt8, _ start: Int, _ length: Int) {
-        units.append(unit)
-        starts.append(Int32(truncatingIfNeeded: start))
-        lengths.append(UInt8(truncatingIfNeeded: min(length, 255)))
-        gaps.append(pendingGap)
+    @inline(__always)
+    private func append(_ unit: UInt8, _ start: Int, _ length: Int) {
+        guard count < capacity else { return }
+        octets[count] = unit
+        starts[count] = Int32(truncatingIfNeeded: start)
+        lengths[count] = UInt8(truncatingIfNeeded: min(length, 255))
+        before[count] = pendingGap
+        count += 1
         pendingGap = 0
     }
 
+    /// What octets are to every lens: themselves, capitals, white space, line breaks, or something to be read.
+    private static let classes: [UInt8] = (0..<256).map { octet in
+        switch octet {
+        case 0x41...0x5A: 1
+        case 0x20, 0x09, 0: 2
+        case 0x0A, 0x0D: 3
+        case 0x25, 0x26, 0x2B, 0x3C, 0x3D, 0x5C, 0x80...: 4
+        default: 0
+        }
+    }
+
     /// Reads `text[from..<to]` anew.
-    mutating func read(_ text: UnsafeBufferPointer<UInt8>, from: Int, to: Int, lens: TextLens) {
-        units.removeAll(keepingCapacity: true)
-        starts.removeAll(keepingCapacity: true)
-        lengths.removeAll(keepingCapacity: true)
-        gaps.removeAll(keepingCapacity: true)
+    func read(_ text: UnsafeBufferPointer<UInt8>, from: Int, to: Int, lens: TextLens) {
+        count = 0
+        isDecoded = false
+        tagStop = from
         pendingGap = from == 0 ? Self.space | Self.lineBreak : 0
         var index = from
-        while index < to {
-            let octet = text[index]
-            switch octet {
-            case 0x0A, 0x0D:
-                pendingGap |= Self.lineBreak
-                index += 1
-                if octet == 0x0A { index = Self.skipQuoting(text, index, to) }
-            case 0x20, 0x09, 0:
-                pendingGap |= Self.space
-                index += 1
-            case UInt8(ascii: "&"):
-                index += readReference(text, index, to)
-            case UInt8(ascii: "%") where lens.contains(.percent):
-                index += readHex(text, index, to, prefix: UInt8(ascii: "%"))
-            case UInt8(ascii: "=") where lens.contains(.equals):
-                let width = Self.softBreak(text, index, to)
-                index += width > 0 ? width : readHex(text, index, to, prefix: 0)
-            case UInt8(ascii: "+") where lens.contains(.plus):
-                index += readHex(text, index, to, prefix: 0)
-            case UInt8(ascii: "<") where lens.contains(.tags):
-                if let end = Self.endOfTag(text, index, to) {
-                    index = end
-                } else {
+        Self.classes.withUnsafeBufferPointer { classes in
+            while index < to {
+                let octet = text[index]
+                switch classes[Int(octet)] {
+                case 0:
                     append(octet, index, 1)
                     index += 1
+                case 1:
+                    append(octet | 0x20, index, 1)
+                    index += 1
+                case 2:
+                    pendingGap |= Self.space
+                    index += 1
+                case 3:
+                    pendingGap |= Self.lineBreak
+                    index += 1
+                    if octet == 0x0A { index = Self.skipQuoting(text, index, to) }
+                default: index += readMark(text, index, to, lens)
                 }
-            case UInt8(ascii: "\\"):
-                index += readEscape(text, index, to)
-            case 0x80...:
-                index += readUnicode(text, index, to)
-            default:
-                append(octet >= 0x41 && octet <= 0x5A ? octet | 0x20 : octet, index, 1)
-                index += 1
             }
         }
+    }
+
+    /// Reads what may stand for something else; gives the octets it took.
+    private func readMark(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, _ lens: TextLens) -> Int {
+        let octet = text[index]
+        switch octet {
+        case UInt8(ascii: "&"): return readReference(text, index, to)
+        case UInt8(ascii: "\\"): return readEscape(text, index, to)
+        case 0x80...: return readUnicode(text, index, to)
+        case UInt8(ascii: "%") where lens.contains(.percent): return decoded(readHex(text, index, to, prefix: octet))
+        case UInt8(ascii: "+") where lens.contains(.plus): return decoded(readHex(text, index, to, prefix: 0))
+        case UInt8(ascii: "=") where lens.contains(.equals):
+            let width = Self.softBreak(text, index, to)
+            return decoded(width > 0 ? width : readHex(text, index, to, prefix: 0))
+        case UInt8(ascii: "<") where lens.contains(.tags):
+            if let end = endOfTag(text, index, to) { return decoded(end - index) }
+        default: break
+        }
+        append(octet, index, 1)
+        return 1
+    }
+
+    private func decoded(_ width: Int) -> Int {
+        if width > 1 { isDecoded = true }
+        return width
     }
 
     /// Quote marks at the beginning of a line belong to its break: `> `, `>> `.
@@ -113,22 +156,21 @@ struct LensWindow {
         return text[end] == 0x0D && end + 1 < to && text[end + 1] == 0x0A ? end + 2 - index : 0
     }
 
-    private static func endOfTag(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int? {
+    private func endOfTag(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int? {
         guard index + 1 < to,
             text[index + 1] == UInt8(ascii: "/") || text[index + 1] == UInt8(ascii: "!") || (text[index + 1] | 0x20) >= 0x61
         else { return nil }
-        var end = index + 1
-        while end < to, end - index < maximumTag {
-            if text[end] == UInt8(ascii: ">") { return end + 1 }
-            if text[end] == UInt8(ascii: "@") { return nil }
-            end += 1
+        if tagStop <= index {
+            tagStop = index + 1
+            while tagStop < to, text[tagStop] != UInt8(ascii: ">"), text[tagStop] != UInt8(ascii: "@") { tagStop += 1 }
         }
-        return nil
+        guard tagStop < to, text[tagStop] == UInt8(ascii: ">"), tagStop - index < Self.maximumTag else { return nil }
+        return tagStop + 1
     }
 
     // MARK: Encoded characters. Each reads at `index` and gives the octets it took.
 
-    private mutating func readHex(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, prefix: UInt8) -> Int {
+    private func readHex(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, prefix: UInt8) -> Int {
         var at = index + 1
         // `%2540`: encoded twice, or more.
         if prefix != 0 {
@@ -152,7 +194,7 @@ struct LensWindow {
     }
 
     /// `\u0040`, `\x40`; any other backslash is a character of its own.
-    private mutating func readEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
+    private func readEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         guard index + 3 < to else {
             append(text[index], index, 1)
             return 1
@@ -175,7 +217,7 @@ struct LensWindow {
     }
 
     /// A character reference of HTML: `&#64;`, `&#x40;`, `&commat;`, also escaped twice as `&amp;#64;`.
-    private mutating func readReference(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
+    private func readReference(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         var at = index + 1
         let amp: [UInt8] = [0x61, 0x6D, 0x70, 0x3B]
         while at + 5 < to, at - index < 16, (0..<4).allSatisfy({ text[at + $0] | 0x20 == amp[$0] | 0x20 }),
@@ -199,15 +241,15 @@ struct LensWindow {
                 return 1
             }
         } else {
-            var name: [UInt8] = []
             let first = at
-            while at < limit, Self.isAlphanumeric(text[at]) {
-                name.append(text[at])
+            var name: UInt64 = 0
+            while at < limit, Self.isAlphanumeric(text[at]), at - first < 8 {
+                name = name << 8 | UInt64(text[at])
                 at += 1
             }
-            guard at > first, at < limit, text[at] == UInt8(ascii: ";"),
-                let named = Self.references[String(decoding: name, as: UTF8.self)]
-            else {
+            // One is longer than eight: told by the eight, and what follows them.
+            if name == Self.zeroWidth, at + 6 <= limit, (0..<6).allSatisfy({ text[at + $0] == Self.zeroWidthRest[$0] }) { at += 6 }
+            guard at > first, at < limit, text[at] == UInt8(ascii: ";"), let named = Self.references[name] else {
                 append(text[index], index, 1)
                 return 1
             }
@@ -223,7 +265,9 @@ struct LensWindow {
     }
 
     /// The references that stand for what addresses are made of, or for nothing that is seen.
-    private static let references: [String: UInt32] = [
+    private static let references: [UInt64: UInt32] = Dictionary(
+        uniqueKeysWithValues: names.map { (packed($0), UInt32($1)) })
+    private static let names: KeyValuePairs<String, Int> = [
         "commat": 0x40, "period": 0x2E, "equals": 0x3D, "num": 0x23, "percnt": 0x25, "lpar": 0x28, "rpar": 0x29, "plus": 0x2B,
         "lowbar": 0x5F, "hyphen": 0x2D, "dash": 0x2D, "lt": 0x3C, "gt": 0x3E, "quot": 0x22, "apos": 0x27, "amp": 0x26,
         "colon": 0x3A,
@@ -232,7 +276,11 @@ struct LensWindow {
         "lsqb": 0x5B, "lbrack": 0x5B, "rsqb": 0x5D, "rbrack": 0x5D, "bsol": 0x5C, "sol": 0x2F,
     ]
 
-    private mutating func readUnicode(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
+    private static func packed(_ name: String) -> UInt64 { name.utf8.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
+    private static let zeroWidth = packed("ZeroWidthSpace")
+    private static let zeroWidthRest = Array("hSpace".utf8)
+
+    private func readUnicode(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let first = text[index]
         let length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1
         guard length > 1, index + length <= to else {
@@ -247,12 +295,21 @@ struct LensWindow {
             }
             value = value << 6 | UInt32(text[place] & 0x3F)
         }
-        appendScalar(value, index, length, isOctet: false)
+        if !foldsUnicode, !Self.isSpecial(value) {
+            for place in index..<(index + length) { append(text[place], index, length) }
+        } else {
+            appendScalar(value, index, length, isOctet: false)
+        }
         return length
     }
 
+    /// Whether `appendScalar` has something of its own for a character beyond ASCII.
+    private static func isSpecial(_ value: UInt32) -> Bool {
+        value < 0x100 || (0x2000...0x206F).contains(value) || value >= 0xFE00
+    }
+
     /// Appends what a character is read as: nothing for one that is not seen, the ASCII form for a full-width one.
-    private mutating func appendScalar(_ value: UInt32, _ start: Int, _ length: Int, isOctet: Bool) {
+    private func appendScalar(_ value: UInt32, _ start: Int, _ length: Int, isOctet: Bool) {
         switch value {
         case 0x20, 0x09, 0: pendingGap |= Self.space
         case 0x0A, 0x0D: pendingGap |= Self.lineBreak

@@ -24,8 +24,8 @@ package struct TextRewriter {
         scanner = MentionScanner(index: index, names: names, reader: reader, own: own)
     }
 
-    /// Whether there are more names than can be searched for: then nothing may be relayed.
-    package var isOverfull: Bool { index.isOverfull }
+    /// Whether there are more names, or more of what looks like tokens, than can be searched for: then nothing may be relayed.
+    package var isOverfull: Bool { index.isOverfull || own.isExhausted }
 
     /// Whether one of the account's tokens stands in a short text, with a domain or without.
     func holdsToken(_ bytes: [UInt8]) -> Bool { own.occur(in: bytes) }
@@ -40,11 +40,31 @@ package struct TextRewriter {
     /// What is to be replaced in a text, in order and without overlaps.
     package func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [TextEdit] {
         var edits: [TextEdit] = []
+        if utf8.count <= Self.shortText, isOrdinary(utf8) { return [] }
         utf8.withUnsafeBufferPointer { text in
             for lens in Self.lenses(text, syntax: syntax) { scan(text, lens: lens, syntax: syntax, into: &edits) }
         }
         edits += encodedWordEdits(utf8)
         return edits.reconciled
+    }
+
+    /// Octets of a text that is worth a look beforehand: messages have thousands of fields in which nothing stands.
+    private static let shortText = 512
+
+    /// Whether a text holds nothing that could begin a mention, and nothing that could stand for something else.
+    private func isOrdinary(_ utf8: [UInt8]) -> Bool {
+        var last: UInt8 = 0
+        for octet in utf8 {
+            switch octet {
+            case 0x20, 0x09, 0x0A, 0x0D, 0x3E: continue
+            case 0, 0x25, 0x26, 0x2B, 0x3C, 0x3D, 0x5C, 0x7F...: return false
+            default: break
+            }
+            let lower = octet.asciiLowercased
+            if last != 0, index.pairs.contains(last, lower) { return false }
+            last = lower
+        }
+        return true
     }
 
     /// The readings that make a difference to this text.
@@ -58,12 +78,17 @@ package struct TextRewriter {
     }
 
     private func scan(_ text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, into edits: inout [TextEdit]) {
-        var window = LensWindow(foldsUnicode: index.needsUnicodeFolding, capacity: min(text.count, Self.window + Self.overlap))
+        let window = LensWindow(foldsUnicode: index.needsUnicodeFolding, capacity: min(text.count, Self.window + Self.overlap))
         var from = 0
         while from < text.count {
             let limit = from + Self.window
             let isLast = limit >= text.count
             window.read(text, from: max(0, from - Self.overlap), to: min(text.count, limit + Self.overlap), lens: lens)
+            // What this lens decodes nothing of was searched through the plain one.
+            if !lens.isEmpty, !window.isDecoded {
+                from = limit
+                continue
+            }
             scanner.scan(window, text: text, lens: lens, syntax: syntax, limit: isLast ? .max : limit, into: &edits)
             from = limit
         }

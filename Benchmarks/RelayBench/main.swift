@@ -1,0 +1,93 @@
+// How long the relay takes for a message: the public corpora as replies and reports, and messages made to be slow.
+// `swift run -c release RelayBench [--check] [WORD…]`; with words only what holds one of them is measured. The bound is 50 ms for a
+// message or 100 ms for each megabyte, whichever is larger; with --check a message over it makes the exit status 1.
+
+import Foundation
+import InternetMessage
+
+private func cpuSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+/// One measured message.
+private struct Measurement {
+    let name: String
+    let octets: Int
+    /// The least of the runs.
+    let milliseconds: Double
+    let outcome: String
+
+    var megabytes: Double { Double(octets) / 1_000_000 }
+    /// Part of the time that the message may take; over 1 is too slow.
+    var ratio: Double { milliseconds / max(50, 100 * megabytes) }
+
+    var line: String {
+        let perMegabyte = octets >= 100_000 ? String(format: "%7.1f ms/MB", milliseconds / megabytes) : String(repeating: " ", count: 13)
+        return String(format: "%6.2f of bound %9.2f ms %8.2f MB ", ratio, milliseconds, megabytes) + "\(perMegabyte)  \(name) (\(outcome))"
+    }
+}
+
+private func measure(_ name: String, octets: Int, runs: Int, _ work: () -> String) -> Measurement {
+    var best = Double.infinity
+    var outcome = ""
+    for _ in 0..<runs {
+        let start = cpuSeconds()
+        outcome = work()
+        best = min(best, cpuSeconds() - start)
+    }
+    return Measurement(name: name, octets: octets, milliseconds: best * 1000, outcome: outcome)
+}
+
+guard let world = World() else { fatalError("no world") }
+private let words = CommandLine.arguments.dropFirst().filter { !$0.hasPrefix("--") }
+private let isChecking = CommandLine.arguments.contains("--check")
+private func isWanted(_ name: String) -> Bool { words.isEmpty || words.contains { name.contains($0) } }
+private var over = 0
+
+@MainActor private func report(_ title: String, _ all: [Measurement], showing count: Int) {
+    guard !all.isEmpty else { return }
+    let total = all.reduce(0) { $0 + $1.milliseconds }
+    let size = all.reduce(0) { $0 + $1.megabytes }
+    print(String(format: "%@: %d messages, %.2f MB, %.0f ms, %.1f ms/MB", title, all.count, size, total, total / max(size, 0.000001)))
+    for one in all.sorted(by: { $0.ratio > $1.ratio }).prefix(count) { print("  " + one.line) }
+    over += all.filter { $0.ratio > 1 }.count
+}
+
+// The public corpora, each message as a reply of the user and as a report at a return path.
+for folder in ["mail", "bounces", "replies", "calendar"] {
+    var replies: [Measurement] = []
+    var reports: [Measurement] = []
+    for (name, bytes) in BenchCorpus.messages(folder) where isWanted(name) {
+        let message = Message.parse(bytes)
+        let body = Array(message.body)
+        let header = BenchCorpus.header(message.header, author: World.inbox, recipient: world.reverse)
+        replies.append(
+            measure(name, octets: bytes.count, runs: 3) { world.play(from: World.inbox, to: world.reverse, header: header, body: body) })
+        let safe = HeaderSection(message.header.fields.filter(\.controls.isEmpty))
+        reports.append(measure(name, octets: bytes.count, runs: 3) { world.play(from: "", to: world.bounce, header: safe, body: body) })
+    }
+    report("\(folder) as replies", replies, showing: 3)
+    report("\(folder) as reports", reports, showing: 3)
+}
+
+// Messages made to be slow, 2 MB each.
+private var hostile: [Measurement] = []
+for item in Hostile.all(size: 2_000_000, reverse: world.reverse) where isWanted("hostile " + item.name) {
+    let header = BenchCorpus.header(HeaderSection(item.header), author: World.inbox, recipient: world.reverse)
+    let body = item.body
+    let octets = body.count + header.serialized.count
+    hostile.append(
+        measure("hostile " + item.name, octets: octets, runs: 2) {
+            world.play(from: World.inbox, to: world.reverse, header: header, body: body)
+        })
+    let safe = HeaderSection(item.header.filter(\.controls.isEmpty))
+    hostile.append(
+        measure("hostile report " + item.name, octets: octets, runs: 2) {
+            world.play(from: "", to: world.bounce, header: safe, body: body)
+        })
+}
+report("made to be slow", hostile, showing: 200)
+print(over == 0 ? "every message within 50 ms or 100 ms/MB" : "\(over) messages over 50 ms and 100 ms/MB")
+exit(isChecking && over > 0 ? 1 : 0)

@@ -1,0 +1,67 @@
+// Builds a message of our own (RFC 5322): text and HTML, automatic, signed by the relay domain.
+
+import InternetMessage
+import RelayCore
+
+/// One message to an inbox.
+struct NoticeMessage {
+    /// How the service calls itself.
+    let name: String
+    let from: AddrSpec
+    let to: InboxAddress
+    /// Where an answer goes; nil for From itself.
+    let replyTo: AddrSpec?
+    let content: NoticeTemplates.Rendered
+    /// At which the message is signed, and of its Message-ID.
+    let relayDomain: String
+    /// Random, in base32: for Message-ID and boundary.
+    let id: String
+    /// Seconds since 1970.
+    let now: Int64
+
+    /// The octets to send, signed where there is a signer. Throws as the signer does.
+    func write(signer: (any MessageSigner)?) throws -> [UInt8] {
+        let body = self.body
+        var header = HeaderSection(fields)
+        if let signing = signer?.begin() {
+            body.withUnsafeBytes { signing.update(body: $0) }
+            header.fields = try signing.finish(header: header, domain: relayDomain, now: now) + header.fields
+        }
+        return header.serialized + [0x0D, 0x0A] + body
+    }
+
+    private var fields: [HeaderField] {
+        var fields = [
+            HeaderField("Date", MessageDate.format(now)),
+            HeaderField.addresses("From", [Mailbox(displayName: name, addrSpec: from)]),
+            HeaderField.addresses("To", [Mailbox(addrSpec: to.revealed.headerForm)]),
+        ]
+        if let replyTo { fields.append(HeaderField.addresses("Reply-To", [Mailbox(displayName: name, addrSpec: replyTo)])) }
+        return fields + [
+            HeaderField.unstructured("Subject", content.subject),
+            HeaderField("Message-ID", "<notice.\(id)@\(relayDomain)>"),
+            HeaderField("Auto-Submitted", "auto-generated"),
+            // Exchange answers automatic mail unless it is asked not to.
+            HeaderField("X-Auto-Response-Suppress", "All"),
+            HeaderField("MIME-Version", "1.0"),
+            HeaderField(name: "Content-Type", rawValue: Array(" multipart/alternative;\r\n boundary=\"\(boundary)\"".utf8)),
+        ]
+    }
+
+    /// Holds `=_`, which quoted-printable text never does.
+    private var boundary: String { "=_notice_\(id)" }
+
+    private var body: [UInt8] {
+        part("text/plain", content.text) + part("text/html", content.html) + Array("--\(boundary)--\r\n".utf8)
+    }
+
+    private func part(_ type: String, _ text: String) -> [UInt8] {
+        let head = "--\(boundary)\r\nContent-Type: \(type); charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+        return Array(head.utf8) + QuotedPrintable.encode(Array(text.utf8)) + [0x0D, 0x0A]
+    }
+}
+
+extension AddrSpec {
+    /// With the domain in A-labels where the whole can be written in ASCII.
+    fileprivate var headerForm: AddrSpec { asciiWireForm.flatMap { AddrSpec(envelope: $0) } ?? self }
+}

@@ -1,0 +1,147 @@
+// The texts of messages that Postern writes itself: built in, and replaced by files of the operator's.
+
+import Foundation
+import InternetMessage
+import Mustache
+import PosternStore
+
+/// What a text cannot be used for.
+package struct TemplateError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The file, or what is built in.
+    package let path: String
+    package let message: String
+    package var description: String { "\(path): \(message)" }
+}
+
+/// What stands in the place of a template's names. Nothing of it comes from whoever asked for the message, so that nobody can
+/// have Postern send words of theirs to strangers.
+package struct NoticeValues: Sendable {
+    /// How the service calls itself.
+    package var service: String
+    package var relayDomain: String
+    /// Six digits, in two groups.
+    package var code: String?
+    package var link: String?
+    /// The page of one's own.
+    package var page: String?
+    /// For how long it is good, as in `24 hours`.
+    package var lifetime: String?
+
+    package init(
+        service: String, relayDomain: String, code: String? = nil, link: String? = nil, page: String? = nil, lifetime: String? = nil
+    ) {
+        self.service = service
+        self.relayDomain = relayDomain
+        self.code = code
+        self.link = link
+        self.page = page
+        self.lifetime = lifetime
+    }
+
+    fileprivate var context: [String: Any] {
+        var context: [String: Any] = ["service": service, "relay_domain": relayDomain]
+        for (name, value) in [("code", code), ("link", link), ("page", page), ("lifetime", lifetime)] { context[name] = value }
+        return context
+    }
+}
+
+/// All texts, checked.
+package struct NoticeTemplates: Sendable {
+    /// One message: subject, text and HTML.
+    package struct Rendered: Sendable, Hashable {
+        package let subject: String
+        package let text: String
+        package let html: String
+    }
+
+    private struct Template: Sendable {
+        let text: MustacheTemplate
+        let html: MustacheTemplate
+    }
+
+    private let templates: [NoticeKind: Template]
+
+    /// Octets of a template file: a letter, not a catalogue.
+    private static let maximumSize = 100_000
+
+    /// The texts that are built in. They are checked as those of files are.
+    package static func standard() throws(TemplateError) -> NoticeTemplates { try NoticeTemplates { _ in nil } }
+
+    /// The texts of a folder, `verification.txt`, `verification.html` and so on (docs/MAIL.md); what is missing there is built in.
+    /// Throws for a file of another name, for one that cannot be read or does not parse, and for one that lacks what the message
+    /// is for: a code or a link.
+    package init(folder: String) throws(TemplateError) {
+        let known = Set(NoticeKind.allCases.flatMap { ["\($0.rawValue).txt", "\($0.rawValue).html"] })
+        let names: [String]
+        do {
+            names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { !$0.hasPrefix(".") }
+        } catch {
+            throw TemplateError(path: folder, message: "the folder of templates cannot be read")
+        }
+        for name in names.sorted() where !known.contains(name) {
+            throw TemplateError(path: "\(folder)/\(name)", message: "no template has this name (known: \(known.sorted().joined(separator: ", ")))")
+        }
+        try self.init { name throws(TemplateError) in
+            guard names.contains(name) else { return nil }
+            let path = "\(folder)/\(name)"
+            guard let data = FileManager.default.contents(atPath: path), data.count <= Self.maximumSize,
+                let text = String(data: data, encoding: .utf8)
+            else { throw TemplateError(path: path, message: "cannot be read as UTF-8 text of at most \(Self.maximumSize) octets") }
+            return (path, text)
+        }
+    }
+
+    private init(_ file: (String) throws(TemplateError) -> (path: String, text: String)?) throws(TemplateError) {
+        var templates: [NoticeKind: Template] = [:]
+        for kind in NoticeKind.allCases {
+            let standard = StandardNotices.texts(kind)
+            let text = try file("\(kind.rawValue).txt") ?? ("built-in \(kind.rawValue).txt", standard.text)
+            let html = try file("\(kind.rawValue).html") ?? ("built-in \(kind.rawValue).html", standard.html)
+            let template = Template(text: try Self.parse(text, isHTML: false), html: try Self.parse(html, isHTML: true))
+            templates[kind] = template
+            try Self.check(kind, template, text: text.path, html: html.path)
+        }
+        self.templates = templates
+    }
+
+    private static func parse(_ file: (path: String, text: String), isHTML: Bool) throws(TemplateError) -> MustacheTemplate {
+        // Values are escaped for what the text is.
+        let pragma = "{{% CONTENT_TYPE:\(isHTML ? "HTML" : "TEXT")}}"
+        do {
+            return try MustacheTemplate(string: pragma + file.text.replacingOccurrences(of: "\r\n", with: "\n"))
+        } catch {
+            throw TemplateError(path: file.path, message: "is no Mustache template: \(error)")
+        }
+    }
+
+    private static func check(_ kind: NoticeKind, _ template: Template, text: String, html: String) throws(TemplateError) {
+        let sample = NoticeValues(
+            service: "Sample", relayDomain: "relay.example", code: "123 456", link: "https://sample.example/x", page: "https://sample.example/me",
+            lifetime: "24 hours")
+        guard let rendered = render(template, sample) else {
+            throw TemplateError(path: text, message: "the first line has to be \"Subject: …\", and an empty line has to follow it")
+        }
+        for (path, body) in [(text, rendered.text), (html, rendered.html)] {
+            if kind == .verification, !body.contains("123 456") {
+                throw TemplateError(path: path, message: "lacks {{code}}: nobody could confirm with it")
+            }
+            if kind == .signIn || kind == .deletion, !body.contains("https://sample.example/x") {
+                throw TemplateError(path: path, message: "lacks {{link}}: it is what this message is for")
+            }
+        }
+    }
+
+    /// Subject and bodies of a message.
+    package func render(_ kind: NoticeKind, _ values: NoticeValues) -> Rendered {
+        // Every kind was rendered when the templates were checked.
+        templates[kind].flatMap { Self.render($0, values) } ?? Rendered(subject: "", text: "", html: "")
+    }
+
+    private static func render(_ template: Template, _ values: NoticeValues) -> Rendered? {
+        let whole = template.text.render(values.context)
+        let lines = whole.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
+        guard lines.count == 3, lines[0].hasPrefix("Subject: "), lines[1].allSatisfy(\.isWhitespace) else { return nil }
+        return Rendered(
+            subject: String(lines[0].dropFirst("Subject: ".count)), text: String(lines[2]), html: template.html.render(values.context))
+    }
+}

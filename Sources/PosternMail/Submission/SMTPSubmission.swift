@@ -1,0 +1,134 @@
+// Hands a message to a mail server (RFC 5321): one connection, one transaction, no pipelining. Blocks.
+
+import InternetMessage
+
+/// Where messages are handed over, and how long that may take.
+package struct SMTPSubmission: Sendable {
+    package let host: String
+    package let port: UInt16
+    /// How we call ourselves in EHLO.
+    package let helo: String
+    /// Seconds for connecting, and for each reply and each command.
+    package let timeout: Double
+    /// Seconds for the reply to the message, while the server's filters look at it (RFC 5321 section 4.5.3.2.6 has 10 minutes).
+    package let dataTimeout: Double
+
+    package init(host: String, port: UInt16, helo: String, timeout: Double = 30, dataTimeout: Double = 120) {
+        self.host = host
+        self.port = port
+        self.helo = helo
+        self.timeout = timeout
+        self.dataTimeout = dataTimeout
+    }
+
+    /// Sends a message; returns once the server has taken it into its custody.
+    /// - Parameters:
+    ///   - sender: the reverse-path; nil is the null sender.
+    ///   - message: header section, empty line and body, lines ended by CRLF.
+    package func send(from sender: AddrSpec?, to recipient: InboxAddress, message: [UInt8]) throws(SubmissionFailure) {
+        var dialogue = try Dialogue(self)
+        try dialogue.greet()
+        try dialogue.send(from: sender, to: recipient, message: message)
+        dialogue.quit()
+    }
+}
+
+/// One connection's dialogue.
+private struct Dialogue {
+    private let settings: SMTPSubmission
+    private let connection: TCPConnection
+    private var reader = SMTPReplyReader()
+    private var keywords: Set<String> = []
+
+    init(_ settings: SMTPSubmission) throws(SubmissionFailure) {
+        self.settings = settings
+        connection = try TCPConnection(host: settings.host, port: settings.port, timeout: settings.timeout)
+    }
+
+    mutating func greet() throws(SubmissionFailure) {
+        try expect(try reply(.greeting, within: settings.timeout), 2, .greeting)
+        let reply = try command("EHLO \(settings.helo)", .ehlo)
+        if reply.code / 100 == 2 {
+            keywords = Set(reply.lines.dropFirst().map { $0.split(separator: " ").first.map { $0.uppercased() } ?? "" })
+        } else {
+            // A server of 1982 is still a server.
+            try expect(try command("HELO \(settings.helo)", .ehlo), 2, .ehlo)
+        }
+    }
+
+    mutating func send(from sender: AddrSpec?, to recipient: InboxAddress, message: [UInt8]) throws(SubmissionFailure) {
+        let isEightBit = message.contains { $0 >= 0x80 }
+        guard !isEightBit || keywords.contains("8BITMIME") else {
+            throw .permanent(.mail, "the message has 8-bit octets and the server offers no 8BITMIME")
+        }
+        // Domains have an ASCII form; a local part in another script needs SMTPUTF8 (RFC 6531).
+        let path: String
+        var parameters = isEightBit ? " BODY=8BITMIME" : ""
+        if let ascii = recipient.revealed.asciiWireForm, !Self.headerIsUTF8(message) {
+            path = ascii
+        } else {
+            guard keywords.contains("SMTPUTF8") else {
+                throw .permanent(.recipient, "the address needs SMTPUTF8, which the server does not offer")
+            }
+            path = recipient.revealed.wireForm
+            parameters += " SMTPUTF8"
+        }
+        try expect(try command("MAIL FROM:<\(sender?.wireForm ?? "")>\(parameters)", .mail), 2, .mail)
+        try expect(try command("RCPT TO:<\(path)>", .recipient), 2, .recipient)
+        try expect(try command("DATA", .data), 3, .data)
+        guard connection.send(Self.stuffed(message), until: TCPConnection.now() + settings.dataTimeout) else {
+            throw .temporary(.message, "the connection broke")
+        }
+        try expect(try reply(.message, within: settings.dataTimeout), 2, .message)
+    }
+
+    /// Whatever comes of it: the message is the server's already.
+    mutating func quit() { _ = try? command("QUIT", .message) }
+
+    private mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
+        // `wireForm` leaves CR and LF out; nothing may break out of its line in any case.
+        let octets = line.utf8.filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
+        guard connection.send(octets + [0x0D, 0x0A], until: TCPConnection.now() + settings.timeout) else {
+            throw .temporary(stage, "the connection broke")
+        }
+        return try reply(stage, within: settings.timeout)
+    }
+
+    private mutating func reply(_ stage: SubmissionStage, within seconds: Double) throws(SubmissionFailure) -> ServerReply {
+        let deadline = TCPConnection.now() + seconds
+        var octets: [UInt8] = []
+        while true {
+            do throws(SMTPReplyReader.Defect) {
+                if let reply = try reader.next(feeding: octets) { return reply }
+            } catch {
+                throw .temporary(stage, "the server does not speak SMTP")
+            }
+            switch connection.receive(until: deadline) {
+            case .octets(let received): octets = received
+            case .end: throw .temporary(stage, "the server closed the connection")
+            case .timeout: throw .temporary(stage, "no answer in time")
+            }
+        }
+    }
+
+    private func expect(_ reply: ServerReply, _ kind: Int, _ stage: SubmissionStage) throws(SubmissionFailure) {
+        guard reply.code / 100 != kind else { return }
+        throw reply.code / 100 == 5 ? .permanent(stage, reply.summary) : .temporary(stage, reply.summary)
+    }
+
+    private static func headerIsUTF8(_ message: [UInt8]) -> Bool { Message.parse(message).header.serialized.contains { $0 >= 0x80 } }
+
+    /// The message with dots at the beginning of lines doubled, and its end (RFC 5321 section 4.5.2).
+    private static func stuffed(_ message: [UInt8]) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(message.count + 64)
+        var isLineStart = true
+        for octet in message {
+            if isLineStart, octet == UInt8(ascii: ".") { output.append(octet) }
+            output.append(octet)
+            isLineStart = octet == 0x0A
+        }
+        if !output.suffix(2).elementsEqual([0x0D, 0x0A]) { output += [0x0D, 0x0A] }
+        return output + Array(".\r\n".utf8)
+    }
+}

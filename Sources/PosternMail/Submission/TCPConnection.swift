@@ -1,0 +1,108 @@
+// A TCP connection with time-outs: blocking calls on a thread of one's own, never on an event loop.
+
+import Foundation
+
+/// One connection; closed with its last reference.
+final class TCPConnection {
+    private let descriptor: Int32
+
+    /// Connects to the first address of a host that answers.
+    /// - Parameter timeout: seconds for all attempts together.
+    /// - Throws: `SubmissionFailure` (temporary).
+    init(host: String, port: UInt16, timeout: Double) throws(SubmissionFailure) {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_NUMERICSERV
+        var found: UnsafeMutablePointer<addrinfo>?
+        let status = getaddrinfo(host, "\(port)", &hints, &found)
+        guard status == 0, let list = found else {
+            throw .temporary(.connection, "the name of the server cannot be resolved (\(String(cString: gai_strerror(status))))")
+        }
+        defer { freeaddrinfo(list) }
+        let deadline = Self.now() + timeout
+        var detail = "no address"
+        var next: UnsafeMutablePointer<addrinfo>? = list
+        while let address = next {
+            next = address.pointee.ai_next
+            let socket = Foundation.socket(
+                address.pointee.ai_family, address.pointee.ai_socktype | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue),
+                address.pointee.ai_protocol)
+            guard socket >= 0 else { continue }
+            if Foundation.connect(socket, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0 {
+                descriptor = socket
+                return
+            }
+            var failure = errno
+            if failure == EINPROGRESS {
+                failure = ETIMEDOUT
+                if Self.wait(socket, for: Int16(POLLOUT), until: deadline) {
+                    var length = socklen_t(MemoryLayout<Int32>.size)
+                    failure = 0
+                    getsockopt(socket, SOL_SOCKET, SO_ERROR, &failure, &length)
+                }
+            }
+            if failure == 0 {
+                descriptor = socket
+                return
+            }
+            detail = String(cString: strerror(failure))
+            close(socket)
+        }
+        throw .temporary(.connection, detail)
+    }
+
+    deinit { close(descriptor) }
+
+    /// Sends everything before the deadline (seconds of `now`); false where that fails.
+    func send(_ octets: [UInt8], until deadline: Double) -> Bool {
+        var sent = 0
+        while sent < octets.count {
+            let count = octets[sent...].withUnsafeBytes {
+                Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if count > 0 {
+                sent += count
+            } else if count < 0, errno == EAGAIN || errno == EINTR {
+                guard Self.wait(descriptor, for: Int16(POLLOUT), until: deadline) else { return false }
+            } else {
+                return false
+            }
+        }
+        return true
+    }
+
+    enum Received {
+        case octets([UInt8])
+        case end
+        case timeout
+    }
+
+    /// The next octets that come before the deadline.
+    func receive(until deadline: Double) -> Received {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            if count > 0 { return .octets(Array(buffer[..<count])) }
+            guard count < 0, errno == EAGAIN || errno == EINTR else { return .end }
+            guard Self.wait(descriptor, for: Int16(POLLIN), until: deadline) else { return .timeout }
+        }
+    }
+
+    /// Seconds of a clock that only goes forward.
+    static func now() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    private static func wait(_ descriptor: Int32, for events: Int16, until deadline: Double) -> Bool {
+        while true {
+            let left = deadline - now()
+            guard left > 0 else { return false }
+            var poll = pollfd(fd: descriptor, events: events, revents: 0)
+            let count = Foundation.poll(&poll, 1, Int32(min(left, 3600) * 1000) + 1)
+            if count > 0 { return true }
+            guard count == 0 || errno == EINTR else { return false }
+        }
+    }
+}

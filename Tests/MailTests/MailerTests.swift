@@ -1,0 +1,159 @@
+// A whole message to an inbox, from the store to a mail server: what it says, how it is signed, and that an answer finds its way.
+
+import Foundation
+import InternetMessage
+import MailAuth
+import MailCrypto
+import PostfixHarness
+import PosternSQLite
+import PosternStore
+import RelayCore
+import Testing
+
+@testable import PosternMail
+
+/// Signs with one Ed25519 key of relay.example.
+private struct TestSigner: MessageSigner {
+    let signer: DKIMSigner
+
+    func begin() -> any SigningSession { Session(signer: signer) }
+
+    private final class Session: SigningSession {
+        let signer: DKIMSigner
+        let hasher = DKIMBodyHasher()
+        init(signer: DKIMSigner) { self.signer = signer }
+        func update(body: UnsafeRawBufferPointer) { hasher.update(body: body) }
+        func finish(header: HeaderSection, domain: String, now: Int64) throws -> [HeaderField] {
+            [try signer.sign(header: header, bodyHash: hasher.finish(), now: now)]
+        }
+    }
+}
+
+@Suite final class MailerTests {
+    private static let now: Int64 = 1_790_000_000
+    private static let change = Change(actor: "uid:0", now: now)
+    private static let keys = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!
+
+    private let folder: URL
+    private let database: SQLiteDatabase
+    private let store: Store
+    private let sink: SMTPSink
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-mail-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+        _ = try Migrator().migrate(database, now: Self.now)
+        let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
+        store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
+        sink = try SMTPSink()
+        let inbox = InboxAddress(AddrSpec(localPart: "anna", domain: "home.example"))
+        _ = try store.users.add(id: "anna", name: "Anna", inbox: inbox, isVerified: false, Self.change)
+    }
+
+    deinit {
+        sink.stop()
+        try? database.close()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    private func mailer(signer: (any MessageSigner)? = nil, port: UInt16? = nil, url: String? = "https://relay.example") throws -> InboxMailer {
+        try InboxMailer(
+            settings: MailerSettings(
+                from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co", relayDomain: "relay.example",
+                publicURL: url, limits: NoticeLimits()),
+            store: store, tokens: TokenMint(keys: Self.keys), signer: signer,
+            submission: SMTPSubmission(host: "127.0.0.1", port: port ?? sink.port, helo: "mx.relay.example", timeout: 20, dataTimeout: 20),
+            templates: .standard())
+    }
+
+    private func part(_ type: String, of message: SinkMessage) throws -> String {
+        let text = message.text
+        let start = try #require(text.range(of: "Content-Type: \(type)"))
+        let head = try #require(text[start.upperBound...].range(of: "\r\n\r\n"))
+        let end = try #require(text[head.upperBound...].range(of: "\r\n--=_notice"))
+        return String(decoding: QuotedPrintable.decode(Array(text[head.upperBound..<end.lowerBound].utf8)[...]).bytes, as: UTF8.self)
+    }
+
+    @Test func aVerificationMessageHoldsItsCodeItsLinkAndAnAddressForAnswers() throws {
+        try mailer().verify(user: "anna", .number(1), Self.change)
+        let message = try #require(try sink.wait(for: 1).first)
+        let parsed = Message.parse(message.data)
+        #expect(parsed.defects.isEmpty)
+        func value(_ name: String) -> String { parsed.header.first(name)?.unfoldedValue ?? "" }
+        #expect(value("From") == "Fig & Co <postmaster@relay.example>" && value("To") == "anna@home.example")
+        #expect(value("Auto-Submitted") == "auto-generated" && value("Date") == "Mon, 21 Sep 2026 14:13:20 +0000")
+        #expect(value("Message-ID").hasSuffix("@relay.example>"))
+        for name in ["Date", "From", "To", "Reply-To", "Subject", "Message-ID"] { #expect(parsed.header.all(name).count == 1) }
+        #expect(message.data.allSatisfy { $0 < 0x80 })
+
+        // The code works, as it stands in the text for people.
+        let text = try part("text/plain", of: message)
+        let code = try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
+        let html = try part("text/html", of: message)
+        #expect(html.contains(code) && html.contains("Fig &amp; Co") && value("Subject").contains(code))
+        let link = try #require(text.firstMatch(of: /https:\/\/relay.example\/me\/confirm\/([a-z2-7]{32})/)).output.1
+        #expect(try store.verifications.inbox(link: String(link), now: Self.now)?.userID == "anna")
+        _ = try store.verifications.confirm(user: "anna", .number(1), code: String(code), limits: NoticeLimits(), Self.change)
+        #expect(try store.inboxes.inboxes(user: "anna").first?.isVerified == true)
+    }
+
+    @Test func anAnswerComesToAnAddressThatTheRelayReads() throws {
+        try mailer().verify(user: "anna", .number(1), Self.change)
+        let message = try #require(try sink.wait(for: 1).first)
+        let replyTo = AddressList.parse(Message.parse(message.data).header.first("Reply-To")!.rawValue).mailboxes[0].addrSpec
+        #expect(message.mailFrom == "<\(replyTo.wireForm)>")
+        guard case .answer(let token) = TokenMint(keys: Self.keys).read(replyTo.localPart) else {
+            return #expect(Bool(false), "no token for answers")
+        }
+        let anna = AddrSpec(localPart: "Anna+tag", domain: "home.example")
+        #expect(
+            try store.verifications.confirm(answer: Int64(token.number), nonce: Int64(token.nonce), author: anna, now: Self.now)?.isNew == true)
+    }
+
+    @Test func everyMessageIsSignedByTheRelayDomain() throws {
+        let key = try Ed25519PrivateKey.generate()
+        let signer = try DKIMSigner(domain: "relay.example", selector: "s", key: .ed25519(key))
+        try mailer(signer: TestSigner(signer: signer)).verify(user: "anna", .number(1), Self.change)
+        let message = Message.parse(try #require(try sink.wait(for: 1).first).data)
+        let field = try #require(message.header.first("DKIM-Signature")?.unfoldedValue)
+        for name in ["d=relay.example", "From", "Reply-To", "Subject", "To"] { #expect(field.contains(name), "\(field)") }
+    }
+
+    @Test func whereTheServerIsAwayTheErrorIsTemporaryAndTellsNothing() throws {
+        let port = try ScriptedServer([]).port
+        do {
+            try mailer(port: port).verify(user: "anna", .number(1), Self.change)
+            Issue.record("it was sent")
+        } catch let error as MailerError {
+            guard case .submission(.temporary) = error else { return #expect(Bool(false), "\(error)") }
+            #expect(!"\(error)".contains("anna"))
+        }
+    }
+
+    @Test func linksOfThePageGoToTheInboxWithTheNullSender() throws {
+        _ = try store.inboxes.confirm(user: "anna", .number(1), Self.change)
+        let link = try #require(
+            try store.page.signInLink(
+                for: InboxAddress(AddrSpec(localPart: "anna", domain: "home.example")), browser: "b", limits: NoticeLimits(), now: Self.now))
+        try mailer().send(link, .signIn, now: Self.now)
+        let message = try #require(try sink.wait(for: 1).first)
+        #expect(message.mailFrom == "<>" && message.recipients == ["<anna@home.example>"])
+        #expect(try part("text/plain", of: message).contains("https://relay.example/me/sign-in/\(link.token)"))
+        #expect(!"\(link)".contains(link.token))
+    }
+
+    @Test func aFullQueueRefusesAndAStoppedOneIsSilent() {
+        let queue = MailQueue(capacity: 1)
+        let gate = DispatchSemaphore(value: 0)
+        let started = DispatchSemaphore(value: 0)
+        #expect(queue.add { started.signal(); gate.wait() })
+        started.wait()
+        #expect(queue.add {})
+        #expect(!queue.add {})
+        gate.signal()
+        queue.drain()
+        queue.stop()
+        #expect(!queue.add {})
+    }
+}

@@ -1,0 +1,62 @@
+// The texts of our own messages: built in, replaced by files, and checked before one is sent.
+
+import Foundation
+import PosternStore
+import Testing
+
+@testable import PosternMail
+
+@Suite struct TemplateTests {
+    private static let values = NoticeValues(
+        service: "Fig & Co", relayDomain: "relay.example", code: "012 345", link: "https://fig.example/me/confirm/x", lifetime: "24 hours")
+
+    @Test(arguments: NoticeKind.allCases) func everyBuiltInTextRendersWithoutLeftovers(_ kind: NoticeKind) throws {
+        let rendered = try NoticeTemplates.standard().render(kind, Self.values)
+        #expect(!rendered.subject.isEmpty && !rendered.text.isEmpty && !rendered.html.isEmpty)
+        for text in [rendered.subject, rendered.text, rendered.html] { #expect(!text.contains("{{") && !text.contains("}}")) }
+        #expect(rendered.html.contains("Fig &amp; Co") && !rendered.text.contains("&amp;"))
+        #expect(!rendered.html.contains("src=") && !rendered.html.contains("<script"))
+        #expect(rendered.text.split(separator: "\n").allSatisfy { $0.count <= 78 })
+    }
+
+    @Test func withoutAPublicAddressTheMessageHasNoLink() throws {
+        var values = Self.values
+        values.link = nil
+        let rendered = try NoticeTemplates.standard().render(.verification, values)
+        #expect(rendered.text.contains("012 345") && !rendered.text.contains("link") && !rendered.html.contains("href"))
+    }
+
+    private func folder(_ files: [String: String]) throws -> String {
+        let path = NSTemporaryDirectory() + "postern-templates-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        for (name, text) in files { try text.write(toFile: path + "/" + name, atomically: true, encoding: .utf8) }
+        return path
+    }
+
+    @Test func aFileTakesThePlaceOfTheBuiltInText() throws {
+        let path = try folder(["verification.txt": "Subject: Bitte bestätigen\r\n\r\nIhr Code: {{code}}\r\n"])
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let rendered = try NoticeTemplates(folder: path).render(.verification, Self.values)
+        #expect(rendered.subject == "Bitte bestätigen" && rendered.text == "Ihr Code: 012 345\n")
+        #expect(rendered.html.contains("Confirm your inbox"))
+    }
+
+    @Test(arguments: [
+        ("verification.txt", "Subject: x\n\nno code here\n", "lacks {{code}}"),
+        ("verification.html", "<p>no code here</p>", "lacks {{code}}"),
+        ("sign-in.txt", "Subject: x\n\nno link\n", "lacks {{link}}"),
+        ("sign-in.txt", "Hello {{link}}\n", "Subject: "),
+        ("verification.txt", "Subject: x\n\n{{#code}} {{code}}\n", "no Mustache template"),
+        ("verifikation.txt", "Subject: x\n\n{{code}}\n", "no template has this name"),
+    ])
+    func aTextThatCannotServeIsRefusedWhenItIsLoaded(_ name: String, _ text: String, _ message: String) throws {
+        let path = try folder([name: text])
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        do {
+            _ = try NoticeTemplates(folder: path)
+            Issue.record("it was taken")
+        } catch {
+            #expect(error.path.hasSuffix(name) && error.message.contains(message), "\(error)")
+        }
+    }
+}

@@ -5,6 +5,7 @@ import Logging
 import MailCrypto
 import PosternAPI
 import PosternMail
+import PosternMetrics
 import PosternStore
 import RelayCore
 import ServiceLifecycle
@@ -17,9 +18,12 @@ package struct ServiceParts: Sendable {
     package let cursors: Cursors
     /// Signs identity tokens and events.
     package let identitySigner: IdentitySigner
+    /// Other issuers and their keys.
+    package let trust: IssuerTrust
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
     package let logger: Logger
+    package let metrics = ServiceMetrics(version: PosternVersion.text)
     /// Writes to inboxes of its own accord; blocks.
     package let mailer: InboxMailer
     /// Where mail is written that nobody waits for.
@@ -38,6 +42,7 @@ package struct ServiceParts: Sendable {
         self.now = now
         self.logger = logger
         identitySigner = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
+        trust = IssuerTrust(installation.store, now: now, logger: logger)
         cursors = Cursors(
             key: try HKDFSHA256.derive(
                 key: installation.keys.token.active.secret, info: Array("postern cursors 1".utf8), length: 32))
@@ -51,9 +56,24 @@ package struct ServiceParts: Sendable {
 package enum HTTPRoutes {
     /// Every module of routes, in the order of their paths.
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
-        [
-            HealthRoutes(store: parts.store, pool: parts.pool)
-        ] + (parts.page.map { [$0] } ?? []) + provider(parts)
+        let all: [any RouteModule] = [
+            AccountRoutes(store: parts.store, pool: parts.pool),
+            AccountListRoutes(parts.store, parts.pool, parts.cursors),
+            AddressRoutes(
+                parts.store, parts.pool, now: parts.now,
+                messagesPerDay: parts.installation.configuration.limits.messagesPerDay.max),
+            HealthRoutes(store: parts.store, pool: parts.pool),
+            MetricsRoutes(parts.metrics, parts.pool),
+            NotificationRoutes(
+                store: parts.store, pool: parts.pool, issuers: parts.trust.issuers, keys: parts.trust.keys, now: parts.now),
+            OpenAPIRoutes(),
+            RejectionRoutes(parts.store, parts.pool, parts.cursors),
+            SourceRoutes(parts.store, parts.pool, parts.cursors, examine: SourceExaminer(parts).examine),
+            UserRoutes(
+                parts.store, parts.pool, parts.cursors, now: parts.now,
+                verify: { user, inbox, change in try parts.mailer.verify(user: user, .number(inbox), change) }),
+        ]
+        return all + (parts.page.map { [$0] } ?? []) + provider(parts)
     }
 
     /// Sign-in; nothing where no issuer is configured.
@@ -67,6 +87,7 @@ package enum HTTPRoutes {
             AuthorizationRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
             TokenRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
             DiscoveryRoutes(settings: settings, signer: signer),
+            MigrationRoutes(settings: settings, store: store, pool: pool, now: now),
         ]
     }
 
@@ -86,7 +107,11 @@ package enum HTTPRoutes {
         let logger = parts.logger
         return APIService(
             settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys), clock: APIClock(now: parts.now),
-            logger: logger
+            logger: logger,
+            observe: { [metrics = parts.metrics] route, method, status, seconds in
+                metrics.httpRequests(route, method, "\(status)").add()
+                metrics.httpSeconds(route).observe(seconds)
+            }
         ) { address in
             logger.notice("listening for HTTP", metadata: ["address": "\(address)", "tls": "\(certificates != nil)"])
         }

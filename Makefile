@@ -20,7 +20,7 @@ demo: packages ## Play forward, reply, bounce and the rest through a real Postfi
 	@.build/debug/relay-demo
 
 # Independent verifiers of what Postern signs.
-TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 pyjwt==2.15.1 cryptography==48.0.0
+TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2
 test-tools: packages .build/test-tools/.installed
 .build/test-tools/.installed: Makefile
 	python3 -m venv .build/test-tools

@@ -127,7 +127,7 @@ extension MePage {
         let account = try await account(request, session)
         let consent = try consent(request, account)
         try await pool.run { [store, now] in
-            _ = try store.addresses.revoke(account: account.number, group: consent.group, Self.change(session, now()))
+            _ = try store.grants.revoke(account: account.number, group: consent.group, Self.change(session, now()))
         }
         return request.redirect("/me/addresses/\(account.number)?told=stopped")
     }

@@ -54,7 +54,6 @@ package struct DecisionLogService: Service {
         var isWritten = true
         await write(&isWritten)
         parts.commits.close()
-        try? await parts.client.shutdown()
     }
 
     private func write(_ isWritten: inout Bool) async {

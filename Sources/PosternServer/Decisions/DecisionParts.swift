@@ -13,6 +13,14 @@ package struct DecisionParts: Sendable {
     package let log: DecisionLogBuffer
     package let commits: GroupCommit
 
+    /// Of parts that were made elsewhere: the sandbox.
+    init(service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer, commits: GroupCommit) {
+        self.service = service
+        self.idempotency = idempotency
+        self.log = log
+        self.commits = commits
+    }
+
     /// - Parameters:
     ///   - own: `iss` of this installation's tokens and what signs them; nil where it issues none.
     ///   - executor: where calls of the store block.

@@ -17,6 +17,7 @@ import Testing
         ["policy"], ["policy", "check"], ["policy", "test"], ["policy", "explain"], ["policy", "eval"], ["policy", "diff"],
         ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"], ["policy", "show"],
         ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
+        ["status"], ["top"], ["audit"], ["retention"], ["retention", "show"], ["retention", "set"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

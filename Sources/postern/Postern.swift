@@ -43,6 +43,7 @@ struct Postern: AsyncParsableCommand {
             UserCommand.self,
             InboxCommand.self,
             AddressCommand.self,
+            AccountCommand.self,
             KeyCommand.self,
             StatusCommand.self,
             TopCommand.self,
@@ -52,6 +53,9 @@ struct Postern: AsyncParsableCommand {
             IssuerCommand.self,
             TokenCommand.self,
             SigningKeyCommand.self,
+            EndpointCommand.self,
+            EventCommand.self,
+            TransferCommand.self,
             PolicyCommand.self,
         ])
 

@@ -52,6 +52,10 @@ package struct HousekeepingService: Service {
     private func deleteExpired() {
         do {
             while try store.tokens.deleteExpired(now: now()) == 1000 {}
+            while try store.provider.deleteExpired(now: now()) == 1000 {}
+            while try store.tombstones.deleteExpired(now: now()) == 1000 {}
+            while try store.transfers.endExpired(now: now()) == 500 {}
+            while try store.externalEvents.deleteExpired(now: now()) == 1000 {}
             while try store.verifications.deleteExpired(now: now()) == 1000 {}
             for retention in try store.retention.all() { try delete(retention) }
             try store.serviceStatus.deleteExpired(before: now() - 86_400)

@@ -35,8 +35,8 @@ package enum RelayService {
         let rejections = RejectionBuffer(installation.store.rejections)
         // One for the life of the process, whatever is reloaded: it watches the store itself.
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
-        let parts = try ServiceParts(installation: installation, signer: signer, now: now, logger: logger)
         let policies = policies(installation, now: now(), logger: logger)
+        let parts = try ServiceParts(installation: installation, signer: signer, policies: policies, now: now, logger: logger)
         let build: @Sendable (Installation) throws -> RelayEngine = { installation in
             let resolver = try Resolvers.perMessage(
                 installation.configuration, path: installation.resolved.path, metrics: parts.metrics)
@@ -62,6 +62,13 @@ package enum RelayService {
             PolicyService(policies: policies, now: now),
             ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
         ]
+        services.append(IssuerKeysService(parts.trust))
+        if let events = try EventServices.service(parts) { services.append(events) }
+        if let decisions = parts.decisions {
+            services.append(
+                DecisionLogService(
+                    parts: decisions, store: installation.store, pool: parts.pool, now: now, logger: logger))
+        }
         if let http { services.append(http) }
         services.append(MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) })
 

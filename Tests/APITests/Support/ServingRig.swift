@@ -5,6 +5,7 @@ import InternetMessage
 import PosternAPI
 import PosternServer
 import PosternStore
+import RiskDecisions
 import Testing
 
 /// An installation with every route of the service, asked without a listener.
@@ -17,13 +18,17 @@ final class ServingRig: Sendable {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-serving-\(UUID().uuidString)")
         let change = Change(actor: "uid:0", now: APIRig.start)
         let path = try Installation.create(directory: folder.path, relayDomains: ["relay.example"], change: change)
-        let set = settings.merging(["hostname": "mx.relay.example", "dns.servers": "127.0.0.1:9", "dns.timeout_ms": "100", "dns.tries": "1"]) { old, _ in old }
+        let set = settings.merging([
+            "provider.issuer": "https://id.relay.example", "hostname": "mx.relay.example", "dns.servers": "127.0.0.1:9", "dns.timeout_ms": "100", "dns.tries": "1",
+        ]) { old, _ in old }
         let installation = try Installation.open(
             flag: path, environment: [:], set: set.map { "\($0.key)=\($0.value)" }, now: APIRig.start)
         self.installation = installation
+        try ActivePolicies.installBuiltIn(installation.store.policies, change)
         rig = try APIRig(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { rig in
             HTTPRoutes.modules(
-                try ServiceParts(installation: installation, pool: rig.pool, now: { rig.now }, logger: rig.log.logger))
+                try ServiceParts(
+                    installation: installation, pool: rig.pool, policies: ActivePolicies(installation.store.policies), now: { rig.now }, logger: rig.log.logger))
         }
     }
 }

@@ -29,6 +29,13 @@ struct AuthError: Error, Sendable {
             status: .unauthorized, code: "invalid_client", detail: detail,
             headers: [.wwwAuthenticate: "Basic realm=\"postern\", charset=\"UTF-8\""])
     }
+    /// RFC 6750 section 3.1.
+    static func invalidToken() -> AuthError {
+        AuthError(
+            status: .unauthorized, code: "invalid_token",
+            detail: "an access token of this client with scope user.migration is needed in the Authorization field",
+            headers: [.wwwAuthenticate: "Bearer realm=\"postern\", error=\"invalid_token\""])
+    }
     static func tooMany(retryAfter seconds: Int64) -> AuthError {
         AuthError(
             status: .tooManyRequests, code: "slow_down", detail: "this refresh token was used too often today",

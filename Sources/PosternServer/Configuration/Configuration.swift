@@ -35,6 +35,8 @@ package struct Configuration: Sendable {
     package let serviceName: String
     /// Where users reach the HTTP service, without `/` at the end; nil where they do not.
     package let publicURL: String?
+    /// Further certificate authorities for event endpoints.
+    package let eventRootsPath: String?
     package let provider: ProviderSettings
     package let mail: MailSettings
     package let verification: VerificationSettings
@@ -198,6 +200,7 @@ package struct Configuration: Sendable {
         }
         serviceName = text("service_name")
         publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
+        eventRootsPath = text("events.trusted_certificates").isEmpty ? nil : path("events.trusted_certificates")
         let page = text("provider.authorization_endpoint")
         guard page.isEmpty || page.hasPrefix("https://") || page.hasPrefix("http://"), !page.contains("#") else {
             throw ConfigurationError(

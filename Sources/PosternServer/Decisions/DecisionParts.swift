@@ -1,0 +1,47 @@
+// What decides, and keeps the log of it: made once for a process, used by routes, services and commands.
+
+import Identity
+import Logging
+import PosternAPI
+import PosternStore
+import RiskDecisions
+
+/// The service of decisions with what it is made of.
+package struct DecisionParts: Sendable {
+    package let service: DecisionService
+    package let idempotency: IdempotencyGuard
+    package let log: DecisionLogBuffer
+    package let commits: GroupCommit
+
+    /// Of parts that were made elsewhere: the sandbox.
+    init(service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer, commits: GroupCommit) {
+        self.service = service
+        self.idempotency = idempotency
+        self.log = log
+        self.commits = commits
+    }
+
+    /// - Parameters:
+    ///   - own: `iss` of this installation's tokens and what signs them; nil where it issues none.
+    ///   - executor: where calls of the store block.
+    package init(
+        store: Store, policies: any PolicySource, trust: IssuerTrust, own: (issuer: String, signer: IdentitySigner)?,
+        executor: any BlockingExecutor, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
+        let trust = TokenTrust(own: own, others: trust)
+        log = DecisionLogBuffer(store.decisions, store.settlements)
+        commits = GroupCommit(store.database)
+        let breaker = StoreBreaker()
+        service = DecisionService(
+            store: store, policies: policies, verifier: TokenVerifier(issuers: trust, keys: trust), log: log, commits: commits,
+            executor: executor, breaker: breaker, settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
+            logger: logger)
+        idempotency = IdempotencyGuard(store: store, executor: executor, breaker: breaker, now: now)
+    }
+
+    /// Writes what waits, and lets go of everything: for commands.
+    package func end() throws {
+        defer { commits.close() }
+        try log.flush()
+    }
+}

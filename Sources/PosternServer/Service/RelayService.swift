@@ -54,7 +54,7 @@ package enum RelayService {
         var services: [any Service] = [
             HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger),
             SigningKeyService(signer: signer, logger: logger),
-            PolicyService(policies: policies, now: now),
+            PolicyService(policies: policies, store: installation.store, now: now, logger: logger),
             ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
         ]
         if let http { services.append(http) }

@@ -4,7 +4,7 @@
 package final class ServiceMetrics: Sendable {
     package let registry = MetricsRegistry()
 
-    /// `direction`: forward, reply, report, operator. `outcome`: relayed, discarded, refused, deferred.
+    /// `direction`: forward, reply, report, answer (to a verification), operator. `outcome`: relayed, discarded, refused, deferred.
     package let messages: Family<Counter>
     /// `reason`: the stable word of the log (`docs/OPERATING.md`).
     package let refusals: Family<Counter>
@@ -47,7 +47,7 @@ package final class ServiceMetrics: Sendable {
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
         events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
         // What an alert is made of has to be there before it happens.
-        for direction in ["forward", "reply", "report", "operator"] {
+        for direction in ["forward", "reply", "report", "answer", "operator"] {
             for outcome in ["relayed", "discarded", "refused", "deferred"] { _ = messages(direction, outcome) }
         }
         for stage in ["rcpt", "header", "body", "message"] { _ = milterSeconds(stage) }

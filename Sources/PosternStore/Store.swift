@@ -16,6 +16,8 @@ package struct Store: Sendable {
     package let addresses: AddressRepository
     package let accounts: AccountRepository
     package let grants: GrantRepository
+    package let transfers: TransferRepository
+    package let externalEvents: ExternalEventRepository
     package let endpoints: EndpointRepository
     package let outbox: OutboxRepository
     package let tombstones: TombstoneRepository
@@ -98,8 +100,10 @@ package struct Store: Sendable {
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
         clients = ClientRepository(database: database)
         provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
+        transfers = TransferRepository(addresses: addresses, accounts: accounts, provider: provider)
+        externalEvents = ExternalEventRepository(accounts: accounts)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
-        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes)
+        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes, tombstones: tombstones)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         retention = RetentionRepository(database: database)

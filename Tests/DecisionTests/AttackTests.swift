@@ -137,9 +137,9 @@ import Testing
             guard let found else { throw DecisionError.notFound }
             return found
         }
-        let group = try #require(try bench.store.addresses.grants(account: history().accountNumber).first).group
+        let group = try #require(try bench.store.grants.grants(account: history().accountNumber).first).group
         for round in 1...2 {
-            try bench.store.addresses.revoke(account: try history().accountNumber, group: group, change)
+            try bench.store.grants.revoke(account: try history().accountNumber, group: group, change)
             let revoked = try await bench.ask(.signIn, sub: "mallory")
             #expect(revoked.reasons.first == "CONSENT_REVOKED")
             #expect(revoked.credentialState == "revoked")

@@ -48,7 +48,7 @@ package actor KeySetCache: VerificationKeySource {
 
     private struct Entry {
         let source: KeySource
-        var keys: KeySet?
+        var keys: JWKSet?
         var fetchedAt: Int64 = 0
         var freshUntil: Int64 = 0
         var failures = 0
@@ -77,7 +77,7 @@ package actor KeySetCache: VerificationKeySource {
         self.logger = logger
     }
 
-    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> KeySet {
+    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
         await open(issuer)
         let time = now()
         if let keys = usable(issuer, at: time) {
@@ -131,8 +131,8 @@ package actor KeySetCache: VerificationKeySource {
 
     /// The kid of a token is in none of the keys: the issuer may have begun to use a new one.
     private func keysAfterUnknown(
-        _ issuer: IssuerConfiguration, _ keys: KeySet, _ keyID: String
-    ) async throws(KeysUnavailable) -> KeySet {
+        _ issuer: IssuerConfiguration, _ keys: JWKSet, _ keyID: String
+    ) async throws(KeysUnavailable) -> JWKSet {
         let time = now()
         let isAllowed = entry(issuer).lastUnknown == .min || time &- entry(issuer).lastUnknown >= settings.unknownKeyInterval
         if let running = entry(issuer).fetch {
@@ -147,14 +147,14 @@ package actor KeySetCache: VerificationKeySource {
         return current
     }
 
-    private func knows(_ keys: KeySet, _ keyID: String) -> Bool {
+    private func knows(_ keys: JWKSet, _ keyID: String) -> Bool {
         SignatureAlgorithm.allCases.contains { algorithm in
             if case .unknown = keys.find(keyID, algorithm) { false } else { true }
         }
     }
 
     /// The keys held, where they are not too old.
-    private func usable(_ issuer: IssuerConfiguration, at time: Int64) -> KeySet? {
+    private func usable(_ issuer: IssuerConfiguration, at time: Int64) -> JWKSet? {
         let entry = entry(issuer)
         return time &- entry.fetchedAt <= settings.maximumAge ? entry.keys : nil
     }
@@ -187,7 +187,7 @@ package actor KeySetCache: VerificationKeySource {
         guard var entry = entries[issuer.name], entry.source == issuer.source, !entry.isStorageRead else { return }
         entry.isStorageRead = true
         entries[issuer.name] = entry
-        guard let stored, let keys = try? await KeySet.parse(stored.document) else { return }
+        guard let stored, let keys = try? await JWKSet.parse(stored.document) else { return }
         guard var entry = entries[issuer.name], entry.source == issuer.source, entry.keys == nil else { return }
         entry.keys = keys
         // A clock that was set back must not make old keys young.
@@ -207,7 +207,7 @@ package actor KeySetCache: VerificationKeySource {
     private func fetch(_ issuer: IssuerConfiguration) async {
         do {
             let fetched = try await fetcher.fetch(issuer.source)
-            let keys = try await KeySet.parse(fetched.document)
+            let keys = try await JWKSet.parse(fetched.document)
             // A set without one usable key is somebody's mistake: the last good one serves better.
             guard !keys.keys.isEmpty else {
                 throw KeySetError("the key set has no usable key\(keys.unusable.first.map { " (\($0.reason))" } ?? "")")
@@ -218,7 +218,7 @@ package actor KeySetCache: VerificationKeySource {
         }
     }
 
-    private func succeeded(_ issuer: IssuerConfiguration, _ fetched: FetchedKeySet, _ keys: KeySet) async {
+    private func succeeded(_ issuer: IssuerConfiguration, _ fetched: FetchedKeySet, _ keys: JWKSet) async {
         guard var entry = entries[issuer.name], entry.source == issuer.source else { return }
         let time = now()
         let freshness = fetched.maxAge.map { min(max($0, settings.leastFreshness), settings.mostFreshness) }

@@ -105,13 +105,13 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
                         ? "the answer is a redirect (\(response.status.code)), which is not followed"
                         : "the answer has status \(response.status.code)")
             }
-            let body = try await response.body.collect(upTo: KeySet.maximumLength)
+            let body = try await response.body.collect(upTo: JWKSet.maximumLength)
             return FetchedKeySet(
                 document: Array(body.readableBytesView), maxAge: Self.maxAge(response.headers["cache-control"]))
         } catch let error as KeySetFetchError {
             throw error
         } catch is NIOTooManyBytesError {
-            throw KeySetFetchError("the answer is longer than \(KeySet.maximumLength) octets")
+            throw KeySetFetchError("the answer is longer than \(JWKSet.maximumLength) octets")
         } catch let error as HTTPClientError {
             throw KeySetFetchError(
                 [.deadlineExceeded, .readTimeout, .connectTimeout].contains(error)
@@ -128,7 +128,7 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
                     throw KeySetFetchError("the file cannot be read")
                 }
                 defer { try? file.close() }
-                return Array(try file.read(upToCount: KeySet.maximumLength + 1) ?? Data())
+                return Array(try file.read(upToCount: JWKSet.maximumLength + 1) ?? Data())
             }
             // Looking again costs nothing: an edited file counts within a minute.
             return FetchedKeySet(document: document, maxAge: 60)

@@ -174,7 +174,7 @@ package struct TokenQuestions: Sendable {
     }
 
     /// The issuer to judge by, and its keys.
-    private func trust(_ token: CompactJWS, _ question: TokenQuestion) async throws -> (IssuerConfiguration, KeySet) {
+    private func trust(_ token: CompactJWS, _ question: TokenQuestion) async throws -> (IssuerConfiguration, JWKSet) {
         guard let document = question.keys else {
             guard let configured else {
                 throw TokenRejection(.key, "no keys were given, and there is no installation with issuers")
@@ -185,10 +185,10 @@ package struct TokenQuestions: Sendable {
         guard question.issuer != nil || !question.checksClaims else {
             throw TokenRejection(.issuer, "no issuer is expected: name one")
         }
-        let keys: KeySet
+        let keys: JWKSet
         do {
             // Who hands in keys by hand may hand in a pair: the private part is not looked at.
-            keys = try await KeySet.parse(document.octets, allowingPrivateKeys: true)
+            keys = try await JWKSet.parse(document.octets, allowingPrivateKeys: true)
         } catch {
             throw TokenRejection(.key, error.reason)
         }

@@ -51,5 +51,5 @@ package protocol IssuerDirectory: Sendable {
 /// Where keys come from: a cache in service, a fixed set in tests and on the command line.
 package protocol VerificationKeySource: Sendable {
     /// The keys of an issuer. Where the set held has no key of this id, a newer one is fetched if one may be had.
-    func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> KeySet
+    func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet
 }

@@ -29,6 +29,13 @@ struct AuthError: Error, Sendable {
             status: .unauthorized, code: "invalid_client", detail: detail,
             headers: [.wwwAuthenticate: "Basic realm=\"postern\", charset=\"UTF-8\""])
     }
+    /// RFC 6750 section 3.1.
+    static func invalidToken() -> AuthError {
+        AuthError(
+            status: .unauthorized, code: "invalid_token",
+            detail: "an access token of this client with scope user.migration is needed in the Authorization field",
+            headers: [.wwwAuthenticate: "Bearer realm=\"postern\", error=\"invalid_token\""])
+    }
     static func tooMany(retryAfter seconds: Int64) -> AuthError {
         AuthError(
             status: .tooManyRequests, code: "slow_down", detail: "this refresh token was used too often today",
@@ -62,10 +69,8 @@ struct AuthError: Error, Sendable {
         let plain = detail.unicodeScalars.map { scalar in
             (0x20...0x7E).contains(scalar.value) && scalar != "\"" && scalar != "\\" ? String(scalar) : "'"
         }.joined()
-        var headers = headers
-        headers[.cacheControl] = "no-store"
-        headers[.pragma] = "no-cache"
-        return .object(["error": .string(code), "error_description": .string(plain)], status: status, headers: headers)
+        return .object(
+            ["error": .string(code), "error_description": .string(plain)], status: status, headers: headers.notStored)
     }
 
     /// Runs a route, and answers its errors in this form.

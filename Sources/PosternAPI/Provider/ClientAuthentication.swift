@@ -17,6 +17,11 @@ struct ClientAuthentication: Sendable {
     /// Throws `AuthError` (`invalid_client`, `invalid_request`) and what the store throws.
     func client(_ request: Request, _ form: FormBody) async throws -> ProviderClient {
         let (clientID, secret, byHeader) = try credentials(request, form)
+        return try await client(id: clientID, secret: secret, byHeader: byHeader)
+    }
+
+    /// The client with this secret. Throws as `client(_:_:)`.
+    func client(id clientID: String, secret: String, byHeader: Bool) async throws -> ProviderClient {
         guard let client = try await pool.run({ [store] in try store.clients.client(clientID) }) else {
             throw AuthError.invalidClient("there is no such client", byHeader: byHeader)
         }
@@ -27,7 +32,7 @@ struct ClientAuthentication: Sendable {
         }
         do {
             try ClientSecret.verify(
-                secret, team: client.teamID, clientID: clientID, issuer: issuer, keys: KeySet(keys), now: now())
+                secret, team: client.teamID, clientID: clientID, issuer: issuer, keys: JWKSet(keys), now: now())
         } catch {
             throw AuthError.invalidClient("client_secret is refused: \(error)", byHeader: byHeader)
         }

@@ -50,9 +50,9 @@ package struct DiscoveryRoutes: RouteModule {
         document["claims_supported"] = list(
             "iss", "aud", "exp", "iat", "sub", "nonce", "nonce_supported", "c_hash", "at_hash", "auth_time", "email",
             "email_verified", "is_private_email", "real_user_status", "transfer_sub", "org_id")
-        document["claims_parameter_supported"] = false
-        document["request_parameter_supported"] = false
-        document["request_uri_parameter_supported"] = false
+        document["claims_parameter_supported"] = .bool(false)
+        document["request_parameter_supported"] = .bool(false)
+        document["request_uri_parameter_supported"] = .bool(false)
         return document
     }
 }

@@ -62,6 +62,16 @@ struct TokenMaker: Sendable {
     }
 }
 
+extension HTTPFields {
+    /// With what answers that hold a token have to say (RFC 6749 section 5.1).
+    var notStored: HTTPFields {
+        var fields = self
+        fields[.cacheControl] = "no-store"
+        if let name = HTTPField.Name("Pragma") { fields[name] = "no-cache" }
+        return fields
+    }
+}
+
 extension Response {
     /// A JSON object as `Identity` writes it: members as they stand.
     static func object(_ object: Identity.JSONObject, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) -> Response {

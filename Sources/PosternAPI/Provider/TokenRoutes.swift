@@ -116,7 +116,7 @@ package struct TokenRoutes: RouteModule {
     }
 
     private static func response(_ object: Identity.JSONObject) -> Response {
-        .object(object, headers: [.cacheControl: "no-store", .pragma: "no-cache"])
+        .object(object, headers: HTTPFields().notStored)
     }
 
     /// The challenge of a verifier (RFC 7636 section 4.6, S256).
@@ -142,6 +142,6 @@ package struct TokenRoutes: RouteModule {
         let outcome = try await pool.run { [store] in try store.provider.revoke(token: token, client: client, change) }
         // What nobody knows is revoked already (RFC 7009 section 2.2).
         guard outcome != .otherClient else { throw AuthError.invalidGrant("the token was given to another client") }
-        return Response(status: .ok, headers: [.cacheControl: "no-store", .pragma: "no-cache", .contentLength: "0"])
+        return Response(status: .ok, headers: HTTPFields().notStored)
     }
 }

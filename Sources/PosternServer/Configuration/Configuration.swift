@@ -35,6 +35,9 @@ package struct Configuration: Sendable {
     package let serviceName: String
     /// Where users reach the HTTP service, without `/` at the end; nil where they do not.
     package let publicURL: String?
+    /// Further certificate authorities for event endpoints.
+    package let eventRootsPath: String?
+    package let provider: ProviderSettings
     package let mail: MailSettings
     package let verification: VerificationSettings
 
@@ -111,6 +114,13 @@ package struct Configuration: Sendable {
         package let bodySize: Int
         /// Of one API key.
         package let requestsPerSecond: Int
+    }
+
+    package struct ProviderSettings: Sendable {
+        /// `iss`: an address without path and final slash; nil where nothing is signed.
+        package let issuer: String?
+        package let authorizationEndpoint: String?
+        package let refreshesPerDay: Int
     }
 
     package struct LogSettings: Sendable {
@@ -190,6 +200,15 @@ package struct Configuration: Sendable {
         }
         serviceName = text("service_name")
         publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
+        eventRootsPath = text("events.trusted_certificates").isEmpty ? nil : path("events.trusted_certificates")
+        let page = text("provider.authorization_endpoint")
+        guard page.isEmpty || page.hasPrefix("https://") || page.hasPrefix("http://"), !page.contains("#") else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "provider.authorization_endpoint: an address is needed, as in https://id.example/sign-in")
+        }
+        provider = ProviderSettings(
+            issuer: text("provider.issuer").isEmpty ? nil : text("provider.issuer"),
+            authorizationEndpoint: page.isEmpty ? nil : page, refreshesPerDay: integer("provider.refreshes_per_day"))
         let relayDomains = relayDomains
         if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
             throw ConfigurationError(

@@ -169,6 +169,18 @@ package struct ConfigurationKey: Sendable {
             "mail.templates", .text, .absent,
             "A folder with texts in place of the built-in English ones, relative to the folder of this file (docs/MAIL.md)."),
         ConfigurationKey(
+            "provider.issuer", .webAddress, .derived("http.public_url; without it there is no sign-in, and no event leaves"),
+            "iss of the identity tokens and events that Postern signs, and where teams' backends reach /auth. Never changes once in use."),
+        ConfigurationKey(
+            "provider.authorization_endpoint", .text, .absent,
+            "Your own sign-in page, which calls /v1/authorizations. Named in /.well-known/openid-configuration."),
+        ConfigurationKey(
+            "provider.refreshes_per_day", .integer(1...100_000), .value(.integer(100)),
+            "Refreshes with one refresh token in a day (429 beyond it). An access token lives an hour: 24 are needed."),
+        ConfigurationKey(
+            "events.trusted_certificates", .text, .absent,
+            "Further certificate authorities (PEM) for event endpoints, besides the system's; relative to the folder of this file."),
+        ConfigurationKey(
             "verification.hours", .integer(1...168), .value(.integer(24)),
             "How long code, link and answer of a verification are good: people read their mail once a day."),
         ConfigurationKey(

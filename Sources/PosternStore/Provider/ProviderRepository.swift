@@ -276,7 +276,7 @@ package struct ProviderRepository: Sendable {
     }
 
     /// The relay address; the inbox itself only where the account shares it and it is verified.
-    private func email(_ connection: any DatabaseConnection, _ account: Account) throws -> ClientEmail? {
+    func email(_ connection: any DatabaseConnection, _ account: Account) throws -> ClientEmail? {
         switch account.emailKind {
         case .none: return nil
         case .privateRelay:

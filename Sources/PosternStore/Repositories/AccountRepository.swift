@@ -93,7 +93,7 @@ package struct AccountRepository: Sendable {
     }
 
     /// Writes the tombstones of an account that its user deletes: the deletion today, and failed checks on their days.
-    private func bury(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws {
+    func bury(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws {
         var stones = try connection.rows(
             """
             SELECT DISTINCT i.tombstone_index FROM accounts a JOIN inboxes i ON i.user_id = a.user_id

@@ -65,12 +65,23 @@ package struct AddressRepository: Sendable {
         let found = try connection.row(
             "SELECT id FROM accounts WHERE team_id = ?1 AND user_id = ?2", [.integer(team.number), .integer(user)])
         if let found { return try found.integer(0) }
+        return try insertAccount(connection, team: team, user: user, change)
+    }
+
+    /// An account that no user is known of.
+    func unlinkedAccount(_ connection: any DatabaseConnection, team: Team, _ change: Change) throws -> Int64 {
+        try insertAccount(connection, team: team, user: nil, change)
+    }
+
+    private func insertAccount(
+        _ connection: any DatabaseConnection, team: Team, user: Int64?, _ change: Change
+    ) throws -> Int64 {
         for _ in 0..<Self.attempts {
             let sub = Base32.characters(fromRandom: try random(Self.subLength))
             guard try !connection.isRetired(marks.retired(sub)) else { continue }
             let row = try connection.row(
                 "INSERT INTO accounts (team_id, user_id, sub, created_at) VALUES (?1, ?2, ?3, ?4) RETURNING id",
-                [.integer(team.number), .integer(user), .text(sub), .integer(change.now)])
+                [.integer(team.number), .optional(user), .text(sub), .integer(change.now)])
             guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
             return try row.integer(0)
         }
@@ -144,6 +155,14 @@ package struct AddressRepository: Sendable {
             }
             let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
             return try connection.rows(Self.select + condition + " ORDER BY t.handle, u.handle, r.id", arguments)
+                .map(Self.address(row:))
+        }
+    }
+
+    /// The account's current address; nil where it has none.
+    package func current(account number: Int64) throws -> RelayAddress? {
+        try database.read { connection in
+            try connection.row(Self.select + " WHERE r.account_id = ?1 AND r.is_current = 1", [.integer(number)])
                 .map(Self.address(row:))
         }
     }

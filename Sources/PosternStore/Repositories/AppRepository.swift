@@ -108,6 +108,11 @@ package struct AppRepository: Sendable {
         }
     }
 
+    /// Whether an app has this `client_id`.
+    package func isClient(_ clientID: String) throws -> Bool {
+        try database.read { try $0.row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) != nil }
+    }
+
     /// What removing the app would end.
     package func dependents(team id: String, clientID: String) throws -> AppDependents {
         try database.read { connection in

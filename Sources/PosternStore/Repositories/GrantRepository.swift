@@ -23,6 +23,7 @@ package struct GrantRepository: Sendable {
     ) throws -> AuthorizedGrant {
         let (team, group) = try connection.appGroup(clientID: request.clientID)
         let user = try connection.userNumber(request.userID)
+        try TransferRepository.moveWaiting(connection, user: user, group: group.number, addresses: addresses, change)
         let account = try addresses.account(connection, team: team, user: user, change)
         try watch.begin(.account(account))
         try settle(connection, account: account, user: user, request)

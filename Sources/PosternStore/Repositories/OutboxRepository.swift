@@ -31,7 +31,7 @@ package struct OutboxRepository: Sendable {
     private static let keepsParked: Int64 = 30 * 86_400
 
     let database: any Database
-    let signal: OutboxSignal
+    package let signal: OutboxSignal
 
     // MARK: Delivery
 

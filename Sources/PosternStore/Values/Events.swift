@@ -65,3 +65,13 @@ package struct EventEndpoint: Sendable, Hashable {
     package let pending: Int
     package let parked: Int
 }
+
+extension OutboxEvent {
+    /// A test event that does not stand in the outbox.
+    package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
+        self.init(
+            number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,
+            sub: "test", email: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0, nextAttemptAt: now,
+            parkAt: now, lastError: nil, endedAt: nil)
+    }
+}

@@ -60,13 +60,14 @@ package final class RelayTransaction {
         case .forward: .forward
         case .reply, .answer: .reply
         case .returnPath: .report
+        case .answer: .answer
         }
     }
 
     /// Of a forward whose author somebody registered: the author, proved or not, and the account that it was for.
     package var forwardAttribution: (author: AddrSpec, account: AccountNumber)? {
-        guard case .forward(let account) = scope, let forward else { return nil }
-        return (forward.author, account.number)
+        guard case .forward = scope, let forward else { return nil }
+        return (forward.author, forward.account.number)
     }
 
     // MARK: RCPT
@@ -266,7 +267,7 @@ package final class RelayTransaction {
 
 /// What a transaction carries.
 package enum TransactionDirection: String, Sendable, Hashable {
-    case forward, reply, report, `operator`
+    case forward, reply, report, answer, `operator`
 }
 
 /// A message whose body was held, as replies and reports are decided on.

@@ -39,22 +39,9 @@ package enum Composer {
         let (input, line) = signals.input(facts, marks: marks)
         let rules = policy.policy
         let result = rules.decide(input)
-        var decision = result.decision
-        var challenges = rules.challengeKinds(result)
-        var reasons = rules.reasons(result)
-        var wireReasons = rules.wireReasons(result)
-        let upgrade = facts.view.upgradeResult(decision, isNamed: request.isNamed, isBound: request.isBound)
-        if upgrade == UpgradeResult.failure {
-            if decision == .allow {
-                decision = .requireVerification
-                // What the policy would ask for in doubt; never nothing.
-                challenges = strongest(rules, facts.view.event)
-                reasons = []
-                wireReasons = []
-            }
-            reasons.append(UpgradeResult.failureReason)
-            wireReasons.append(UpgradeResult.failureReason)
-        }
+        var outcome = Outcome(policy: rules, result: result)
+        let upgrade = facts.view.upgradeResult(outcome.decision, isNamed: request.isNamed, isBound: request.isBound)
+        if upgrade == UpgradeResult.failure { outcome.fail(rules, facts.view.event) }
         func ids(_ set: RuleSet) -> [String] { set.map { rules.rules[$0].id } }
         var errors = ids(result.errors)
         if result.challengeErrors != 0 {
@@ -66,8 +53,8 @@ package enum Composer {
         return DecisionRecord(
             id: request.id, teamNumber: request.app.teamNumber, clientID: request.app.clientID,
             grantNumber: facts.history?.grant?.number, appAccountMark: request.appAccountMark,
-            claimedEvent: request.claimed.rawValue, event: facts.view.event.rawValue, decision: decision.rawValue,
-            challenges: challenges, reasons: reasons, wireReasons: wireReasons, asked: ids(result.asked), skips: ids(result.skips),
+            claimedEvent: request.claimed.rawValue, event: facts.view.event.rawValue, decision: outcome.decision.rawValue,
+            challenges: outcome.challenges, reasons: outcome.reasons, wireReasons: outcome.wireReasons, asked: ids(result.asked), skips: ids(result.skips),
             waived: ids(result.waived), missing: ids(result.missing), errors: errors, shadow: ids(result.shadow),
             overriddenBy: rules.guarantees.indices.contains(overriding) ? rules.guarantees[overriding].condition.text : nil,
             signals: line, policyName: policy.name, policyVersion: policy.version, policyHash: policy.hash,
@@ -75,9 +62,31 @@ package enum Composer {
             isDegraded: result.isDegraded, evaluatedAt: now, expiresAt: now + request.validity)
     }
 
-    /// The strongest challenge that can be offered for an event.
-    private static func strongest(_ policy: Policy, _ event: PolicyEvent) -> [String] {
-        policy.challenges.last { $0.isOffered(for: event) }.map { [$0.kind] } ?? []
+    /// A decision in words, and what a failed upgrade makes of it.
+    struct Outcome {
+        var decision: PolicyDecision
+        var challenges: [String]
+        var reasons: [String]
+        var wireReasons: [String]
+
+        init(policy: Policy, result: PolicyResult) {
+            decision = result.decision
+            challenges = policy.challengeKinds(result)
+            reasons = policy.reasons(result)
+            wireReasons = policy.wireReasons(result)
+        }
+
+        /// An upgrade that is not possible is never allowed; what is asked is the strongest there is for the event.
+        mutating func fail(_ policy: Policy, _ event: PolicyEvent) {
+            if decision == .allow {
+                decision = .requireVerification
+                challenges = policy.challenges.last { $0.isOffered(for: event) }.map { [$0.kind] } ?? []
+                reasons = []
+                wireReasons = []
+            }
+            reasons.append(UpgradeResult.failureReason)
+            wireReasons.append(UpgradeResult.failureReason)
+        }
     }
 
     /// What has to be written for a decision; nil where the log is all.

@@ -107,9 +107,9 @@ struct IssuerCommand: ParsableCommand {
                 return (.uri, jwksUri)
             }
             let path = jwksFile ?? jwksInline ?? ""
-            let document = try TokenFiles.read(path, limit: KeySet.maximumLength)
+            let document = try TokenFiles.read(path, limit: JWKSet.maximumLength)
             do {
-                let keys = try await KeySet.parse(document)
+                let keys = try await JWKSet.parse(document)
                 guard !keys.keys.isEmpty else {
                     throw KeySetError("no usable key\(keys.unusable.first.map { ": \($0.reason)" } ?? "")")
                 }
@@ -207,10 +207,10 @@ struct IssuerCommand: ParsableCommand {
 
         mutating func run() async throws {
             let issuer = IssuerConfiguration(try installation.withStore { try $0.issuers.issuer(name) })
-            let keys: KeySet
+            let keys: JWKSet
             do {
                 let document = try await TokenFiles.withFetcher { try await $0.fetch(issuer.source) }.document
-                keys = try await KeySet.parse(document)
+                keys = try await JWKSet.parse(document)
             } catch let error as KeySetFetchError {
                 throw CommandError(status: EX_TEMPFAIL, message: "issuer \(issuer.name): \(error)")
             } catch let error as KeySetError {

@@ -106,7 +106,7 @@ struct TokenCommand: ParsableCommand {
             if let jwks {
                 do {
                     question.keys = try StrictJSON.parse(
-                        try TokenFiles.read(jwks, limit: KeySet.maximumLength), limit: KeySet.maximumLength)
+                        try TokenFiles.read(jwks, limit: JWKSet.maximumLength), limit: JWKSet.maximumLength)
                 } catch let error as JSONError {
                     throw CommandError.data("\(jwks): the key set is not taken as JSON: \(error)")
                 }

@@ -196,6 +196,11 @@ package struct BodyRewriter: BodyRewriting {
             try refuse("\(name): uuencoded block", in: &work)
             return .unchanged
         }
+        // An archive under the name of a text is looked into as any other.
+        if Archive.isArchive(decoded.bytes), opaque.finds(in: raw, encoding: part.transferEncoding) {
+            try refuse(name, in: &work)
+            return .unchanged
+        }
         switch TextCoding.rewrite(decoded, part: part, with: text) {
         case .unchanged: return .unchanged
         case .changed(let bytes, let charset, let encoding):

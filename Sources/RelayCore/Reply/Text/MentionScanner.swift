@@ -337,6 +337,17 @@ private struct Separator {
     /// `=`, `#`, `%`: the form in which an address stands within the local part of another.
     let isVERP: Bool
 
+    /// Octets of the longest comment that is looked over.
+    private static let longestComment = 60
+
+    /// Where a comment in parentheses begins that ends right before a unit.
+    private static func comment(endingBefore end: Int, in units: UnsafeBufferPointer<UInt8>) -> Int? {
+        guard end > 2, units[end - 1] == UInt8(ascii: ")") else { return nil }
+        var start = end - 2
+        while start > 0, end - start < longestComment, units[start] != UInt8(ascii: "("), units[start] != UInt8(ascii: ")") { start -= 1 }
+        return start > 0 && units[start] == UInt8(ascii: "(") ? start : nil
+    }
+
     private static let words = [[UInt8]("at".utf8), [UInt8]("@".utf8), [UInt8]("a".utf8)]
 
     /// The bracket that a closing one belongs to; any other mark closes what it opened.
@@ -361,7 +372,9 @@ private struct Separator {
         guard unit > 1 else { return nil }
         let last = unit - 1
         switch units[last] {
-        case UInt8(ascii: "@"): self.init(last > 1 && units[last - 1] == UInt8(ascii: "\\") ? last - 1 : last)
+        case UInt8(ascii: "@"):
+            let at = last > 1 && units[last - 1] == UInt8(ascii: "\\") ? last - 1 : last
+            self.init(Self.comment(endingBefore: at, in: units) ?? at)
         case UInt8(ascii: "="), UInt8(ascii: "#"), UInt8(ascii: "%"): self.init(last, isVERP: true)
         case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: ">"), UInt8(ascii: "-"), UInt8(ascii: "_"):
             let opening = Self.opening(units[last])
@@ -371,7 +384,9 @@ private struct Separator {
                 self.init(start)
                 return
             }
-            return nil
+            // `anna@(home)example.org` (RFC 5322 section 3.4.1).
+            guard let start = Self.comment(endingBefore: unit, in: units), start > 1, units[start - 1] == UInt8(ascii: "@") else { return nil }
+            self.init(start - 1)
         case UInt8(ascii: "t"):
             guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.gaps[unit] != 0, window.gaps[last - 1] != 0 else {
                 return nil

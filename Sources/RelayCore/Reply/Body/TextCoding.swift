@@ -169,6 +169,10 @@ enum TextCoding {
         if part.transferEncoding == .sevenBit, bytes.contains(where: { $0 >= 0x80 || $0 == 0 }) {
             return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)
         }
+        // Quoted-printable is for lines: an LF that is half a character would become a line break.
+        if part.transferEncoding == .quotedPrintable, bytes.contains(0) {
+            return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)
+        }
         guard let body = part.transferEncoding.encode(bytes) else { return .opaque }
         return .changed(ending(like: decoded.raw, body), charset: charset, encoding: nil)
     }

@@ -60,7 +60,9 @@ enum TextCoding {
     private static func edits(_ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, with text: TextRewriter) -> [TextEdit] {
         let edits = text.edits(bytes, syntax: syntax)
         if PartKind.isHeaderFields(part.contentType) { return ReportFields.edits(bytes, adding: edits) }
-        return PartKind.isContentLines(part.contentType) && !edits.isEmpty ? ContentLines.refolding(edits, in: bytes) : edits
+        guard PartKind.isContentLines(part.contentType) else { return edits }
+        let all = (edits + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax) }).reconciled
+        return all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
     }
 
     // MARK: Charsets

@@ -13,9 +13,14 @@ import Testing
         ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "verify"], ["inbox", "confirm"], ["inbox", "default"],
         ["inbox", "remove"], ["address"], ["address", "issue"], ["address", "list"], ["address", "show"], ["address", "on"],
         ["address", "off"], ["address", "retire"], ["dkim"], ["dkim", "generate"], ["dkim", "list"], ["dkim", "activate"],
-        ["dkim", "retire"], ["dkim", "dns"], ["verify"], ["doctor"], ["source", "check"], ["import"],
+        ["dkim", "retire"], ["dkim", "dns"], ["issuer"], ["issuer", "add"],
+        ["issuer", "list"], ["issuer", "show"], ["issuer", "remove"], ["issuer", "test"], ["token"], ["token", "verify"], ["signing-key"],
+        ["signing-key", "generate"], ["signing-key", "list"], ["signing-key", "rotate"], ["signing-key", "retire"],
+        ["signing-key", "jwks"], ["verify"], ["doctor"], ["source", "check"], ["import"],
         ["policy"], ["policy", "check"], ["policy", "test"], ["policy", "explain"], ["policy", "eval"], ["policy", "diff"],
         ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"], ["policy", "show"],
+        ["policy", "backtest"], ["policy", "stats"],
+        ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

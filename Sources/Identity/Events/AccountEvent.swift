@@ -117,7 +117,7 @@ package struct IncomingEvent: Sendable {
     ///   - isAudience: whether this `aud` is a client that the receiver serves.
     ///   - now: seconds since 1970.
     package static func verify(
-        _ token: CompactJWS, issuer: IssuerConfiguration, keys: KeySet, now: Int64, isAudience: (String) throws -> Bool
+        _ token: CompactJWS, issuer: IssuerConfiguration, keys: JWKSet, now: Int64, isAudience: (String) throws -> Bool
     ) throws -> IncomingEvent {
         if let type = token.type, !["jwt", "secevent+jwt"].contains(type.lowercased()) {
             throw TokenRejection(.type, "it says that this is no event")

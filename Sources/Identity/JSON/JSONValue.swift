@@ -109,6 +109,13 @@ package struct JSONNumber: Sendable, Hashable {
         return parts.whole == Int64.max ? nil : parts.whole + 1
     }
 
+    /// The greatest whole number that is not above the value; nil beyond ±(2^63 - 1).
+    package var floor: Int64? {
+        guard let parts = scaled else { return nil }
+        guard parts.fraction, text.hasPrefix("-") else { return parts.whole }
+        return parts.whole == Int64.min ? nil : parts.whole - 1
+    }
+
     /// The value without what follows the decimal point, and whether that was anything but zero.
     private var scaled: (whole: Int64, fraction: Bool)? {
         var digits = [UInt8]()

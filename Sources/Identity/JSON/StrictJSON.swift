@@ -19,17 +19,27 @@ package struct StrictJSON {
     package static let maximumNumberLength = 64
 
     private let octets: [UInt8]
+    private let replacesUnprintable: Bool
     private var position = 0
 
-    private init(_ octets: [UInt8]) { self.octets = octets }
+    private init(_ octets: [UInt8], replacesUnprintable: Bool) {
+        self.octets = octets
+        self.replacesUnprintable = replacesUnprintable
+    }
 
-    /// The one value that the octets hold. `limit`: the most octets that are looked at; more are an error.
-    package static func parse(_ octets: [UInt8], limit: Int) throws(JSONError) -> JSONValue {
+    /// The one value that the octets hold.
+    /// - Parameters:
+    ///   - limit: the most octets that are looked at; more are an error.
+    ///   - replacingUnprintable: whether U+0000 and lone surrogates in strings become U+FFFD instead of being refused. For
+    ///     questions about texts, of which the text may be refused but the question has to be understood.
+    package static func parse(
+        _ octets: [UInt8], limit: Int, replacingUnprintable: Bool = false
+    ) throws(JSONError) -> JSONValue {
         guard octets.count <= limit else { throw JSONError(message: "longer than \(limit) octets", offset: limit) }
         guard String(validating: octets, as: UTF8.self) != nil else {
             throw JSONError(message: "not valid UTF-8", offset: 0)
         }
-        var reader = StrictJSON(octets)
+        var reader = StrictJSON(octets, replacesUnprintable: replacingUnprintable)
         reader.skipWhitespace()
         let value = try reader.value(depth: 0)
         reader.skipWhitespace()
@@ -177,17 +187,22 @@ package struct StrictJSON {
 
     private mutating func escapedScalar() throws(JSONError) -> Unicode.Scalar {
         let first = try codeUnit()
-        guard first != 0 else { throw error("U+0000 in a string") }
-        guard (0xD800...0xDFFF).contains(first) else {
-            guard let scalar = Unicode.Scalar(first) else { throw error("a lone surrogate") }
-            return scalar
-        }
-        guard first < 0xDC00, take("\\"), take("u") else { throw error("a lone surrogate") }
-        let second = try codeUnit()
-        guard (0xDC00...0xDFFF).contains(second),
+        guard first != 0 else { return try replacement("U+0000 in a string") }
+        if let scalar = Unicode.Scalar(first) { return scalar }
+        // A surrogate: the first half must be followed by the escape of a second one.
+        let end = position
+        guard first < 0xDC00, take("\\"), take("u"), case let second = try codeUnit(), (0xDC00...0xDFFF).contains(second),
             let scalar = Unicode.Scalar(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00))
-        else { throw error("a lone surrogate") }
+        else {
+            position = end
+            return try replacement("a lone surrogate")
+        }
         return scalar
+    }
+
+    private func replacement(_ message: String) throws(JSONError) -> Unicode.Scalar {
+        guard replacesUnprintable else { throw error(message) }
+        return "\u{FFFD}"
     }
 
     private mutating func codeUnit() throws(JSONError) -> UInt32 {

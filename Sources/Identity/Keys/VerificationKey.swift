@@ -2,6 +2,7 @@
 
 import Foundation
 import JWTKit
+import MailCrypto
 
 /// The signature algorithms that tokens may have (RFC 7518 section 3.1).
 package enum SignatureAlgorithm: String, Sendable, Hashable, CaseIterable {
@@ -60,6 +61,19 @@ extension VerificationKey {
             let point = ECPoint(parameters), let key = await Self.es256(keyID: keyID, x: point.x, y: point.y)
         else { throw KeySetError("not a public key on P-256 in PEM (BEGIN PUBLIC KEY)") }
         self = key
+    }
+}
+
+extension VerificationKey {
+    /// The JWK thumbprint (RFC 7638) in base64url: a name for the key that depends on nothing but the key.
+    package var thumbprint: String {
+        let values = identity.map { JSONValue.string(Base64URL.encode($0)) }
+        let jwk: JSONObject =
+            switch algorithm {
+            case .es256: ["crv": "P-256", "kty": "EC", "x": values[0], "y": values[1]]
+            case .rs256: ["e": values[1], "kty": "RSA", "n": values[0]]
+            }
+        return Base64URL.encode(SHA256.hash(JSONValue.object(jwk).octets))
     }
 }
 

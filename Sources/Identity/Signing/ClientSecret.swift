@@ -11,7 +11,7 @@ package enum ClientSecret {
     ///   - issuer: our own `iss`.
     ///   - now: seconds since 1970.
     package static func verify(
-        _ secret: String, team: String, clientID: String, issuer: String, keys: KeySet, now: Int64,
+        _ secret: String, team: String, clientID: String, issuer: String, keys: JWKSet, now: Int64,
         leeway: Int64 = IssuerConfiguration.defaultLeeway
     ) throws(TokenRejection) {
         let token = try CompactJWS(secret)

@@ -2,8 +2,8 @@
 
 /// Where an issuer's keys come from.
 package enum KeySource: Sendable, Hashable {
-    /// An `https:` address of a JWK Set.
-    case uri(String)
+    /// An `https:` address of a JWK Set; `http:` on loopback, elsewhere only where that is allowed.
+    case uri(String, allowsHTTP: Bool = false)
     /// A file on this host that holds one.
     case file(String)
     /// The JWK Set itself, UTF-8.
@@ -51,5 +51,5 @@ package protocol IssuerDirectory: Sendable {
 /// Where keys come from: a cache in service, a fixed set in tests and on the command line.
 package protocol VerificationKeySource: Sendable {
     /// The keys of an issuer. Where the set held has no key of this id, a newer one is fetched if one may be had.
-    func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> KeySet
+    func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet
 }

@@ -11,7 +11,7 @@ package struct VerifiedToken: Sendable {
 package enum TokenChecks {
     /// Algorithm as configured, key by `kid`, signature. The payload may hold anything.
     package static func signature(
-        _ token: CompactJWS, algorithms: Set<SignatureAlgorithm>, keys: KeySet
+        _ token: CompactJWS, algorithms: Set<SignatureAlgorithm>, keys: JWKSet
     ) throws(TokenRejection) {
         let (algorithm, keyID) = try keyName(token, algorithms: algorithms)
         switch keys.find(keyID, algorithm) {
@@ -71,7 +71,7 @@ package enum TokenChecks {
 
     /// All of them.
     package static func verify(
-        _ token: CompactJWS, issuer: IssuerConfiguration, keys: KeySet, audience: String?, nonce: ExpectedNonce?, now: Int64
+        _ token: CompactJWS, issuer: IssuerConfiguration, keys: JWKSet, audience: String?, nonce: ExpectedNonce?, now: Int64
     ) throws(TokenRejection) -> IdentityClaims {
         try type(token)
         try signature(token, algorithms: issuer.algorithms, keys: keys)
@@ -112,7 +112,7 @@ package struct TokenVerifier: Sendable {
 
     /// The configured issuer that a token claims to be from, and its keys. No key is fetched for a token that could not be
     /// valid whatever the keys are: unknown issuer, other algorithm, no key id, signature of an impossible length.
-    package func trust(_ token: CompactJWS) async throws -> (IssuerConfiguration, KeySet) {
+    package func trust(_ token: CompactJWS) async throws -> (IssuerConfiguration, JWKSet) {
         guard let claims = try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength) else {
             throw TokenRejection(.format, "the payload is not taken as a JSON object")
         }
@@ -121,7 +121,7 @@ package struct TokenVerifier: Sendable {
             throw TokenRejection(.issuer, "the issuer is not configured: see postern issuer add")
         }
         let (algorithm, keyID) = try TokenChecks.keyName(token, algorithms: issuer.algorithms)
-        guard algorithm == .es256 ? token.signature.count == 64 : token.signature.count >= KeySet.rsaBits.lowerBound / 8 else {
+        guard algorithm == .es256 ? token.signature.count == 64 : token.signature.count >= JWKSet.rsaBits.lowerBound / 8 else {
             throw TokenRejection(.signature, "it has not the length of a signature of this algorithm")
         }
         return (issuer, try await keys.keys(of: issuer, for: keyID))

@@ -17,6 +17,7 @@ enum SealContext {
     case inbox(user: Int64)
     case storedToken(String)
     case dkimKey(domain: String, selector: String)
+    case identityKey(String)
 
     var octets: [UInt8] {
         switch self {
@@ -24,6 +25,7 @@ enum SealContext {
         case .inbox(let user): Array("postern inbox 1 \(user)".utf8)
         case .storedToken(let token): Array("postern stored token 1 \(token)".utf8)
         case .dkimKey(let domain, let selector): Array("postern dkim key 1 \(selector)._domainkey.\(domain)".utf8)
+        case .identityKey(let keyID): Array("postern identity key 1 \(keyID)".utf8)
         }
     }
 }

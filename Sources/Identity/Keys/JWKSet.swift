@@ -9,7 +9,7 @@ package struct KeySetError: Error, Sendable, Hashable, CustomStringConvertible {
 
 /// Public keys by `kid` and algorithm. A key that cannot be used stays known with the reason, so that a token which names it
 /// can be answered precisely.
-package struct KeySet: Sendable {
+package struct JWKSet: Sendable {
     /// Longest document read, in octets: large issuers publish some 20 KiB.
     package static let maximumLength = 262_144
     /// Most keys in a document: each costs a check of its point or modulus.
@@ -55,7 +55,7 @@ package struct KeySet: Sendable {
     /// different keys of one id and algorithm, is not taken at all or, for those two, not used.
     /// - Parameter allowingPrivateKeys: whether a key whose private part stands beside it may be used all the same. Only for
     ///   documents that a person hands in: what is published with its private part proves nothing.
-    package static func parse(_ octets: [UInt8], allowingPrivateKeys: Bool = false) async throws(KeySetError) -> KeySet {
+    package static func parse(_ octets: [UInt8], allowingPrivateKeys: Bool = false) async throws(KeySetError) -> JWKSet {
         let document: JSONObject
         do {
             document = try StrictJSON.parseObject(octets, limit: maximumLength)
@@ -64,7 +64,7 @@ package struct KeySet: Sendable {
         }
         guard case .array(let elements)? = document["keys"] else { throw KeySetError("the key set has no list of keys") }
         guard elements.count <= maximumKeys else { throw KeySetError("the key set has more than \(maximumKeys) keys") }
-        var set = KeySet()
+        var set = JWKSet()
         for element in elements {
             guard case .object(let jwk) = element else { throw KeySetError("a key of the key set is no object") }
             switch await JWKReader(jwk: jwk, allowsPrivateParts: allowingPrivateKeys).read() {
@@ -146,7 +146,7 @@ private struct JWKReader {
             let leading = exponent.first, leading != 0
         else { throw Defect("an RSA key whose numbers are not base64url without leading zeros") }
         let bits = modulus.count * 8 - first.leadingZeroBitCount
-        guard KeySet.rsaBits.contains(bits) else { throw Defect("an RSA key of \(bits) bits") }
+        guard JWKSet.rsaBits.contains(bits) else { throw Defect("an RSA key of \(bits) bits") }
         // An exponent of 1 would make every text its own signature; beyond 32 bits it only costs time.
         guard exponent.count <= 4, exponent.last.map({ $0 & 1 == 1 }) == true, exponent != [1] else {
             throw Defect("an RSA key with an exponent that is not used")

@@ -1,0 +1,108 @@
+// Issuers of identity tokens, and the last good keys of each.
+
+/// Registers issuers and keeps what was fetched from them.
+package struct IssuerRepository: Sendable {
+    /// More would mean that every token is looked up in a list that nobody keeps an eye on.
+    package static let maximumCount = 100
+
+    let database: any Database
+
+    /// Adds an issuer. Refused for a name or an `iss` that is taken.
+    package func add(_ issuer: Issuer, _ change: Change) throws -> Issuer {
+        let name = try Identifier.checked(issuer.name, "an issuer's name")
+        return try database.write(.durable) { connection in
+            let count = try connection.row("SELECT COUNT(*) FROM issuers", [])?.integer(0) ?? 0
+            guard count < Self.maximumCount else {
+                throw StoreRefusal(.limit, "there are \(Self.maximumCount) issuers, the most there may be")
+            }
+            let row = try connection.row(
+                """
+                INSERT INTO issuers (name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING RETURNING id
+                """,
+                [
+                    .text(name), .text(issuer.iss), .text(issuer.source.rawValue), .text(issuer.location),
+                    .bool(issuer.allowsHTTP), .text(issuer.algorithms.joined(separator: ",")), .text(issuer.nonceForm),
+                    .integer(issuer.leeway), .integer(change.now),
+                ])
+            guard row != nil else {
+                let other = try connection.row("SELECT name FROM issuers WHERE iss = ?1", [.text(issuer.iss)])
+                throw StoreRefusal(
+                    .exists,
+                    try other.map { "this iss is that of issuer \(try $0.text(0)) already" } ?? "there is an issuer \(name) already")
+            }
+            try connection.audit(change, "issuer.add", "issuer:\(name)", "\(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
+            return try self.issuer(connection, name)
+        }
+    }
+
+    /// All issuers by name.
+    package func issuers() throws -> [Issuer] {
+        try database.read { try $0.rows(Self.select + " ORDER BY name", []).map(Issuer.init(row:)) }
+    }
+
+    /// The issuer of this name, or `StoreRefusal` (`notFound`).
+    package func issuer(_ name: String) throws -> Issuer { try database.read { try issuer($0, name) } }
+
+    /// Removes an issuer with the keys kept of it.
+    package func remove(_ name: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let issuer = try issuer(connection, name)
+            try connection.run("DELETE FROM issuer_keys WHERE issuer_id = ?1", [.integer(issuer.number)])
+            try connection.run("DELETE FROM issuers WHERE id = ?1", [.integer(issuer.number)])
+            try connection.audit(change, "issuer.remove", "issuer:\(issuer.name)")
+        }
+    }
+
+    /// The keys kept of an issuer, where they came from this very source.
+    package func keys(of name: String, location: String) throws -> IssuerKeys? {
+        try database.read { connection in
+            try connection.row(
+                """
+                SELECT k.document, k.fetched_at, k.fresh_until FROM issuer_keys k JOIN issuers i ON i.id = k.issuer_id
+                WHERE i.name = ?1 AND i.location = ?2
+                """, [.text(name), .text(location)]
+            ).map {
+                IssuerKeys(document: try $0.blob(0), fetchedAt: try $0.integer(1), freshUntil: try $0.integer(2))
+            }
+        }
+    }
+
+    /// Keeps the keys of an issuer, unless newer ones are kept or its source is another one by now.
+    package func keep(_ keys: IssuerKeys, of name: String, location: String) throws {
+        _ = try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                INSERT INTO issuer_keys (issuer_id, document, fetched_at, fresh_until)
+                SELECT id, ?3, ?4, ?5 FROM issuers WHERE name = ?1 AND location = ?2
+                ON CONFLICT (issuer_id) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at,
+                    fresh_until = excluded.fresh_until
+                WHERE issuer_keys.fetched_at <= excluded.fetched_at
+                """,
+                [.text(name), .text(location), .blob(keys.document), .integer(keys.fetchedAt), .integer(keys.freshUntil)])
+        }
+    }
+
+    private static let select =
+        "SELECT id, name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at FROM issuers"
+
+    private func issuer(_ connection: any DatabaseConnection, _ name: String) throws -> Issuer {
+        guard let row = try connection.row(Self.select + " WHERE name = ?1", [.text(name)]) else {
+            throw StoreRefusal(.notFound, "there is no issuer \(name): see postern issuer list")
+        }
+        return try Issuer(row: row)
+    }
+}
+
+extension Issuer {
+    /// From the columns of `IssuerRepository.select`.
+    fileprivate init(row: SQLRow) throws {
+        guard let source = Source(rawValue: try row.text(3)) else {
+            throw PermanentStoreError(.unexpectedData, "an issuer has keys from an unknown source")
+        }
+        self.init(
+            number: try row.integer(0), name: try row.text(1), iss: try row.text(2), source: source, location: try row.text(4),
+            allowsHTTP: try row.bool(5), algorithms: try row.text(6).split(separator: ",").map(String.init),
+            nonceForm: try row.text(7), leeway: try row.integer(8), createdAt: try row.integer(9))
+    }
+}

@@ -1,0 +1,146 @@
+// postern signing-key: the keys that sign the identity tokens and events that Postern issues.
+
+import ArgumentParser
+import Foundation
+import Identity
+import PosternServer
+import PosternStore
+
+struct SigningKeyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "signing-key", abstract: "List, rotate and retire the keys that sign identity tokens and events.",
+        discussion: """
+            One key signs (active), one is published before it is used (next), and replaced ones stay published until nothing \
+            that they signed can be under way (retiring), so that a rotation leaves no gap. The first two are made when they are \
+            first needed. Keys are ES256, are kept sealed in the database, and are published at /auth/keys; a running service \
+            takes up changes within seconds.
+
+            To rotate: postern signing-key rotate, at most once a day. After a key was stolen: rotate --early twice, then retire \
+            the two replaced ones.
+            """,
+        subcommands: [Generate.self, List.self, Rotate.self, Retire.self, Published.self])
+
+    struct Row: Encodable {
+        let kid: String
+        let state: String
+        let createdAt: String
+        let activatedAt: String?
+        let deactivatedAt: String?
+        let retiredAt: String?
+
+        init(_ key: IdentityKey) {
+            kid = key.keyID
+            state = key.state.rawValue
+            createdAt = timestamp(key.createdAt)
+            activatedAt = key.activatedAt.map(timestamp)
+            deactivatedAt = key.deactivatedAt.map(timestamp)
+            retiredAt = key.retiredAt.map(timestamp)
+        }
+    }
+
+    struct Generate: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make the first two keys of an installation.", discussion: "Does nothing where there are keys.")
+
+        @OptionGroup var options: InstallationOptions
+
+        mutating func run() async throws {
+            let (active, next) = (try await newKey(), try await newKey())
+            let isNew = try options.withStore { try $0.identityKeys.install(active: active, next: next, thisChange()) }
+            print(isNew ? "\(active.keyID) signs now; \(next.keyID) is the next." : "There are keys already: see postern signing-key list.")
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the keys.",
+            discussion: """
+                next: published, signs nothing yet. active: signs. retiring: replaced, stays published for what it signed. retired: \
+                published no more, the private key is deleted.
+                """)
+
+        @OptionGroup var options: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let keys = try options.withStore { try $0.identityKeys.keys() }
+            if output.json { return try printJSON(keys.map(Row.init)) }
+            Table(
+                header: ["KID", "STATE", "SINCE"],
+                rows: keys.map { key in
+                    let since: Int64? =
+                        switch key.state {
+                        case .next: key.createdAt
+                        case .active: key.activatedAt
+                        case .retiring: key.deactivatedAt
+                        case .retired: key.retiredAt
+                        }
+                    return [key.keyID, key.state.rawValue, timestamp(since ?? key.createdAt)]
+                }
+            ).print()
+        }
+    }
+
+    struct Rotate: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Sign with the next key from now on, and publish another one as the next.",
+            discussion: """
+                Refused while the next key has been published for less than \(IdentityKeyRepository.publicationBeforeUse / 3600) hours: \
+                receivers that keep the key set would not know it.
+                """)
+
+        @Flag(help: "Also where receivers may not know the next key yet: until they fetch, they refuse what it signs.")
+        var early = false
+        @OptionGroup var options: InstallationOptions
+
+        mutating func run() async throws {
+            let replacement = try await newKey()
+            let result = try options.withStore {
+                try $0.identityKeys.rotate(replacement: replacement, early: early, thisChange())
+            }
+            print("\(result.active.keyID) signs now; \(result.next.keyID) is the next.")
+            let end = (result.replaced.deactivatedAt ?? PosternClock.now()) + IdentityKeyRepository.publicationAfterUse
+            print("\(result.replaced.keyID) stays published until \(timestamp(end)).")
+        }
+    }
+
+    struct Retire: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "End a replaced key before its time.",
+            discussion: "Tokens and events that it signed are refused from then on, wherever the key set is fetched again.")
+
+        @Argument(help: "The key's id.") var kid: String
+        @Flag(help: "Do it.") var yes = false
+        @OptionGroup var options: InstallationOptions
+
+        func run() throws {
+            guard yes else {
+                throw CommandError.usage(
+                    "what \(kid) signed will be refused everywhere: repeat with --yes to end it; nothing was changed")
+            }
+            let key = try options.withStore { try $0.identityKeys.retire(kid, thisChange()) }
+            print("Retired \(key.keyID).")
+        }
+    }
+
+    struct Published: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "jwks", abstract: "Print the key set as it is published at /auth/keys.")
+
+        @OptionGroup var options: InstallationOptions
+
+        func run() throws {
+            let published = try options.withStore { try $0.identityKeys.signing().published }
+            let keys = try published.map { try StrictJSON.parseObject(Array($0.publicJWK.utf8), limit: 4096) }
+            print(String(decoding: PublishedKeys.document(keys), as: UTF8.self))
+        }
+    }
+}
+
+private func newKey() async throws -> NewIdentityKey {
+    do {
+        return try await NewIdentityKey.generate()
+    } catch {
+        throw CommandError(status: EX_SOFTWARE, message: "\(error)")
+    }
+}

@@ -45,12 +45,14 @@ let package = Package(
             resources: [.embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml")], swiftSettings: strict),
 
         // MARK: The world outside
+        .target(name: "PosternMetrics", swiftSettings: strict),
         .target(name: "DNSClient", dependencies: ["CAres", "MailAuth"], swiftSettings: strict),
         .target(name: "Milter", dependencies: ["CMilter"], path: "milter/Milter", swiftSettings: strict),
         .target(
             name: "RelayMilter",
             dependencies: [
-                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", .product(name: "Logging", package: "swift-log"),
+                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics",
+                .product(name: "Logging", package: "swift-log"),
             ],
             path: "milter/RelayMilter", swiftSettings: strict),
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
@@ -80,7 +82,7 @@ let package = Package(
         .target(
             name: "PosternAPI",
             dependencies: [
-                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage", "RelayCore", "PosternMail",
+                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage", "RelayCore", "PosternMail", "PosternMetrics",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -91,7 +93,7 @@ let package = Package(
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ], swiftSettings: strict),
+            ], resources: [.embedInCode("openapi.yaml")], swiftSettings: strict),
         .target(
             name: "PosternMail",
             dependencies: [
@@ -101,10 +103,12 @@ let package = Package(
             name: "PosternServer",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
-                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
+                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail", "PosternMetrics",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -129,6 +133,14 @@ let package = Package(
         .executableTarget(
             name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
 
+        .executableTarget(
+            name: "DecisionBench",
+            dependencies: [
+                "PosternAPI", "RiskDecisions", "PosternStore", "PosternSQLite", "Identity",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
+            ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
+
         // MARK: Tests
         .testTarget(
             name: "InternetMessageTests", dependencies: ["InternetMessage"], exclude: ["Vectors"], swiftSettings: strict),
@@ -142,7 +154,7 @@ let package = Package(
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
             name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto", "MilterTesting"],
-            exclude: ["Vectors"], swiftSettings: strict),
+            exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "MilterTests",
             dependencies: [
@@ -152,6 +164,15 @@ let package = Package(
         .testTarget(
             name: "StoreTests", dependencies: ["PosternStore", "PosternSQLite", "InternetMessage", "MailCrypto"],
             swiftSettings: strict),
+        .testTarget(
+            name: "MeTests",
+            dependencies: [
+                "PosternAPI", "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "InternetMessage", "PostfixHarness",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdTesting", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
         .testTarget(
             name: "MailTests",
             dependencies: [
@@ -177,12 +198,25 @@ let package = Package(
             dependencies: [
                 "PosternAPI", "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
             ], swiftSettings: strict),
         .testTarget(
+            name: "EventTests",
+            dependencies: [
+                "PosternServer", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "InternetMessage", "DNSClient", "DNSTesting",
+                "PostfixHarness", "postern",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            exclude: ["Certificates"], swiftSettings: strict),
+        .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(
-            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots"],
+            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots", "Tools"],
             swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(

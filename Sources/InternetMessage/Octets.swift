@@ -52,8 +52,20 @@ extension UInt8 {
 extension Sequence where Element == UInt8 {
     /// Whether the octets are well-formed UTF-8 (RFC 3629).
     package var isValidUTF8: Bool {
+        withContiguousStorageIfAvailable { Octets.areUTF8($0) } ?? Array(self).withUnsafeBufferPointer { Octets.areUTF8($0) }
+    }
+}
+
+private enum Octets {
+    static func areUTF8(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
+        // Most text is ASCII: the decoder is asked from the first other octet on.
+        guard let first = octets.firstIndex(where: { $0 >= 0x80 }) else { return true }
+        return areUTF8(UnsafeBufferPointer(rebasing: octets[first...]).makeIterator())
+    }
+
+    private static func areUTF8(_ octets: UnsafeBufferPointer<UInt8>.Iterator) -> Bool {
         var decoder = UTF8()
-        var iterator = makeIterator()
+        var iterator = octets
         while true {
             switch decoder.decode(&iterator) {
             case .scalarValue: continue

@@ -14,6 +14,15 @@ package struct Store: Sendable {
     package let users: UserRepository
     package let inboxes: InboxRepository
     package let addresses: AddressRepository
+    package let accounts: AccountRepository
+    package let grants: GrantRepository
+    package let transfers: TransferRepository
+    package let externalEvents: ExternalEventRepository
+    package let endpoints: EndpointRepository
+    package let outbox: OutboxRepository
+    package let tombstones: TombstoneRepository
+    /// Raised at once when a change of this process put an event into the outbox.
+    package let outboxSignal = OutboxSignal()
     package let relay: RelayRepository
     package let counters: CounterRepository
     package let bounces: BounceRepository
@@ -22,6 +31,8 @@ package struct Store: Sendable {
     package let issuers: IssuerRepository
     package let identityKeys: IdentityKeyRepository
     package let imports: ImportRepository
+    package let clients: ClientRepository
+    package let provider: ProviderRepository
     package let history: HistoryRepository
     package let decisions: DecisionRepository
     package let settlements: SettlementRepository
@@ -33,7 +44,12 @@ package struct Store: Sendable {
     package let audit: AuditRepository
     package let verifications: VerificationRepository
     package let page: PageRepository
+    package let persons: PersonRepository
     package let apiKeys: APIKeyRepository
+    package let rejections: RejectionRepository
+    package let retention: RetentionRepository
+    package let serviceStatus: ServiceStatusRepository
+    package let accountList: AccountListRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -48,12 +64,19 @@ package struct Store: Sendable {
         let index = BlindIndex(keys: keys.index, providers: providers)
         let domains = relayDomains.compactMap(HostName.init)
         self.database = database
-        teams = TeamRepository(database: database)
+        let events = AccountEvents(database: database, signal: outboxSignal)
+        let marks = TombstoneMarks(keys: keys.index)
+        accounts = AccountRepository(events: events, marks: marks)
+        endpoints = EndpointRepository(database: database, signal: outboxSignal)
+        outbox = OutboxRepository(database: database, signal: outboxSignal)
+        tombstones = TombstoneRepository(database: database, marks: marks)
+        teams = TeamRepository(accounts: accounts)
         sources = SourceRepository(database: database, relayDomains: domains)
-        apps = AppRepository(database: database)
-        inboxes = InboxRepository(database: database, sealer: sealer, index: index, relayDomains: domains)
-        users = UserRepository(database: database, sealer: sealer, inboxes: inboxes)
-        addresses = AddressRepository(database: database, relayDomains: domains, addressLength: addressLength)
+        apps = AppRepository(events: events)
+        inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)
+        users = UserRepository(accounts: accounts, sealer: sealer, inboxes: inboxes)
+        addresses = AddressRepository(events: events, marks: marks, relayDomains: domains, addressLength: addressLength)
+        grants = GrantRepository(addresses: addresses, inboxes: inboxes)
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
         bounces = BounceRepository(database: database)
@@ -62,7 +85,7 @@ package struct Store: Sendable {
         issuers = IssuerRepository(database: database)
         identityKeys = IdentityKeyRepository(database: database, sealer: sealer)
         imports = ImportRepository(
-            database: database, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
+            events: events, marks: marks, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer, index: index,
             relayDomains: domains)
         history = HistoryRepository(database: database)
         decisions = DecisionRepository(database: database)
@@ -75,7 +98,16 @@ package struct Store: Sendable {
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.index)
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        clients = ClientRepository(database: database)
+        provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
+        transfers = TransferRepository(addresses: addresses, accounts: accounts, provider: provider)
+        externalEvents = ExternalEventRepository(accounts: accounts)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
+        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes, tombstones: tombstones)
         apiKeys = APIKeyRepository(database: database)
+        rejections = RejectionRepository(database: database)
+        retention = RetentionRepository(database: database)
+        serviceStatus = ServiceStatusRepository(database: database)
+        accountList = AccountListRepository(database: database)
     }
 }

@@ -52,10 +52,12 @@ package struct RelayAccount: Sendable, Hashable {
     package let sharedName: String?
     /// The sources of the account's team.
     package let sources: [OutboundSource]
+    /// Whom the address leads to for mail of other teams: for a while after an app moved to one.
+    package let successors: [RelayAccount]
 
     package init(
         number: AccountNumber, relayAddress: AddrSpec, isForwardingOn: Bool, isActive: Bool, inbox: UserInbox?,
-        inboxes: [UserInbox], sharedName: String?, sources: [OutboundSource]
+        inboxes: [UserInbox], sharedName: String?, sources: [OutboundSource], successors: [RelayAccount] = []
     ) {
         self.number = number
         self.relayAddress = relayAddress
@@ -65,6 +67,7 @@ package struct RelayAccount: Sendable, Hashable {
         self.inboxes = inboxes
         self.sharedName = sharedName
         self.sources = sources
+        self.successors = successors
     }
 }
 

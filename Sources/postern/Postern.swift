@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Glibc
+import PosternServer
 
 @main
 struct Postern: AsyncParsableCommand {
@@ -25,7 +26,7 @@ struct Postern: AsyncParsableCommand {
             reached, 70 a fault of postern's, 73 it exists already or a limit is reached, 74 input/output, 75 try again \
             later, 77 not permitted, 78 configuration.
             """,
-        version: "0.1.0",
+        version: PosternVersion.text,
         subcommands: [
             InitCommand.self,
             ServeCommand.self,
@@ -42,11 +43,19 @@ struct Postern: AsyncParsableCommand {
             UserCommand.self,
             InboxCommand.self,
             AddressCommand.self,
+            AccountCommand.self,
             KeyCommand.self,
+            StatusCommand.self,
+            TopCommand.self,
+            AuditCommand.self,
+            RetentionCommand.self,
             ImportCommand.self,
             IssuerCommand.self,
             TokenCommand.self,
             SigningKeyCommand.self,
+            EndpointCommand.self,
+            EventCommand.self,
+            TransferCommand.self,
             PolicyCommand.self,
         ])
 

@@ -3,10 +3,17 @@
 import InternetMessage
 import Milter
 import MilterTesting
-import RelayCore
 import Testing
 
+@testable import RelayCore
 @testable import RelayMilter
+
+/// A rewriter that overlooks everything.
+private struct BlindRewriter: BodyRewriting {
+    func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
+        RewrittenBody(contentFields: [], body: nil, reasons: [])
+    }
+}
 
 @Suite struct RelayMilterTests {
     private let connection = MilterTransaction().connect(daemonName: "smtp").helo("client.test")
@@ -49,6 +56,19 @@ import Testing
         #expect(references.allSatisfy { $0.count == 8 } && Set(references[..<3]).count == 1 && references[3] != references[0])
         for reference in references { #expect(scene.log.all.contains { $0.contains("ref=\(reference)") }) }
         #expect(scene.log.all.count == 4)
+    }
+
+    /// What the rewriting overlooks is refused as an unrewritable part, and is an error in the log, with nothing of the inbox in it.
+    @Test func anIncidentOfTheLastLookIsLoggedAsAnError() {
+        let scene = RelayScene()
+        var engine = scene.engine
+        engine.bodyRewriter = { _, _ in BlindRewriter() }
+        scene.exchange(for: engine)
+        let reverse = scene.reverse(RelayScene.anna, "billing@app.example")
+        let message = scene.play(
+            connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(body: "Write to ANNA@inbox.example\r\n").endOfMessage()).message
+        #expect(message.final.status == "550 5.7.7" && message.modifications.isEmpty)
+        #expect(scene.log.all.contains { $0.hasPrefix("error 550 5.7.7") && $0.contains("reason=leak-incident") })
     }
 
     @Test func storeTroubleIsTemporary() {

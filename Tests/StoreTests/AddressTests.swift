@@ -44,7 +44,7 @@ import Testing
         let press = try test.address("u1", app: "com.example.press")
         #expect(plain.address == web.address)
         #expect(plain.address == press.address)
-        let grants = try test.store.addresses.grants(account: plain.account.number)
+        let grants = try test.store.grants.grants(account: plain.account.number)
         #expect(grants.map(\.group.primaryClientID) == ["com.example.juice", "com.example.press"])
         expectRefusal(.notFound) { _ = try test.address("u1", app: "com.example.unknown") }
     }
@@ -54,22 +54,22 @@ import Testing
         try test.user("u1")
         let address = try test.address("u1")
         #expect(address.hasLiveGrant)
-        #expect(try test.store.addresses.grants(account: address.account.number).map(\.group.primaryClientID) == [nil])
+        #expect(try test.store.grants.grants(account: address.account.number).map(\.group.primaryClientID) == [nil])
     }
 
     @Test(arguments: Engine.all) func revokingTheLastGrantEndsItAndIssuingRevivesIt(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let address = try test.address("u1")
-        let grant = try #require(try test.store.addresses.grants(account: address.account.number).first)
-        #expect(try test.store.addresses.revoke(account: address.account.number, group: grant.group, TestStore.change))
-        #expect(try !test.store.addresses.revoke(account: address.account.number, group: grant.group, TestStore.change))
+        let grant = try #require(try test.store.grants.grants(account: address.account.number).first)
+        #expect(try test.store.grants.revoke(account: address.account.number, group: grant.group, TestStore.change))
+        #expect(try !test.store.grants.revoke(account: address.account.number, group: grant.group, TestStore.change))
         #expect(try !test.store.addresses.address(address.address).hasLiveGrant)
         let back = try test.store.addresses.issue(
             team: "juice", user: "u1", Change(actor: "uid:0", now: TestStore.now + 60))
         #expect(back.address.address == address.address)
         #expect(back.address.hasLiveGrant)
-        let renewed = try #require(try test.store.addresses.grants(account: address.account.number).first)
+        let renewed = try #require(try test.store.grants.grants(account: address.account.number).first)
         #expect(renewed.firstAuthorizedAt == TestStore.now)
         #expect(renewed.lastAuthorizedAt == TestStore.now + 60)
     }

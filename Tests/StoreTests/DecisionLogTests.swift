@@ -124,8 +124,8 @@ import Testing
         let subject = GrantSubject.own(sub: try test.sub("u1"))
         try test.settle(subject, isVerified: true, status: 1, makesPending: true)
         let account = try test.account("u1")
-        let group = try #require(try test.inner.store.addresses.grants(account: account).first).group
-        try test.inner.store.addresses.revoke(account: account, group: group, TestStore.change)
+        let group = try #require(try test.inner.store.grants.grants(account: account).first).group
+        try test.inner.store.grants.revoke(account: account, group: group, TestStore.change)
         #expect(try test.history(subject)?.grant?.isAuthorized == false)
         var settlement = try test.settlement(subject, isVerified: true, at: Self.now + 50)
         settlement.isReturn = true

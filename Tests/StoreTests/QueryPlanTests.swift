@@ -23,6 +23,8 @@ import Testing
         try store.counters.add([DailyCounter(accountNumber: account, day: 1, kind: .forwarded, count: 1)])
         _ = try store.counters.automaticReplyReserve(account: account, correspondentKey: [1], day: 1)
         _ = try store.counters.deleteExpired(countersBefore: 1, now: 1)
+        _ = try store.bounces.record(
+            BounceRepository.Failure(account: account, mark: [1], expiresAt: 2, sentDay: 1_000_000), days: 1, now: 1) { _ in true }
         let correspondent = AddrSpec(localPart: "a", domain: "b.example")
         for _ in 0..<2 {
             try store.tokens.insert("t", purpose: .reverse, account: account, address: correspondent, expiresAt: nil, now: 1)

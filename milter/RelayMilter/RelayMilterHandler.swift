@@ -1,8 +1,10 @@
 // The relay as a milter: events of the SMTP dialogue in, replies and modifications out. Decides nothing itself.
 
+import InternetMessage
 import Logging
 import MailAuth
 import Milter
+import PosternMetrics
 import RelayCore
 
 /// Serves every connection of Postfix with one engine, which can be exchanged while connections are open.
@@ -12,11 +14,19 @@ package final class RelayMilterHandler: MilterHandler {
     /// Seconds since 1970.
     private let now: @Sendable () -> Int64
     private let logger: Logger
+    private let metrics: ServiceMetrics
+    private let refused: @Sendable (RefusedForward) -> Void
 
-    package init(engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger) {
+    /// - Parameter refused: told of forwards that were refused although somebody registered their author. Must not block.
+    package init(
+        engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
+        metrics: ServiceMetrics = ServiceMetrics(version: ""), refused: @escaping @Sendable (RefusedForward) -> Void = { _ in }
+    ) {
         self.engine = engine
         self.now = now
         self.logger = logger
+        self.metrics = metrics
+        self.refused = refused
     }
 
     /// Only RCPT and the end of the header section are answered before the end of data: each other answer would cost a round trip.
@@ -28,6 +38,21 @@ package final class RelayMilterHandler: MilterHandler {
     }
 
     package func makeSession(connection: MilterConnection) -> any MilterSession {
-        RelayMilterSession(connection: connection, engine: engine, now: now, logger: logger)
+        RelayMilterSession(connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, refused: refused)
     }
+}
+
+/// A forward that was refused or deferred at or after the end of its header section. Holds nothing of its content.
+package struct RefusedForward: Sendable, Hashable {
+    /// Seconds since 1970.
+    package let at: Int64
+    /// Of the From field, proved or not: a team registered it.
+    package let author: AddrSpec
+    package let account: AccountNumber
+    /// As in `550 5.7.26`.
+    package let answer: String
+    /// The stable word of `RelayReason`.
+    package let reason: String
+    /// The word in the answer and in the log.
+    package let reference: String
 }

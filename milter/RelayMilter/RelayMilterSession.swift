@@ -5,6 +5,7 @@ import Logging
 import MailAuth
 import MailCrypto
 import Milter
+import PosternMetrics
 import RelayCore
 
 final class RelayMilterSession: MilterSession {
@@ -12,6 +13,8 @@ final class RelayMilterSession: MilterSession {
     private let engine: @Sendable () -> RelayEngine
     private let now: @Sendable () -> Int64
     private let logger: Logger
+    private let metrics: ServiceMetrics
+    private let refused: @Sendable (RefusedForward) -> Void
 
     private var helo = ""
     private var transaction: RelayTransaction?
@@ -19,15 +22,30 @@ final class RelayMilterSession: MilterSession {
     private var refusal: Refusal?
     /// Names one message in the log and in the replies that Postern gives for it.
     private var reference = ""
+    /// What is still told of a transaction that `refusal` has ended.
+    private var lost: (direction: TransactionDirection?, attribution: (author: AddrSpec, account: AccountNumber)?) = (nil, nil)
     private var queueID = ""
 
     init(
-        connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger
+        connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
+        metrics: ServiceMetrics, refused: @escaping @Sendable (RefusedForward) -> Void
     ) {
         self.connection = connection
         self.engine = engine
         self.now = now
         self.logger = logger
+        self.metrics = metrics
+        self.refused = refused
+    }
+
+    /// Measures what Postfix waits for.
+    private func timed<Result>(_ stage: String, _ work: () throws -> Result) rethrows -> Result {
+        let start = ContinuousClock.now
+        defer {
+            let (seconds, attoseconds) = (ContinuousClock.now - start).components
+            metrics.milterSeconds(stage).observe(Double(seconds) + Double(attoseconds) / 1e18)
+        }
+        return try work()
     }
 
     /// Postfix's own bounces reach the filter without an SMTP dialogue; there a recipient cannot be refused for good.
@@ -42,6 +60,7 @@ final class RelayMilterSession: MilterSession {
         let engine = engine()
         reference = String(decoding: Base32.encode(engine.randomness(5)), as: UTF8.self)
         refusal = nil
+        lost = (nil, nil)
         queueID = ""
         transaction = RelayTransaction(
             engine: engine,
@@ -52,11 +71,13 @@ final class RelayMilterSession: MilterSession {
 
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
         guard let transaction else { return .continue }
-        do {
-            try transaction.addRecipient(path)
-            return .continue
-        } catch {
-            return reply(to: error, stage: "rcpt", macros: macros)
+        return timed("rcpt") {
+            do throws(Refusal) {
+                try transaction.addRecipient(path)
+                return .continue
+            } catch {
+                return reply(to: error, stage: "rcpt", macros: macros)
+            }
         }
     }
 
@@ -67,20 +88,25 @@ final class RelayMilterSession: MilterSession {
 
     func endOfHeaders() -> MilterReply {
         guard let transaction, transaction.isOurs else { return .accept }
-        do {
-            try transaction.endHeader()
-            return .continue
-        } catch {
-            return reply(to: error, stage: "header", macros: nil)
+        return timed("header") {
+            do throws(Refusal) {
+                try transaction.endHeader()
+                return .continue
+            } catch {
+                return reply(to: error, stage: "header", macros: nil)
+            }
         }
     }
 
     func body(_ chunk: UnsafeRawBufferPointer) -> MilterReply {
         guard refusal == nil, let transaction else { return .continue }
-        do { try transaction.addBody(chunk) } catch {
-            refusal = error
-            // The message is lost for this transaction: what was held for it is of use to another.
-            self.transaction = nil
+        timed("body") {
+            do throws(Refusal) { try transaction.addBody(chunk) } catch {
+                refusal = error
+                lost = (transaction.direction, transaction.forwardAttribution)
+                // The message is lost for this transaction: what was held for it is of use to another.
+                self.transaction = nil
+            }
         }
         return .continue
     }
@@ -89,9 +115,16 @@ final class RelayMilterSession: MilterSession {
         defer { transaction = nil }
         if let refusal { return reply(to: refusal, stage: "body", macros: actions.macros) }
         guard let transaction else { return .accept }
+        return try timed("message") { try finish(transaction, actions) }
+    }
+
+    private func finish(_ transaction: RelayTransaction, _ actions: any MilterActions) throws -> MilterReply {
         let decision = transaction.finish()
         for modification in decision.modifications { try apply(modification, actions) }
         if case .refuse(let refusal) = decision.outcome { return reply(to: refusal, stage: "message", macros: actions.macros) }
+        if let direction = transaction.direction {
+            metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
+        }
         log(.info, decision.reasons, stage: "message", answer: decision.outcome == .discard ? "discard" : "accept", macros: actions.macros)
         return decision.outcome == .discard ? .discard : .accept
     }
@@ -115,6 +148,7 @@ final class RelayMilterSession: MilterSession {
     private func reply(to refusal: Refusal, stage: String, macros: (any MilterMacros)?) -> MilterReply {
         let reply = refusal.reply
         let level: Logger.Level = refusal.reason.code == RelayReason.leakIncident ? .error : .notice
+        count(refusal, stage: stage)
         log(level, [refusal.reason], stage: stage, answer: "\(reply.code) \(reply.enhanced)", macros: macros)
         let text = "\(reply.text) [\(reference)]"
         switch refusal {
@@ -122,6 +156,22 @@ final class RelayMilterSession: MilterSession {
         case .permanent where isInternal: return .temporaryFailure(TemporaryFailure(repairing: 451, "4.3.0", text))
         case .permanent: return .reject(PermanentFailure(repairing: reply.code, reply.enhanced, text))
         }
+    }
+
+    /// Counters, and for the team whose source it came from, why.
+    private func count(_ refusal: Refusal, stage: String) {
+        metrics.refusals(refusal.reason.code).add()
+        if refusal.reason.code == RelayReason.leakIncident { metrics.leakIncidents.add() }
+        guard stage != "rcpt" else { return }
+        let isDeferred = if case .temporary = refusal { true } else { isInternal }
+        if let direction = transaction?.direction ?? lost.direction {
+            metrics.messages(direction.rawValue, isDeferred ? "deferred" : "refused").add()
+        }
+        guard let (author, account) = transaction?.forwardAttribution ?? lost.attribution else { return }
+        refused(
+            RefusedForward(
+                at: now(), author: author, account: account, answer: "\(refusal.reply.code) \(refusal.reply.enhanced)",
+                reason: refusal.reason.code, reference: reference))
     }
 
     private func log(_ level: Logger.Level, _ reasons: [RelayReason], stage: String, answer: String, macros: (any MilterMacros)?) {

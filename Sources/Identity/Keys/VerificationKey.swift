@@ -2,6 +2,7 @@
 
 import Foundation
 import JWTKit
+import MailCrypto
 
 /// The signature algorithms that tokens may have (RFC 7518 section 3.1).
 package enum SignatureAlgorithm: String, Sendable, Hashable, CaseIterable {
@@ -73,6 +74,17 @@ extension VerificationKey {
         let body = Array(text.dropFirst(begin.count).dropLast(end.count).filter { !$0.isWhitespace })
         let lines = stride(from: 0, to: body.count, by: 64).map { String(body[$0..<min($0 + 64, body.count)]) }
         return ([begin] + lines + [end]).joined(separator: "\n") + "\n"
+    }
+
+    /// The JWK thumbprint (RFC 7638) in base64url: a name for the key that depends on nothing but the key.
+    package var thumbprint: String {
+        let values = identity.map { JSONValue.string(Base64URL.encode($0)) }
+        let jwk: JSONObject =
+            switch algorithm {
+            case .es256: ["crv": "P-256", "kty": "EC", "x": values[0], "y": values[1]]
+            case .rs256: ["e": values[1], "kty": "RSA", "n": values[0]]
+            }
+        return Base64URL.encode(SHA256.hash(JSONValue.object(jwk).octets))
     }
 }
 

@@ -27,11 +27,6 @@ extension DecodedText {
             var lineStart = 0
             // Kept apart from the set: they may come with every octet.
             var (isLong, isRaw, isLowercase, isInvalid) = (false, false, false, false)
-            func literal(_ octet: UInt8) {
-                map.add(.literal, decoded: output.count, raw: base + index, width: 1)
-                output.append(octet)
-                index += 1
-            }
             while index < input.count {
                 let octet = input[index]
                 switch octet {
@@ -46,7 +41,9 @@ extension DecodedText {
                         index = next
                     } else {
                         isInvalid = true
-                        literal(octet)
+                        map.add(.literal, decoded: output.count, raw: base + index, width: 1)
+                        output.append(octet)
+                        index += 1
                     }
                 case 0x20, 0x09:
                     var end = index
@@ -57,11 +54,15 @@ extension DecodedText {
                         defects.insert(.trailingWhiteSpace)
                         index = end
                     } else {
-                        while index < end { literal(input[index]) }
+                        map.add(.literal, decoded: output.count, raw: base + index, width: end - index)
+                        output.append(contentsOf: input[index..<end])
+                        index = end
                     }
                 default:
                     if octet >= 0x7F || (octet < 0x20 && octet != 0x0D && octet != 0x0A) { isRaw = true }
-                    literal(octet)
+                    map.add(.literal, decoded: output.count, raw: base + index, width: 1)
+                    output.append(octet)
+                    index += 1
                 }
                 if index > 0, input[index - 1] == 0x0A {
                     lineStart = index

@@ -42,7 +42,7 @@ package struct Cursors: Sendable {
 
 /// Which page is asked for: `?limit=…&cursor=…`.
 package struct PageRequest: Sendable {
-    /// 1 … 200.
+    /// 1 … 200, or less where a page costs more.
     package let limit: Int
     /// After which item; nil for the first page.
     package let after: String?
@@ -51,12 +51,16 @@ package struct PageRequest: Sendable {
 
     /// Throws `Problem` (400).
     /// - Parameter query: as `Request.query` reads it.
-    package init(_ query: [String: String], _ cursors: Cursors, listing: String) throws {
+    package init(
+        _ query: [String: String], _ cursors: Cursors, listing: String, standard: Int = 50, maximum: Int = 200
+    ) throws {
         if let text = query["limit"] {
-            guard let number = Int(text), (1...200).contains(number) else { throw Problem.malformed("limit: a whole number from 1 to 200 is needed") }
+            guard let number = Int(text), (1...maximum).contains(number) else {
+                throw Problem.malformed("limit: a whole number from 1 to \(maximum) is needed")
+            }
             limit = number
         } else {
-            limit = 50
+            limit = standard
         }
         after = try query["cursor"].map { try cursors.position($0, of: listing) }
     }

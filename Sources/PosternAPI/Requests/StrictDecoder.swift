@@ -126,7 +126,7 @@ private struct ValueDecoder: Decoder {
     func double() throws -> Double {
         switch value {
         case .integer(let number): return Double(number)
-        case .number(let number): return number
+        case .number(let number) where number.isFinite: return number
         default: throw mismatch("a number")
         }
     }

@@ -35,11 +35,14 @@ package struct Configuration: Sendable {
     package let serviceName: String
     /// Where users reach the HTTP service, without `/` at the end; nil where they do not.
     package let publicURL: String?
+    /// Further certificate authorities for event endpoints.
+    package let eventRootsPath: String?
+    package let provider: ProviderSettings
     package let mail: MailSettings
     package let verification: VerificationSettings
 
     package struct MailSettings: Sendable {
-        package let submission: Endpoint
+        package let submission: ListenAddress
         package let from: AddrSpec
         /// Absolute path of the folder with texts; nil for the built-in ones.
         package let templates: String?
@@ -111,6 +114,13 @@ package struct Configuration: Sendable {
         package let bodySize: Int
         /// Of one API key.
         package let requestsPerSecond: Int
+    }
+
+    package struct ProviderSettings: Sendable {
+        /// `iss`: an address without path and final slash; nil where nothing is signed.
+        package let issuer: String?
+        package let authorizationEndpoint: String?
+        package let refreshesPerDay: Int
     }
 
     package struct LogSettings: Sendable {
@@ -190,12 +200,26 @@ package struct Configuration: Sendable {
         }
         serviceName = text("service_name")
         publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
+        eventRootsPath = text("events.trusted_certificates").isEmpty ? nil : path("events.trusted_certificates")
+        let page = text("provider.authorization_endpoint")
+        guard page.isEmpty || page.hasPrefix("https://") || page.hasPrefix("http://"), !page.contains("#") else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "provider.authorization_endpoint: an address is needed, as in https://id.example/sign-in")
+        }
+        provider = ProviderSettings(
+            issuer: text("provider.issuer").isEmpty ? nil : text("provider.issuer"),
+            authorizationEndpoint: page.isEmpty ? nil : page, refreshesPerDay: integer("provider.refreshes_per_day"))
         let relayDomains = relayDomains
-        guard let submission = Endpoint(text("mail.submission")) else {
+        if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "http.public_url: users' cookies would travel in clear: https is needed, except on loopback")
+        }
+        guard let submission = ListenAddress(text("mail.submission")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: HOST:PORT is needed")
         }
         mail = MailSettings(
-            submission: submission, from: try AddrSpec.typed(text("mail.from")), templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
+            submission: submission, from: try AddrSpec.typed(text("mail.from")),
+            templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
         verification = VerificationSettings(
             hours: integer("verification.hours"), tries: integer("verification.tries"), perInbox: integer("verification.per_inbox"),
             perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"))
@@ -210,5 +234,10 @@ package struct Configuration: Sendable {
                     "\(address.wireForm) lies at a relay domain: mail to it would come back here")
             }
         }
+    }
+
+    /// Whether `HOST` or `HOST:PORT` is this machine alone.
+    private static func isLoopback(_ authority: String) -> Bool {
+        (ListenAddress(authority) ?? ListenAddress(authority + ":80"))?.isLoopback ?? false
     }
 }

@@ -138,8 +138,14 @@ package struct ConfigurationKey: Sendable {
             "providers", .providers, .value(.providers(.standard)),
             "Spellings that reach one mailbox, by domain; elsewhere only +tags do not count. Entries add to these or replace them."),
         ConfigurationKey(
+            "service_name", .text, .value(.text("Postern")),
+            "How the service calls itself to users: in the mail that it writes to them, and on their page."),
+        ConfigurationKey(
             "http.listen", .listen, .value(.text("127.0.0.1:8890")),
             "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate."),
+        ConfigurationKey(
+            "http.public_url", .webAddress, .absent,
+            "Where users reach the HTTP service, as in https://relay.example. Without it there is no page /me, and mail has no links."),
         ConfigurationKey(
             "http.tls_certificate", .text, .absent,
             "Certificate chain of the HTTP API (PEM), relative to the folder of this file; read again when it changes."),
@@ -154,9 +160,6 @@ package struct ConfigurationKey: Sendable {
             "http.requests_per_second", .integer(1...100_000), .value(.integer(100)),
             "Requests a second of one API key, twice as many at once (429 beyond it): one key cannot starve the others."),
         ConfigurationKey(
-            "service_name", .text, .value(.text("Postern")),
-            "How the service calls itself to users: in the mail that it writes to them, and on their page."),
-        ConfigurationKey(
             "mail.submission", .endpoint, .value(.text("127.0.0.1:25")),
             "Where Postern's own mail is handed over, HOST:PORT. Postfix on this machine, without TLS: keep it on a path you trust."),
         ConfigurationKey(
@@ -166,8 +169,17 @@ package struct ConfigurationKey: Sendable {
             "mail.templates", .text, .absent,
             "A folder with texts in place of the built-in English ones, relative to the folder of this file (docs/MAIL.md)."),
         ConfigurationKey(
-            "http.public_url", .webAddress, .absent,
-            "Where users reach the HTTP service, as in https://relay.example. Without it there is no page /me, and mail has no links."),
+            "provider.issuer", .webAddress, .derived("http.public_url; without it there is no sign-in, and no event leaves"),
+            "iss of the identity tokens and events that Postern signs, and where teams' backends reach /auth. Never changes once in use."),
+        ConfigurationKey(
+            "provider.authorization_endpoint", .text, .absent,
+            "Your own sign-in page, which calls /v1/authorizations. Named in /.well-known/openid-configuration."),
+        ConfigurationKey(
+            "provider.refreshes_per_day", .integer(1...100_000), .value(.integer(100)),
+            "Refreshes with one refresh token in a day (429 beyond it). An access token lives an hour: 24 are needed."),
+        ConfigurationKey(
+            "events.trusted_certificates", .text, .absent,
+            "Further certificate authorities (PEM) for event endpoints, besides the system's; relative to the folder of this file."),
         ConfigurationKey(
             "verification.hours", .integer(1...168), .value(.integer(24)),
             "How long code, link and answer of a verification are good: people read their mail once a day."),

@@ -173,7 +173,7 @@ enum ValueKind: Sendable {
         case .providers: return .providers(try providers(raw))
         case .endpoint:
             let text = try scalar(raw)
-            guard Endpoint(text) != nil else { throw Complaint(message: "HOST:PORT is needed, as in 127.0.0.1:25") }
+            guard let address = ListenAddress(text), address.port > 0 else { throw Complaint(message: "HOST:PORT is needed, as in 127.0.0.1:25") }
             return .text(text)
         case .webAddress:
             var text = try scalar(raw).lowercased()

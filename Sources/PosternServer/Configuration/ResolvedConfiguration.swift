@@ -110,6 +110,9 @@ package struct ResolvedConfiguration: Sendable {
             values["hostname"] = (.text(machine ?? first), .standard)
         }
         if values["authserv_id"]?.0 == ConfigurationValue.none { values["authserv_id"] = (.text(first), .standard) }
+        if values["provider.issuer"]?.0 == ConfigurationValue.none, let url = values["http.public_url"]?.0 {
+            values["provider.issuer"] = (url, .standard)
+        }
         if values["mail.from"]?.0 == ConfigurationValue.none { values["mail.from"] = (.text("postmaster@\(first)"), .standard) }
         self.path = path
         entries = ConfigurationKey.all.map { key in

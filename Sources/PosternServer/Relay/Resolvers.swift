@@ -2,12 +2,16 @@
 
 import DNSClient
 import MailAuth
+import PosternMetrics
 
 package enum Resolvers {
     /// A maker of resolvers, one for each message, over one client.
     /// - Throws: `ConfigurationError` for a server that cannot be read, `DNSClientError` where the client cannot be opened.
-    package static func perMessage(_ configuration: Configuration, path: String) throws -> @Sendable () -> any DNSResolver {
-        let client = try client(configuration, path: path)
+    package static func perMessage(
+        _ configuration: Configuration, path: String, metrics: ServiceMetrics? = nil
+    ) throws -> @Sendable () -> any DNSResolver {
+        let ares = try client(configuration, path: path)
+        let client: any TimedDNSResolver = metrics.map { MeteredResolver(ares, metrics: $0) } ?? ares
         let limits = BudgetedResolver.Limits(milliseconds: Int64(configuration.dns.budgetMilliseconds))
         return { BudgetedResolver(client, limits: limits) }
     }
@@ -24,5 +28,37 @@ package enum Resolvers {
             settings: DNSClientSettings(
                 servers: servers, tryMilliseconds: Int32(clamping: configuration.dns.timeoutMilliseconds),
                 tries: Int32(clamping: configuration.dns.tries), questionMilliseconds: Int64(configuration.dns.budgetMilliseconds)))
+    }
+}
+
+/// Counts and measures questions, those answered from the cache included.
+private struct MeteredResolver: TimedDNSResolver {
+    private let base: AresResolver
+    private let metrics: ServiceMetrics
+
+    init(_ base: AresResolver, metrics: ServiceMetrics) {
+        self.base = base
+        self.metrics = metrics
+    }
+
+    func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer { measured(type) { base.query(name, type) } }
+
+    func query(_ name: String, _ type: DNSRecordType, within milliseconds: Int64) -> DNSAnswer {
+        measured(type) { base.query(name, type, within: milliseconds) }
+    }
+
+    private func measured(_ type: DNSRecordType, _ ask: () -> DNSAnswer) -> DNSAnswer {
+        let start = ContinuousClock.now
+        let answer = ask()
+        let (seconds, attoseconds) = (ContinuousClock.now - start).components
+        let result =
+            switch answer {
+            case .records: "answer"
+            case .noData, .nxDomain: "none"
+            case .temporaryFailure: "failure"
+            }
+        metrics.dnsQueries("\(type)", result).add()
+        metrics.dnsSeconds("\(type)").observe(Double(seconds) + Double(attoseconds) / 1e18)
+        return answer
     }
 }

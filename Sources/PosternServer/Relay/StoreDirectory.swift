@@ -26,14 +26,22 @@ package struct StoreDirectory: RelayDirectory {
 
     package func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
         try reading {
-            guard let record = try store.relay.relayAddress(localPart: localPart, domain: domain) else { return nil }
-            guard let number = UInt64(exactly: record.accountNumber).flatMap(AccountNumber.init) else { return nil }
-            return RelayAccount(
-                number: number, relayAddress: record.address, isForwardingOn: record.isForwardingOn,
-                isActive: !record.isRetired && record.hasLiveGrant,
-                inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended) },
-                inboxes: [], sharedName: nil, sources: try store.sources.sources(teamNumber: record.team.number).compactMap(Self.source))
+            guard let record = try store.relay.relayAddress(localPart: localPart, domain: domain, now: now()) else { return nil }
+            let successors = record.isRetired
+                ? [] : try record.successors.compactMap { try account($0, isWanted: record.isForwardingOn, successors: []) }
+            return try account(record, isWanted: true, successors: successors)
         }
+    }
+
+    /// - Parameter isWanted: whether the user wants mail through the address that was asked for.
+    private func account(_ record: RelayAddressRecord, isWanted: Bool, successors: [RelayAccount]) throws -> RelayAccount? {
+        guard let number = UInt64(exactly: record.accountNumber).flatMap(AccountNumber.init) else { return nil }
+        return RelayAccount(
+            number: number, relayAddress: record.address, isForwardingOn: record.isForwardingOn && isWanted,
+            isActive: !record.isRetired && record.hasLiveGrant,
+            inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended) },
+            inboxes: [], sharedName: nil, sources: try store.sources.sources(teamNumber: record.team.number).compactMap(Self.source),
+            successors: successors)
     }
 
     package func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {

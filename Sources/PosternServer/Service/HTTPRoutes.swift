@@ -1,9 +1,14 @@
 // The HTTP API: which routes it has, and how it is set up. Add a subject's routes to `modules`.
 
+import Identity
 import Logging
 import MailCrypto
 import PosternAPI
+import PosternMail
+import PosternMetrics
 import PosternStore
+import RelayCore
+import RiskDecisions
 import ServiceLifecycle
 
 /// What routes and services are made of. One for the life of a process.
@@ -12,30 +17,86 @@ package struct ServiceParts: Sendable {
     /// For calls that block, those of the store among them.
     package let pool: BlockingPool
     package let cursors: Cursors
+    /// Signs identity tokens and events.
+    package let identitySigner: IdentitySigner
+    /// Other issuers and their keys.
+    package let trust: IssuerTrust
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
     package let logger: Logger
+    package let metrics = ServiceMetrics(version: PosternVersion.text)
+    /// Writes to inboxes of its own accord; blocks.
+    package let mailer: InboxMailer
+    /// Where mail is written that nobody waits for.
+    package let mailQueue = MailQueue()
+    /// The page of one's own; nil where the installation has no public address.
+    let page: MePage?
+    /// Nil where nothing is decided.
+    package let decisions: DecisionParts?
 
     package var store: Store { installation.store }
 
     package init(
-        installation: Installation, pool: BlockingPool = BlockingPool(), now: @escaping @Sendable () -> Int64, logger: Logger
+        installation: Installation, pool: BlockingPool = BlockingPool(), signer: (any MessageSigner)? = nil,
+        policies: ActivePolicies? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
         self.installation = installation
         self.pool = pool
         self.now = now
         self.logger = logger
+        identitySigner = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
+        trust = IssuerTrust(installation.store, now: now, logger: logger)
         cursors = Cursors(
             key: try HKDFSHA256.derive(
                 key: installation.keys.token.active.secret, info: Array("postern cursors 1".utf8), length: 32))
+        mailer = try MailerFactory.mailer(installation, signer: signer)
+        page = try MePage(
+            store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
+            logger: logger)
+        decisions = policies.map {
+            DecisionParts(
+                store: installation.store, policies: $0, ownIssuer: installation.configuration.provider.issuer, executor: pool,
+                now: now, logger: logger)
+        }
     }
 }
 
 package enum HTTPRoutes {
     /// Every module of routes, in the order of their paths.
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
-        [
-            HealthRoutes(store: parts.store, pool: parts.pool)
+        let all: [any RouteModule] = [
+            AccountRoutes(store: parts.store, pool: parts.pool),
+            AccountListRoutes(parts.store, parts.pool, parts.cursors),
+            AddressRoutes(
+                parts.store, parts.pool, now: parts.now,
+                messagesPerDay: parts.installation.configuration.limits.messagesPerDay.max),
+            HealthRoutes(store: parts.store, pool: parts.pool),
+            MetricsRoutes(parts.metrics, parts.pool),
+            NotificationRoutes(
+                store: parts.store, pool: parts.pool, issuers: parts.trust.issuers, keys: parts.trust.keys, now: parts.now),
+            OpenAPIRoutes(),
+            RejectionRoutes(parts.store, parts.pool, parts.cursors),
+            SourceRoutes(parts.store, parts.pool, parts.cursors, examine: SourceExaminer(parts).examine),
+            UserRoutes(
+                parts.store, parts.pool, parts.cursors, now: parts.now,
+                verify: { user, inbox, change in try parts.mailer.verify(user: user, .number(inbox), change) }),
+        ]
+        return all + (parts.decisions.map { [DecisionRoutes(service: $0.service, idempotency: $0.idempotency)] } ?? [])
+            + (parts.page.map { [$0] } ?? []) + provider(parts)
+    }
+
+    /// Sign-in; nothing where no issuer is configured.
+    private static func provider(_ parts: ServiceParts) -> [any RouteModule] {
+        let configured = parts.installation.configuration.provider
+        guard let issuer = configured.issuer else { return [] }
+        let settings = ProviderSettings(
+            issuer: issuer, authorizationEndpoint: configured.authorizationEndpoint, refreshesPerDay: configured.refreshesPerDay)
+        let (store, pool, signer, now) = (parts.store, parts.pool, parts.identitySigner, parts.now)
+        return [
+            AuthorizationRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
+            TokenRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
+            DiscoveryRoutes(settings: settings, signer: signer),
+            MigrationRoutes(settings: settings, store: store, pool: pool, now: now),
         ]
     }
 
@@ -55,7 +116,11 @@ package enum HTTPRoutes {
         let logger = parts.logger
         return APIService(
             settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys), clock: APIClock(now: parts.now),
-            logger: logger
+            logger: logger,
+            observe: { [metrics = parts.metrics] route, method, status, seconds in
+                metrics.httpRequests(route, method, "\(status)").add()
+                metrics.httpSeconds(route).observe(seconds)
+            }
         ) { address in
             logger.notice("listening for HTTP", metadata: ["address": "\(address)", "tls": "\(certificates != nil)"])
         }

@@ -8,17 +8,19 @@ import ServiceLifecycle
 package struct HousekeepingService: Service {
     private let store: Store
     private let counters: CounterBuffer
+    private let rejections: RejectionBuffer
     private let now: @Sendable () -> Int64
     private let logger: Logger
 
     /// Seconds between two deletions of what has expired.
     private static let deletionInterval: Int64 = 3600
-    /// Days for which daily counters are kept.
-    private static let counterDays: Int64 = 400
 
-    package init(store: Store, counters: CounterBuffer, now: @escaping @Sendable () -> Int64, logger: Logger) {
+    package init(
+        store: Store, counters: CounterBuffer, rejections: RejectionBuffer, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
         self.store = store
         self.counters = counters
+        self.rejections = rejections
         self.now = now
         self.logger = logger
     }
@@ -39,16 +41,39 @@ package struct HousekeepingService: Service {
     }
 
     private func write() {
-        do { try counters.flush() } catch { logger.warning("counters cannot be written yet", metadata: ["detail": "\(error)"]) }
+        do {
+            try counters.flush()
+            try rejections.flush()
+        } catch {
+            logger.warning("counters cannot be written yet", metadata: ["detail": "\(error)"])
+        }
     }
 
     private func deleteExpired() {
         do {
             while try store.tokens.deleteExpired(now: now()) == 1000 {}
+            while try store.provider.deleteExpired(now: now()) == 1000 {}
+            while try store.tombstones.deleteExpired(now: now()) == 1000 {}
+            while try store.transfers.endExpired(now: now()) == 500 {}
+            while try store.externalEvents.deleteExpired(now: now()) == 1000 {}
             while try store.verifications.deleteExpired(now: now()) == 1000 {}
-            while try store.counters.deleteExpired(countersBefore: now() / 86_400 - Self.counterDays, now: now()) == 1000 {}
+            for retention in try store.retention.all() { try delete(retention) }
+            try store.serviceStatus.deleteExpired(before: now() - 86_400)
         } catch {
             logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])
+        }
+    }
+
+    /// Deletes what is older than it is kept, a thousand rows at a time, so that mail does not wait for it.
+    private func delete(_ retention: Retention) throws {
+        let before = now() - Int64(retention.days) * 86_400
+        switch retention.dataClass {
+        case .counters: while try store.counters.deleteExpired(countersBefore: before / 86_400, now: now()) == 1000 {}
+        case .decisions: while try store.decisions.deleteExpired(before: before) == 1000 {}
+        case .checks: while try store.checks.deleteExpired(before: before) == 1000 {}
+        case .rejections: while try store.rejections.deleteExpired(before: before) == 1000 {}
+        case .audit: while try store.audit.deleteExpired(before: before) == 1000 {}
+        default: break
         }
     }
 }

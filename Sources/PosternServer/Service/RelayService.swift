@@ -32,31 +32,43 @@ package enum RelayService {
         let counters = CounterBuffer(installation.store.counters)
         let memory = ReplyMemory(limit: configuration.limits.replyMemory.max)
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+        let rejections = RejectionBuffer(installation.store.rejections)
         // One for the life of the process, whatever is reloaded: it watches the store itself.
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
         let policies = policies(installation, now: now(), logger: logger)
+        let parts = try ServiceParts(installation: installation, signer: signer, policies: policies, now: now, logger: logger)
         let build: @Sendable (Installation) throws -> RelayEngine = { installation in
-            let resolver = try Resolvers.perMessage(installation.configuration, path: installation.resolved.path)
+            let resolver = try Resolvers.perMessage(
+                installation.configuration, path: installation.resolved.path, metrics: parts.metrics)
             return try EngineFactory.engine(
                 installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
                 signer: signer, counters: counters, replyMemory: memory, now: now)
         }
         let engine = EngineHolder(try build(installation))
-        let handler = RelayMilterHandler(engine: { engine.current }, now: now, logger: logger)
+        let handler = RelayMilterHandler(engine: { engine.current }, now: now, logger: logger, metrics: parts.metrics) {
+            rejections.add(RejectionEvent($0))
+        }
         let server = MilterServer(MilterServer.Configuration(name: "postern", socket: socket), handler: handler) { diagnostic in
             logger.log(level: diagnostic.level, "\(diagnostic)")
         }
-        let parts = try ServiceParts(installation: installation, now: now, logger: logger)
         let http = try HTTPRoutes.service(parts)
         try server.start()
 
         // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
         var services: [any Service] = [
-            HousekeepingService(store: installation.store, counters: counters, now: now, logger: logger),
+            HousekeepingService(store: installation.store, counters: counters, rejections: rejections, now: now, logger: logger),
+            StatusService(parts),
             SigningKeyService(signer: signer, logger: logger),
             PolicyService(policies: policies, now: now),
             ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
         ]
+        services.append(IssuerKeysService(parts.trust))
+        if let events = try EventServices.service(parts) { services.append(events) }
+        if let decisions = parts.decisions {
+            services.append(
+                DecisionLogService(
+                    parts: decisions, store: installation.store, pool: parts.pool, now: now, logger: logger))
+        }
         if let http { services.append(http) }
         services.append(MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) })
 
@@ -64,6 +76,7 @@ package enum RelayService {
             services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
         try await ServiceGroup(configuration: group).run()
+        parts.mailQueue.stop()
         await parts.pool.stop()
     }
 

@@ -6,7 +6,8 @@ import MailCrypto
 /// Adds what rows say. What exists already is left as it is, so that a file can be imported again after an interruption; what
 /// exists differently (another `sub`, another name) is refused.
 package struct ImportRepository: Sendable {
-    let database: any Database
+    let events: AccountEvents
+    let marks: TombstoneMarks
     let users: UserRepository
     let inboxes: InboxRepository
     let addresses: AddressRepository
@@ -17,13 +18,13 @@ package struct ImportRepository: Sendable {
     /// Applies the rows in order, in one transaction. A refused row leaves nothing behind, and the others are taken.
     /// Throws `TemporaryStoreError` or `PermanentStoreError`, and then none was taken.
     package func apply(_ rows: [ImportRow], _ change: Change) throws -> [ImportOutcome] {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             var outcomes: [ImportOutcome] = []
             outcomes.reserveCapacity(rows.count)
             for row in rows {
                 try connection.run("SAVEPOINT import_row", [])
                 do {
-                    outcomes.append(.done(try apply(connection, row, change)))
+                    outcomes.append(.done(try apply(connection, watch, row, change)))
                 } catch let refusal as StoreRefusal {
                     try connection.run("ROLLBACK TO SAVEPOINT import_row", [])
                     outcomes.append(.refused(refusal))
@@ -34,10 +35,14 @@ package struct ImportRepository: Sendable {
         }
     }
 
-    private func apply(_ connection: any DatabaseConnection, _ row: ImportRow, _ change: Change) throws -> ImportCounts {
+    private func apply(
+        _ connection: any DatabaseConnection, _ watch: AccountWatch, _ row: ImportRow, _ change: Change
+    ) throws -> ImportCounts {
         var counts = ImportCounts()
         let user = try user(connection, row, change, &counts)
-        if let inbox = row.inbox { try add(connection, inbox, user: user, id: row.user, change, &counts) }
+        // Only of who was there before may somebody have to be told.
+        let isNew = counts.users > 0
+        if let inbox = row.inbox { try add(connection, isNew ? nil : watch, inbox, user: user, id: row.user, change, &counts) }
         if let account = row.account { try add(connection, account, user: user, id: row.user, change, &counts) }
         return counts
     }
@@ -75,8 +80,8 @@ package struct ImportRepository: Sendable {
     }
 
     private func add(
-        _ connection: any DatabaseConnection, _ inbox: ImportRow.Inbox, user: Int64, id: String, _ change: Change,
-        _ counts: inout ImportCounts
+        _ connection: any DatabaseConnection, _ watch: AccountWatch?, _ inbox: ImportRow.Inbox, user: Int64, id: String,
+        _ change: Change, _ counts: inout ImportCounts
     ) throws {
         let exact = index.exact(inbox.address.revealed)
         let found = try connection.row(
@@ -87,13 +92,14 @@ package struct ImportRepository: Sendable {
                 throw StoreRefusal(
                     .exists, "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already")
             }
-            if inbox.isVerified, found.isNull(1) {
+            if inbox.isVerified, found.isNull(1), let watch {
                 let inbox = try inboxes.inbox(connection, user: user, id: id, .number(try found.integer(0)))
-                _ = try inboxes.confirm(connection, user: user, id: id, inbox, detail: "import", change)
+                _ = try inboxes.confirm(connection, watch, user: user, id: id, inbox, detail: "import", change)
                 counts.confirmed += 1
             }
             return
         }
+        if inbox.isVerified { try watch?.begin(.user(user)) }
         let number = try inboxes.insert(
             connection, user: user, id: id, inbox.address, isVerified: inbox.isVerified, isReplyOnly: inbox.isReplyOnly, change)
         counts.inboxes += 1
@@ -128,6 +134,9 @@ package struct ImportRepository: Sendable {
                 throw StoreRefusal(.exists, "the user has an account with team \(team.id) under another sub")
             }
             return try found.integer(0)
+        }
+        if let sub = row.sub, try connection.isRetired(marks.retired(sub)) {
+            throw StoreRefusal(.exists, "this sub was a deleted account's, and is never used again")
         }
         let sub = try row.sub ?? Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))
         let added = try connection.row(
@@ -187,6 +196,9 @@ package struct ImportRepository: Sendable {
         }
         let address: AddrSpec
         if let given = row.address {
+            guard try !connection.isRetired(marks.retired(given.wireForm)) else {
+                throw StoreRefusal(.exists, "this relay address was a deleted account's, and is never used again")
+            }
             let added = try connection.row(
                 """
                 INSERT INTO relay_addresses (account_id, local_part, domain, created_at) VALUES (?1, ?2, ?3, ?4)

@@ -10,6 +10,9 @@ struct SecretHash: Sendable {
         case verificationLink = "verification link"
         case pageLink = "page link"
         case browser
+        case authorizationCode = "authorization code"
+        case refreshToken = "refresh token"
+        case accessToken = "access token"
         case session
     }
 

@@ -20,13 +20,17 @@ package struct AddressRepository: Sendable {
     static let subLength = 32
 
     let database: any Database
+    let events: AccountEvents
+    let marks: TombstoneMarks
     let relayDomains: [HostName]
     let addressLength: Int
     /// A number of random octets; a parameter for the test of collisions.
     package var random: @Sendable (Int) throws -> [UInt8] = { try SecureRandom.bytes(count: $0) }
 
-    init(database: any Database, relayDomains: [HostName], addressLength: Int) {
-        self.database = database
+    init(events: AccountEvents, marks: TombstoneMarks, relayDomains: [HostName], addressLength: Int) {
+        database = events.database
+        self.events = events
+        self.marks = marks
         self.relayDomains = relayDomains
         self.addressLength = min(max(addressLength, 10), 16)
     }
@@ -38,48 +42,50 @@ package struct AddressRepository: Sendable {
     package func issue(
         team teamID: String, user userID: String, app clientID: String? = nil, sharesName: Bool? = nil, _ change: Change
     ) throws -> IssuedAddress {
-        guard let domain = relayDomains.first else {
-            throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
-        }
-        return try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let team = try connection.team(teamID)
             let user = try connection.userNumber(userID)
             let account = try account(connection, team: team, user: user, change)
+            try watch.begin(.account(account))
             try authorize(connection, account: account, team: team, app: clientID, change)
             if let sharesName {
                 try connection.run(
                     "UPDATE accounts SET shares_name = ?2 WHERE id = ?1", [.integer(account), .bool(sharesName)])
             }
-            let current = try connection.row(
-                "SELECT local_part, domain FROM relay_addresses WHERE account_id = ?1 AND is_current = 1", [.integer(account)])
-            let address: AddrSpec
-            if let current {
-                address = AddrSpec(localPart: try current.text(0), domain: try current.text(1))
-            } else {
-                address = try newAddress(connection, account: account, domain: domain, change)
-                try connection.audit(
-                    change, "address.issue", "account:\(account)", "team:\(teamID) user:\(userID) \(address.wireForm)")
-            }
+            let (address, isNew) = try current(connection, account: account, team: teamID, user: userID, change)
             let verified = try connection.row(
                 "SELECT id FROM inboxes WHERE user_id = ?1 AND verified_at IS NOT NULL AND reply_only = 0 LIMIT 1",
                 [.integer(user)])
-            return IssuedAddress(
-                address: try self.address(connection, address), isNew: current == nil, hasVerifiedInbox: verified != nil)
+            return IssuedAddress(address: address, isNew: isNew, hasVerifiedInbox: verified != nil)
         }
     }
 
-    private func account(
-        _ connection: any DatabaseConnection, team: Team, user: Int64, _ change: Change
-    ) throws -> Int64 {
+    /// The account of a user with a team, made now where there is none.
+    func account(_ connection: any DatabaseConnection, team: Team, user: Int64, _ change: Change) throws -> Int64 {
         let found = try connection.row(
             "SELECT id FROM accounts WHERE team_id = ?1 AND user_id = ?2", [.integer(team.number), .integer(user)])
         if let found { return try found.integer(0) }
-        let sub = Base32.characters(fromRandom: try random(Self.subLength))
-        let row = try connection.row(
-            "INSERT INTO accounts (team_id, user_id, sub, created_at) VALUES (?1, ?2, ?3, ?4) RETURNING id",
-            [.integer(team.number), .integer(user), .text(sub), .integer(change.now)])
-        guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
-        return try row.integer(0)
+        return try insertAccount(connection, team: team, user: user, change)
+    }
+
+    /// An account that no user is known of.
+    func unlinkedAccount(_ connection: any DatabaseConnection, team: Team, _ change: Change) throws -> Int64 {
+        try insertAccount(connection, team: team, user: nil, change)
+    }
+
+    private func insertAccount(
+        _ connection: any DatabaseConnection, team: Team, user: Int64?, _ change: Change
+    ) throws -> Int64 {
+        for _ in 0..<Self.attempts {
+            let sub = Base32.characters(fromRandom: try random(Self.subLength))
+            guard try !connection.isRetired(marks.retired(sub)) else { continue }
+            let row = try connection.row(
+                "INSERT INTO accounts (team_id, user_id, sub, created_at) VALUES (?1, ?2, ?3, ?4) RETURNING id",
+                [.integer(team.number), .optional(user), .text(sub), .integer(change.now)])
+            guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
+            return try row.integer(0)
+        }
+        throw PermanentStoreError(.unexpectedData, "no free sub after \(Self.attempts) random ones")
     }
 
     private func authorize(
@@ -94,18 +100,24 @@ package struct AddressRepository: Sendable {
             guard live == nil else { return }
             group = try connection.usualGroup(team: team, change)
         }
-        let changed = try connection.run(
-            """
-            INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at)
-            VALUES (?1, ?2, 'authorized', ?3, ?3)
-            ON CONFLICT (account_id, group_id) DO UPDATE
-                SET state = 'authorized', last_authorized_at = excluded.last_authorized_at, revoked_at = NULL
-                WHERE grants.state <> 'authorized'
-            """, [.integer(account), .integer(group.number), .integer(change.now)])
-        if changed > 0 {
-            try connection.audit(
-                change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.primaryClientID ?? "(mail alone)")")
+        _ = try connection.authorize(account: account, group: group, teamID: team.id, realUserStatus: nil, change)
+    }
+
+    /// The account's current address, made now where there is none, and whether it was.
+    func current(
+        _ connection: any DatabaseConnection, account: Int64, team: String, user: String, _ change: Change
+    ) throws -> (address: RelayAddress, isNew: Bool) {
+        let current = try connection.row(
+            "SELECT local_part, domain FROM relay_addresses WHERE account_id = ?1 AND is_current = 1", [.integer(account)])
+        if let current {
+            return (try address(connection, AddrSpec(localPart: current.text(0), domain: current.text(1))), false)
         }
+        guard let domain = relayDomains.first else {
+            throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
+        }
+        let new = try newAddress(connection, account: account, domain: domain, change)
+        try connection.audit(change, "address.issue", "account:\(account)", "team:\(team) user:\(user) \(new.wireForm)")
+        return (try address(connection, new), true)
     }
 
     /// A random address for the account, of which nothing is audited here.
@@ -114,6 +126,7 @@ package struct AddressRepository: Sendable {
     ) throws -> AddrSpec {
         for _ in 0..<Self.attempts {
             let local = Base32.characters(fromRandom: try random(addressLength))
+            guard try !connection.isRetired(marks.retired("\(local)@\(domain)")) else { continue }
             let row = try connection.row(
                 """
                 INSERT INTO relay_addresses (account_id, local_part, domain, created_at) VALUES (?1, ?2, ?3, ?4)
@@ -146,13 +159,22 @@ package struct AddressRepository: Sendable {
         }
     }
 
+    /// The account's current address; nil where it has none.
+    package func current(account number: Int64) throws -> RelayAddress? {
+        try database.read { connection in
+            try connection.row(Self.select + " WHERE r.account_id = ?1 AND r.is_current = 1", [.integer(number)])
+                .map(Self.address(row:))
+        }
+    }
+
     /// Switches forwarding; whether that changed anything. Refused for a retired address.
     @discardableResult
     package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws -> Bool {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else { throw StoreRefusal(.unmet, "this address is retired: it cannot be switched") }
             guard found.isForwardingOn != isOn else { return false }
+            try watch.begin(.account(found.account.number))
             try connection.run(
                 "UPDATE relay_addresses SET forwarding_on = ?3 WHERE local_part = ?1 AND domain = ?2",
                 [.text(found.address.localPart), .text(found.address.domain), .bool(isOn)])
@@ -167,9 +189,10 @@ package struct AddressRepository: Sendable {
 
     /// Retires an address for good: mail to it is refused from then on, and `issue` makes another one.
     package func retire(_ address: AddrSpec, _ change: Change) throws {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else { return }
+            try watch.begin(.account(found.account.number))
             try connection.run(
                 "UPDATE relay_addresses SET is_current = 0, retired_at = ?3 WHERE local_part = ?1 AND domain = ?2",
                 [.text(found.address.localPart), .text(found.address.domain), .integer(change.now)])
@@ -177,48 +200,15 @@ package struct AddressRepository: Sendable {
         }
     }
 
-    /// The account's grants, the oldest first.
-    package func grants(account number: Int64) throws -> [Grant] {
-        try database.read { connection in
-            try connection.rows(
-                """
-                SELECT g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at, g.real_user_status
-                FROM grants g JOIN app_groups p ON p.id = g.group_id WHERE g.account_id = ?1 ORDER BY g.id
-                """, [.integer(number)]
-            ).map { row in
-                Grant(
-                    accountNumber: number, group: AppGroup(number: try row.integer(0), primaryClientID: try row.optionalText(1)),
-                    state: try row.text(2) == "authorized" ? .authorized : .revoked, firstAuthorizedAt: try row.integer(3),
-                    lastAuthorizedAt: try row.integer(4), realUserStatus: try row.optionalInteger(5).map(Int.init))
-            }
-        }
-    }
-
-    /// Revokes the account's grant to a group; whether it was live. With the last one the address is refused as revoked.
-    @discardableResult
-    package func revoke(account number: Int64, group: AppGroup, _ change: Change) throws -> Bool {
-        try database.write(.durable) { connection in
-            let changed = try connection.run(
-                """
-                UPDATE grants SET state = 'revoked', revoked_at = ?3
-                WHERE account_id = ?1 AND group_id = ?2 AND state = 'authorized'
-                """, [.integer(number), .integer(group.number), .integer(change.now)])
-            guard changed > 0 else { return false }
-            try connection.audit(
-                change, "grant.revoke", "account:\(number)", "app:\(group.primaryClientID ?? "(mail alone)")")
-            return true
-        }
-    }
-
     private static let select = """
         SELECT r.local_part, r.domain, r.is_current, r.forwarding_on, r.retired_at, r.created_at,
-            a.id, t.handle, u.handle, a.sub, a.shares_name, a.created_at,
+            \(Account.columns),
             CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized') THEN 1 ELSE 0 END
         FROM relay_addresses r JOIN accounts a ON a.id = r.account_id JOIN teams t ON t.id = a.team_id
             LEFT JOIN users u ON u.id = a.user_id
         """
 
-    private func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws -> RelayAddress {
+    func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws -> RelayAddress {
         let address = address.folded
         let row = try connection.row(
             Self.select + " WHERE r.local_part = ?1 AND r.domain = ?2", [.text(address.localPart), .text(address.domain)])
@@ -234,12 +224,10 @@ package struct AddressRepository: Sendable {
     }
 
     private static func address(row: SQLRow) throws -> RelayAddress {
-        let account = Account(
-            number: try row.integer(6), teamID: try row.text(7), userID: try row.optionalText(8), sub: try row.text(9),
-            sharesName: try row.bool(10), createdAt: try row.integer(11))
+        let account = try Account(row: row, first: 6)
         return RelayAddress(
             address: AddrSpec(localPart: try row.text(0), domain: try row.text(1)), account: account, isCurrent: try row.bool(2),
-            isForwardingOn: try row.bool(3), retiredAt: try row.optionalInteger(4), hasLiveGrant: try row.bool(12),
+            isForwardingOn: try row.bool(3), retiredAt: try row.optionalInteger(4), hasLiveGrant: try row.bool(6 + Account.columnCount),
             createdAt: try row.integer(5))
     }
 }

@@ -8,11 +8,16 @@ package struct AppDependents: Sendable, Hashable {
 
 /// Adds, finds and removes apps.
 package struct AppRepository: Sendable {
-    let database: any Database
+    let events: AccountEvents
+    private var database: any Database { events.database }
 
     /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
-    package func add(team id: String, clientID: String, group primary: String?, _ change: Change) throws -> App {
+    /// - Parameter redirectURIs: where its authorizations may be answered to.
+    package func add(
+        team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], _ change: Change
+    ) throws -> App {
         let clientID = try Identifier.checked(clientID, "a client_id")
+        let redirectURIs = try redirectURIs.map(RedirectURI.checked)
         return try database.write(.durable) { connection in
             let team = try connection.team(id)
             guard try connection.row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) == nil else {
@@ -34,10 +39,14 @@ package struct AppRepository: Sendable {
                 guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
                 group = AppGroup(number: try row.integer(0), primaryClientID: clientID)
             }
-            try connection.run(
-                "INSERT INTO apps (group_id, client_id, created_at) VALUES (?1, ?2, ?3)",
+            let added = try connection.row(
+                "INSERT INTO apps (group_id, client_id, created_at) VALUES (?1, ?2, ?3) RETURNING id",
                 [.integer(group.number), .text(clientID), .integer(change.now)])
+            guard let added else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
             try connection.audit(change, "app.add", "team:\(id)", "\(clientID) group \(group.primaryClientID ?? "")")
+            for uri in redirectURIs {
+                _ = try connection.addRedirect(uri, app: added.integer(0), clientID: clientID, team: id, change)
+            }
             return App(clientID: clientID, group: group, createdAt: change.now)
         }
     }
@@ -60,21 +69,31 @@ package struct AppRepository: Sendable {
         }
     }
 
+    private static let decisionSelect = """
+        SELECT a.id, a.group_id, g.team_id, t.handle, a.nonce_form, a.nonce_required, a.client_id
+        FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id
+        """
+
     /// What a question about an app needs to know; nil where there is no such app.
     package func decisionApp(clientID: String) throws -> DecisionApp? {
         try database.read { connection in
-            try connection.row(
-                """
-                SELECT a.id, a.group_id, g.team_id, t.handle, a.nonce_form, a.nonce_required
-                FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id WHERE a.client_id = ?1
-                """, [.text(clientID)]
-            ).map { row in
-                DecisionApp(
-                    number: try row.integer(0), clientID: clientID, groupNumber: try row.integer(1), teamNumber: try row.integer(2),
-                    teamID: try row.text(3), nonceForm: AppNonceForm(rawValue: try row.text(4)) ?? .raw,
-                    isNonceRequired: try row.bool(5))
-            }
+            try connection.row(Self.decisionSelect + " WHERE a.client_id = ?1", [.text(clientID)]).map(Self.decisionApp(row:))
         }
+    }
+
+    /// The same of every app, at most `limit`.
+    package func decisionApps(limit: Int) throws -> [DecisionApp] {
+        try database.read { connection in
+            try connection.rows(Self.decisionSelect + " ORDER BY a.id LIMIT ?1", [.integer(Int64(limit))])
+                .map(Self.decisionApp(row:))
+        }
+    }
+
+    private static func decisionApp(row: SQLRow) throws -> DecisionApp {
+        DecisionApp(
+            number: try row.integer(0), clientID: try row.text(6), groupNumber: try row.integer(1), teamNumber: try row.integer(2),
+            teamID: try row.text(3), nonceForm: AppNonceForm(rawValue: try row.text(4)) ?? .raw,
+            isNonceRequired: try row.bool(5))
     }
 
     /// Fixes how an app's identity tokens carry the nonce, and whether there must be one.
@@ -87,6 +106,11 @@ package struct AppRepository: Sendable {
             try connection.audit(
                 change, "app.nonce", "team:\(id)", "\(clientID) \(form.rawValue) \(isRequired ? "required" : "optional")")
         }
+    }
+
+    /// Whether an app has this `client_id`.
+    package func isClient(_ clientID: String) throws -> Bool {
+        try database.read { try $0.row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) != nil }
     }
 
     /// What removing the app would end.
@@ -102,12 +126,13 @@ package struct AppRepository: Sendable {
 
     /// Removes an app; with the last of a group the group and its grants go. A primary app goes after those grouped under it.
     package func remove(team id: String, clientID: String, _ change: Change) throws {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let group = try connection.appGroup(team: connection.team(id), clientID: clientID)
             let isLast = try connection.appCount(group) == 1
             guard isLast || group.primaryClientID != clientID else {
                 throw StoreRefusal(.unmet, "\(clientID) is the primary app of others: remove those first")
             }
+            if isLast { try watch.begin(.group(group.number)) }
             try connection.run("DELETE FROM apps WHERE client_id = ?1", [.text(clientID)])
             if isLast { try connection.run("DELETE FROM app_groups WHERE id = ?1", [.integer(group.number)]) }
             try connection.audit(change, "app.remove", "team:\(id)", clientID)
@@ -136,16 +161,21 @@ extension DatabaseConnection {
     /// The group that consent goes to where nobody named an app: the team's oldest group with apps; for a team without apps
     /// the group of mail alone, made now if need be.
     func usualGroup(team: Team, _ change: Change) throws -> AppGroup {
-        let row = try row(
-            """
-            SELECT id, primary_client_id FROM app_groups WHERE team_id = ?1
-            ORDER BY CASE WHEN primary_client_id IS NULL THEN 1 ELSE 0 END, id LIMIT 1
-            """, [.integer(team.number)])
-        if let row { return AppGroup(number: try row.integer(0), primaryClientID: try row.optionalText(1)) }
-        let added = try self.row(
+        if let known = try knownUsualGroup(team: team) { return known }
+        let added = try row(
             "INSERT INTO app_groups (team_id, primary_client_id, created_at) VALUES (?1, NULL, ?2) RETURNING id",
             [.integer(team.number), .integer(change.now)])
         guard let added else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
         return AppGroup(number: try added.integer(0), primaryClientID: nil)
+    }
+
+    /// The same where it is there already.
+    func knownUsualGroup(team: Team) throws -> AppGroup? {
+        try row(
+            """
+            SELECT id, primary_client_id FROM app_groups WHERE team_id = ?1
+            ORDER BY CASE WHEN primary_client_id IS NULL THEN 1 ELSE 0 END, id LIMIT 1
+            """, [.integer(team.number)]
+        ).map { AppGroup(number: try $0.integer(0), primaryClientID: try $0.optionalText(1)) }
     }
 }

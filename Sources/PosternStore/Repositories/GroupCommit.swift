@@ -16,7 +16,12 @@ package final class GroupCommit: Sendable {
     private struct State {
         var jobs: [Job] = []
         var isClosed = false
+        /// When the transaction under way began, on a clock that never goes back.
+        var began: ContinuousClock.Instant?
     }
+
+    /// A transaction that takes longer is stuck behind another process or a disk: it is not worth waiting for.
+    package static let patience: Duration = .milliseconds(500)
 
     /// Changes that may wait: beyond it callers get `TemporaryStoreError` (`resources`).
     package static let capacity = 10_000
@@ -65,6 +70,11 @@ package final class GroupCommit: Sendable {
         }
     }
 
+    /// Whether the store does not get on with writing.
+    package var isStalled: Bool {
+        state.withLock { state in state.began.map { ContinuousClock.now - $0 > Self.patience } ?? false }
+    }
+
     /// Ends the thread once everything that waits is written. Later changes are refused.
     package func close() {
         state.withLock { $0.isClosed = true }
@@ -78,10 +88,12 @@ package final class GroupCommit: Sendable {
                 let jobs = state.withLock { state in
                     let jobs = Array(state.jobs.prefix(Self.batch))
                     state.jobs.removeFirst(jobs.count)
+                    state.began = jobs.isEmpty ? nil : ContinuousClock.now
                     return jobs
                 }
                 if jobs.isEmpty { break }
                 commit(jobs)
+                state.withLock { $0.began = nil }
             }
             if state.withLock({ $0.isClosed && $0.jobs.isEmpty }) { return }
         }
@@ -94,15 +106,19 @@ package final class GroupCommit: Sendable {
             }
             for job in jobs { job.finish(nil) }
         } catch {
-            guard jobs.count > 1 else {
-                for job in jobs { job.finish(error) }
-                return
-            }
+            if jobs.count == 1, !(error is TemporaryStoreError) { return jobs[0].finish(error) }
             // One failed and took the others along: each by itself, unless the store is away for all.
             let isTemporary = error is TemporaryStoreError
             for job in jobs {
                 if isTemporary { job.finish(error) } else { commit([job]) }
             }
+            guard isTemporary else { return }
+            // Whoever waits behind them would wait as long for nothing.
+            let others = state.withLock { state in
+                defer { state.jobs = [] }
+                return state.jobs
+            }
+            for job in others { job.finish(error) }
         }
     }
 }

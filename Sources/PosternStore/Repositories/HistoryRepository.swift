@@ -50,7 +50,9 @@ package struct HistoryRepository: Sendable {
                 AND s.user_id = a.user_id AND s.at > ?4),
             (SELECT CAST(COALESCE(SUM(c.count), 0) AS BIGINT) FROM accounts b JOIN daily_counters c ON c.account_id = b.id
                 WHERE b.user_id = a.user_id AND (b.inbox_id = i.id OR (b.inbox_id IS NULL AND i.is_default = 1))
-                AND c.day > ?5 AND c.kind = \(CounterKind.bouncedPermanently.rawValue))
+                AND c.day > ?5 AND c.kind = \(CounterKind.bouncedPermanently.rawValue)),
+            (SELECT CAST(COALESCE(SUM(d.deletions), 0) AS BIGINT) FROM tombstones d
+                WHERE d.mark = i.tombstone_index AND d.day > ?6)
         FROM accounts a
         LEFT JOIN grants g ON g.account_id = a.id AND g.group_id = ?2
         LEFT JOIN external_identities e ON e.account_id = a.id
@@ -123,7 +125,7 @@ extension GrantHistory {
             reauthenticate: try row.optionalInteger(27))
         if !row.isNull(16) {
             inbox = InboxFacts(
-                signUps24h: try row.integer(28), isOwnSignUpCounted: try row.bool(29), deletions30d: nil,
+                signUps24h: try row.integer(28), isOwnSignUpCounted: try row.bool(29), deletions30d: try row.integer(31),
                 bounces7d: try row.integer(30))
         }
     }

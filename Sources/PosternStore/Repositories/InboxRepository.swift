@@ -13,17 +13,21 @@ package struct InboxRepository: Sendable {
     /// Inboxes of one user: each is compared with every reply, and searched for in it.
     package static let maximumPerUser = 20
 
-    let database: any Database
+    let events: AccountEvents
+    private var database: any Database { events.database }
     let sealer: Sealer
     let index: BlindIndex
+    let marks: TombstoneMarks
     let relayDomains: [HostName]
 
     /// Adds an inbox. Refused at a relay domain, where the user has it already, or where it is verified for another user.
     package func add(
         user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
     ) throws -> Inbox {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
+            // A verified one may take the place of a default that is not.
+            if isVerified { try watch.begin(.user(user)) }
             let number = try insert(
                 connection, user: user, id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly, change)
             return try self.inbox(connection, user: user, id: id, .number(number))
@@ -50,13 +54,14 @@ package struct InboxRepository: Sendable {
             """
             INSERT INTO inboxes
                 (user_id, address_key, address_sealed, index_key, address_index, canonical_index, reply_only, created_at,
-                verified_at, velocity_index)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
+                verified_at, velocity_index, tombstone_index)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
             """,
             [
                 .integer(user), .text(sealed.key), .blob(sealed.octets), .text(index.keyID), .blob(exact),
                 .blob(index.canonical(address)), .bool(isReplyOnly), .integer(change.now),
                 .optional(isVerified ? change.now : nil), .blob(index.velocity(address)),
+                .blob(marks.inbox(canonicalIndex: index.canonical(address))),
             ])
         guard let row else { throw StoreRefusal(.exists, "user \(id) has this inbox already: see postern inbox list \(id)") }
         let number = try row.integer(0)
@@ -79,11 +84,12 @@ package struct InboxRepository: Sendable {
     /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
     /// Refused where it is verified for another user. Once more is no error, and ends a suspension of forwarding to it.
     package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
-            guard inbox.isVerified else { return try confirm(connection, user: user, id: id, inbox, change) }
+            guard inbox.isVerified else { return try confirm(connection, watch, user: user, id: id, inbox, change) }
             guard inbox.isSuspended else { return inbox }
+            try watch.begin(.user(user))
             try connection.forgetFailures(inbox: inbox.number, change)
             try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number), suspension ended")
             return try self.inbox(connection, user: user, id: id, .number(inbox.number))
@@ -93,8 +99,10 @@ package struct InboxRepository: Sendable {
     /// Marks an unverified inbox as verified.
     /// - Parameter detail: how that was found, for the audit.
     func confirm(
-        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox, detail: String = "", _ change: Change
+        _ connection: any DatabaseConnection, _ watch: AccountWatch, user: Int64, id: String, _ inbox: Inbox, detail: String = "",
+        _ change: Change
     ) throws -> Inbox {
+        try watch.begin(.user(user))
         try refuseOwned(connection, index.exact(inbox.address.revealed))
         try connection.run(
             "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
@@ -107,9 +115,10 @@ package struct InboxRepository: Sendable {
 
     /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
     package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
+            try watch.begin(.user(user))
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
@@ -143,9 +152,10 @@ package struct InboxRepository: Sendable {
 
     /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
     package func remove(user id: String, _ name: InboxName, _ change: Change) throws {
-        try database.write(.durable) { connection in
+        try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
+            try watch.begin(.user(user))
             try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.number)])
             try settleDefault(connection, user: user, change)
             try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")

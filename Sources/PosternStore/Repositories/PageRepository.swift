@@ -228,3 +228,8 @@ extension DatabaseConnection {
             """, [.integer(user), .integer(Int64(count))])
     }
 }
+
+extension PageRepository {
+    /// A random value for the cookie of a browser: 32 characters of base32.
+    package static func newBrowserToken() throws -> String { try SecretHash.newToken() }
+}

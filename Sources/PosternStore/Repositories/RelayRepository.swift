@@ -8,35 +8,49 @@ package struct RelayRepository: Sendable {
     let sealer: Sealer
 
     /// Everything about a relay address, or nil for one that does not exist. Letter case aside.
-    package func relayAddress(localPart: String, domain: String) throws -> RelayAddressRecord? {
+    /// - Parameter now: seconds since 1970, for `successors`; nil looks for none.
+    package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws -> RelayAddressRecord? {
         let localPart = localPart.lowercased()
         let domain = domain.lowercased()
         return try database.read { connection in
             let row = try connection.row(
-                """
-                SELECT a.id, t.id, t.handle, t.name, t.created_at, r.forwarding_on, r.retired_at,
-                    CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized')
-                        THEN 1 ELSE 0 END,
-                    c.local_part, c.domain, a.user_id, i.address_key, i.address_sealed, i.verified_at,
-                    i.suspended_at
-                FROM relay_addresses r
-                JOIN accounts a ON a.id = r.account_id
-                JOIN teams t ON t.id = a.team_id
-                LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
-                LEFT JOIN inboxes i ON i.id = COALESCE(
-                    a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
-                WHERE r.local_part = ?1 AND r.domain = ?2
-                """, [.text(localPart), .text(domain)])
+                Self.relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2", [.text(localPart), .text(domain)])
             guard let row else { return nil }
             let address = AddrSpec(localPart: localPart, domain: domain)
-            let current = try row.optionalText(8).map { AddrSpec(localPart: $0, domain: try row.text(9)) }
-            return RelayAddressRecord(
-                accountNumber: try row.integer(0), team: try Team(row: row, first: 1), address: address,
-                currentAddress: current ?? address, isForwardingOn: try row.bool(5), isRetired: !row.isNull(6),
-                hasLiveGrant: try row.bool(7), inbox: try inbox(row, user: 10, address: 11), isInboxVerified: !row.isNull(13),
-                isInboxSuspended: !row.isNull(14))
+            var record = try record(row, address)
+            if let now {
+                record.successors = try connection.rows(
+                    Self.relayAddress + """
+                        WHERE r.is_current = 1 AND r.account_id IN (
+                            SELECT new_account FROM account_transfers WHERE old_account = ?1 AND ends_at > ?2)
+                        """, [.integer(record.accountNumber), .integer(now)]
+                ).map { try self.record($0, address) }
+            }
+            return record
         }
     }
+
+    private func record(_ row: SQLRow, _ address: AddrSpec) throws -> RelayAddressRecord {
+        let current = try row.optionalText(8).map { AddrSpec(localPart: $0, domain: try row.text(9)) }
+        return RelayAddressRecord(
+            accountNumber: try row.integer(0), team: try Team(row: row, first: 1), address: address,
+            currentAddress: current ?? address, isForwardingOn: try row.bool(5), isRetired: !row.isNull(6),
+            hasLiveGrant: try row.bool(7), inbox: try inbox(row, user: 10, address: 11), isInboxVerified: !row.isNull(13),
+            isInboxSuspended: !row.isNull(14))
+    }
+
+    private static let relayAddress = """
+        SELECT a.id, t.id, t.handle, t.name, t.created_at, r.forwarding_on, r.retired_at,
+            CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized') THEN 1 ELSE 0 END,
+            c.local_part, c.domain, a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at
+        FROM relay_addresses r
+        JOIN accounts a ON a.id = r.account_id
+        JOIN teams t ON t.id = a.team_id
+        LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
+        LEFT JOIN inboxes i ON i.id = COALESCE(
+            a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+
+        """
 
     /// Everything about an account by the number in a token, or nil for one that does not exist.
     /// - Parameter day: whose counts `usage` holds, days since 1970 UTC.

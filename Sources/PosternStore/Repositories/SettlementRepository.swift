@@ -11,6 +11,11 @@ package struct SettlementRepository: Sendable {
         try database.write(.durable) { try $0.settle(settlement) }
     }
 
+    /// Applies one settlement, durably, together with others that come at the same time.
+    package func settle(_ settlement: Settlement, in group: GroupCommit) async throws -> SettlementResult {
+        try await group.run { try $0.settle(settlement) }
+    }
+
     /// What a nonce was used for; nil for a new one.
     package func consumedNonce(_ mark: [UInt8]) throws -> ConsumedNonce? { try database.read { try $0.consumedNonce(mark) } }
 

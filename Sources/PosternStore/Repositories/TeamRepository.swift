@@ -11,7 +11,8 @@ package struct TeamDependents: Sendable, Hashable {
 
 /// Adds, finds and removes teams.
 package struct TeamRepository: Sendable {
-    let database: any Database
+    let accounts: AccountRepository
+    private var database: any Database { accounts.database }
 
     /// Adds a team. Refused where the identifier is taken or malformed.
     package func add(id: String, name: String, _ change: Change) throws -> Team {
@@ -57,8 +58,10 @@ package struct TeamRepository: Sendable {
 
     /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on.
     package func remove(_ id: String, _ change: Change) throws {
-        try database.write(.durable) { connection in
+        try accounts.events.write(at: change.now) { connection, watch in
             let team = try connection.team(id)
+            try watch.begin(.team(team.number))
+            try accounts.endAll(connection, team: team.number)
             try connection.run("DELETE FROM teams WHERE id = ?1", [.integer(team.number)])
             try connection.audit(change, "team.remove", "team:\(id)")
         }

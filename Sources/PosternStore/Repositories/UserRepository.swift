@@ -11,9 +11,10 @@ package struct UserDependents: Sendable, Hashable {
 
 /// Adds, finds and removes users.
 package struct UserRepository: Sendable {
-    let database: any Database
+    let accounts: AccountRepository
     let sealer: Sealer
     let inboxes: InboxRepository
+    private var database: any Database { accounts.database }
 
     /// Adds a user with a first inbox.
     package func add(
@@ -76,16 +77,19 @@ package struct UserRepository: Sendable {
         }
     }
 
-    /// Removes the user with inboxes, name, accounts and relay addresses.
+    /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and address is retired for good;
+    /// for 30 days tombstones remain.
     package func remove(_ id: String, _ change: Change) throws {
-        try database.write(.durable) { connection in
-            let removed = try connection.run("DELETE FROM users WHERE handle = ?1", [.text(id)])
-            guard removed > 0 else { throw Self.unknown(id) }
+        try accounts.events.write(at: change.now) { connection, watch in
+            let user = try connection.userNumber(id)
+            try watch.begin(.user(user))
+            try accounts.deleteAll(connection, user: user, now: change.now)
+            try connection.run("DELETE FROM users WHERE id = ?1", [.integer(user)])
             try connection.audit(change, "user.remove", "user:\(id)")
         }
     }
 
-    private func user(_ connection: any DatabaseConnection, _ id: String) throws -> User {
+    func user(_ connection: any DatabaseConnection, _ id: String) throws -> User {
         let row = try connection.row(
             "SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle = ?1", [.text(id)])
         guard let row else { throw Self.unknown(id) }

@@ -62,7 +62,7 @@ package struct VerificationRepository: Sendable {
     package func confirm(user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change) throws -> Inbox {
         let code = String(code.filter { !$0.isWhitespace && $0 != "-" })
         // A refusal that is thrown inside would undo the count of the try.
-        let outcome: Result<Inbox, StoreRefusal> = try database.write(.durable) { connection in
+        let outcome: Result<Inbox, StoreRefusal> = try inboxes.events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
             let inbox = try inboxes.inbox(connection, user: user, id: id, name)
             guard !inbox.isVerified else { return .success(inbox) }
@@ -86,7 +86,7 @@ package struct VerificationRepository: Sendable {
                             ? "the code is wrong, and that was the last try: another message is needed, with another code"
                             : "the code is wrong: \(left) \(left == 1 ? "try is" : "tries are") left"))
             }
-            return .success(try finish(connection, verification: row.integer(0), user: user, id: id, inbox, "by code", change))
+            return .success(try finish(connection, watch, verification: row.integer(0), user: user, id: id, inbox, "by code", change))
         }
         return try outcome.get()
     }
@@ -102,13 +102,13 @@ package struct VerificationRepository: Sendable {
     /// Confirms an inbox by the link of its message. Refused (`unmet`) for an unknown or expired one, and (`exists`) where the
     /// inbox is verified for another user.
     package func confirm(link token: String, now: Int64) throws -> ConfirmedInbox {
-        try database.write(.durable) { connection in
+        try inboxes.events.write(at: now) { connection, watch in
             guard let found = try find(connection, link: token, now: now) else {
                 throw StoreRefusal(.unmet, "this link has expired, or a newer message has taken its place")
             }
             guard !found.inbox.isVerified else { return ConfirmedInbox(userID: found.id, inbox: found.inbox, isNew: false) }
             let inbox = try finish(
-                connection, verification: found.verification, user: found.user, id: found.id, found.inbox, "by link",
+                connection, watch, verification: found.verification, user: found.user, id: found.id, found.inbox, "by link",
                 Change(actor: "user:\(found.id)", now: now))
             return ConfirmedInbox(userID: found.id, inbox: inbox, isNew: true)
         }
@@ -122,7 +122,7 @@ package struct VerificationRepository: Sendable {
     /// - Returns: nil where nothing is under way under that number, or the author is another mailbox than the one that was
     ///   written to.
     package func confirm(answer number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64) throws -> ConfirmedInbox? {
-        try database.write(.durable) { connection in
+        try inboxes.events.write(at: now) { connection, watch in
             let row = try connection.row(
                 """
                 SELECT v.answer_nonce, i.canonical_index, i.user_id, u.handle, i.id FROM inbox_verifications v
@@ -136,7 +136,7 @@ package struct VerificationRepository: Sendable {
             let inbox = try inboxes.inbox(connection, user: row.integer(2), id: id, .number(row.integer(4)))
             guard !inbox.isVerified, !isTrial else { return ConfirmedInbox(userID: id, inbox: inbox, isNew: false) }
             let confirmed = try finish(
-                connection, verification: number, user: row.integer(2), id: id, inbox, "by answer", Change(actor: "user:\(id)", now: now))
+                connection, watch, verification: number, user: row.integer(2), id: id, inbox, "by answer", Change(actor: "user:\(id)", now: now))
             return ConfirmedInbox(userID: id, inbox: confirmed, isNew: true)
         }
     }
@@ -163,9 +163,10 @@ package struct VerificationRepository: Sendable {
     }
 
     private func finish(
-        _ connection: any DatabaseConnection, verification: Int64, user: Int64, id: String, _ inbox: Inbox, _ how: String, _ change: Change
+        _ connection: any DatabaseConnection, _ watch: AccountWatch, verification: Int64, user: Int64, id: String, _ inbox: Inbox,
+        _ how: String, _ change: Change
     ) throws -> Inbox {
-        let confirmed = try inboxes.confirm(connection, user: user, id: id, inbox, detail: how, change)
+        let confirmed = try inboxes.confirm(connection, watch, user: user, id: id, inbox, detail: how, change)
         try connection.run(
             "UPDATE inbox_verifications SET confirmed_at = ?2 WHERE id = ?1", [.integer(verification), .integer(change.now)])
         return confirmed

@@ -18,6 +18,8 @@ package struct RelayAddressRecord: Sendable {
     package let isInboxVerified: Bool
     /// Whether forwarding to it is suspended.
     package let isInboxSuspended: Bool
+    /// For 60 days after an app of the account moved to another team: the accounts that the address leads to for that team's mail.
+    package var successors: [RelayAddressRecord] = []
 }
 
 /// One inbox of an account's user.

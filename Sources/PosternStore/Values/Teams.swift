@@ -37,6 +37,8 @@ package struct AppGroup: Sendable, Hashable {
     package let number: Int64
     /// `client_id` of the primary app; nil for the group of mail alone that a team without apps has.
     package let primaryClientID: String?
+    /// For people and the audit.
+    package var title: String { primaryClientID ?? "(mail alone)" }
 }
 
 /// A client of a team.

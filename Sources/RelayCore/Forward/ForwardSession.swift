@@ -6,11 +6,12 @@ import MailAuth
 /// The forwarding of one message. Its body is hashed as it passes and never held.
 final class ForwardSession {
     private let engine: RelayEngine
-    private let account: RelayAccount
+    /// Of the recipient; once the author is proved, the one that the author's team has.
+    private(set) var account: RelayAccount
     private let client: SMTPClientIdentity
     private let header: HeaderSection
     private let now: Int64
-    private let author: AddrSpec
+    let author: AddrSpec
     /// Every registered source that covers the author, of whatever team.
     private let covering: [OutboundSource]
     private let authentication: any AuthenticationSession
@@ -47,14 +48,19 @@ final class ForwardSession {
     /// - Parameter paths: the recipients as RCPT gave them.
     func finish(paths: [String]) throws(Refusal) -> RelayDecision {
         let evidence = authentication.finish()
-        let own = account.sources.filter { $0.covers(author) }
         // Against the sources of all teams first: what a stranger is told says nothing of whose address it is.
         let proving = evidence.proving(client)
         _ = try ForwardProof.prove(author: author, sources: covering, evidence: proving)
         // From here on the sender is proved, and may be told.
-        guard !own.isEmpty, let proof = try? ForwardProof.prove(author: author, sources: own, evidence: proving) else {
+        let admitting = ([account] + account.successors).compactMap { candidate -> (RelayAccount, [OutboundSource], SenderProof)? in
+            let own = candidate.sources.filter { $0.covers(author) }
+            guard !own.isEmpty, let proof = try? ForwardProof.prove(author: author, sources: own, evidence: proving) else { return nil }
+            return (candidate, own, proof)
+        }
+        guard let (admitted, own, proof) = admitting.first(where: { $0.0.isActive }) ?? admitting.first else {
             throw .unknownAddress("the author is proved, but not as a source of the team of this address")
         }
+        account = admitted
         guard account.isActive else { throw .retired }
         guard account.isForwardingOn else { throw .forwardingOff }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }

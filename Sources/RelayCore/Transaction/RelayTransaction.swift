@@ -52,6 +52,24 @@ package final class RelayTransaction {
         }
     }
 
+    /// Which way the message goes, for counters; nil where it is not the relay's business.
+    package var direction: TransactionDirection? {
+        switch scope {
+        case .empty, .elsewhere: nil
+        case .operatorMail: .operator
+        case .forward: .forward
+        case .reply, .answer: .reply
+        case .returnPath: .report
+        case .answer: .answer
+        }
+    }
+
+    /// Of a forward whose author somebody registered: the author, proved or not, and the account that it was for.
+    package var forwardAttribution: (author: AddrSpec, account: AccountNumber)? {
+        guard case .forward = scope, let forward else { return nil }
+        return (forward.author, forward.account.number)
+    }
+
     // MARK: RCPT
 
     /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is told here.
@@ -245,6 +263,11 @@ package final class RelayTransaction {
             modifications: [.changeSender("<>")] + paths.map { .deleteRecipient($0) } + targets.map { .addRecipient("<\($0.wireForm)>") },
             reasons: [RelayReason("operator-mail")])
     }
+}
+
+/// What a transaction carries.
+package enum TransactionDirection: String, Sendable, Hashable {
+    case forward, reply, report, answer, `operator`
 }
 
 /// A message whose body was held, as replies and reports are decided on.

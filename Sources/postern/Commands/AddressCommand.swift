@@ -126,7 +126,7 @@ struct AddressCommand: ParsableCommand {
             try installation.withStore { store in
                 let found = try store.addresses.address(address.resolve(store))
                 let account = found.account
-                let grants = try store.addresses.grants(account: account.number).map { grant in
+                let grants = try store.grants.grants(account: account.number).map { grant in
                     Consent(
                         app: grant.group.primaryClientID, state: grant.state.rawValue,
                         firstAuthorizedAt: timestamp(grant.firstAuthorizedAt),

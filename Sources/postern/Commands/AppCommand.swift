@@ -6,25 +6,27 @@ import PosternStore
 
 struct AppCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "app", abstract: "Add, list and remove a team's apps.",
+        commandName: "app", abstract: "Add, list and remove a team's apps, their redirect URIs and the team's keys.",
         discussion: """
             Users consent to a group of apps: a primary app and those grouped under it. All apps of a team share a user's \
             relay address. A team may relay mail before it has any app.
             """,
-        subcommands: [Add.self, List.self, Remove.self])
+        subcommands: [Add.self, List.self, Remove.self, Redirect.self, Key.self])
 
     struct Row: Encodable {
         let team: String
         let clientId: String
         let group: String?
         let primary: Bool
+        let redirectUris: [String]
         let createdAt: String
 
-        init(_ app: App, team: String) {
+        init(_ app: App, team: String, redirects: [String: [String]]) {
             self.team = team
             clientId = app.clientID
             group = app.group.primaryClientID
             primary = app.isPrimary
+            redirectUris = redirects[app.clientID] ?? []
             createdAt = timestamp(app.createdAt)
         }
     }
@@ -40,11 +42,16 @@ struct AppCommand: ParsableCommand {
             help: ArgumentHelp(
                 "The primary app to group it under; otherwise it is a primary app itself.", valueName: "client-id"))
         var group: String?
+        @Option(
+            help: ArgumentHelp(
+                "Where a sign-in may be answered to, exactly as the app sends it; may be repeated.", valueName: "uri"))
+        var redirectURI: [String] = []
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
             try installation.withStore { store in
-                let app = try store.apps.add(team: team, clientID: clientID, group: group, thisChange())
+                let app = try store.apps.add(
+                    team: team, clientID: clientID, group: group, redirectURIs: redirectURI, thisChange())
                 print("Added app \(app.clientID) of team \(team).")
             }
         }
@@ -61,13 +68,19 @@ struct AppCommand: ParsableCommand {
         func run() throws {
             let rows = try installation.withStore { store in
                 try (team.map { [$0] } ?? store.teams.all().map(\.id)).flatMap { team in
-                    try store.apps.apps(team: team).map { Row($0, team: team) }
+                    let redirects = try store.clients.redirects(team: team)
+                    return try store.apps.apps(team: team).map { Row($0, team: team, redirects: redirects) }
                 }
             }
             if output.json { return try printJSON(rows) }
             Table(
-                header: ["TEAM", "CLIENT_ID", "GROUP", "SINCE"],
-                rows: rows.map { [$0.team, $0.clientId, $0.primary ? "(primary)" : $0.group ?? "-", $0.createdAt] }
+                header: ["TEAM", "CLIENT_ID", "GROUP", "SINCE", "REDIRECT URIS"],
+                rows: rows.map {
+                    [
+                        $0.team, $0.clientId, $0.primary ? "(primary)" : $0.group ?? "-", $0.createdAt,
+                        $0.redirectUris.isEmpty ? "-" : $0.redirectUris.joined(separator: " "),
+                    ]
+                }
             ).print()
         }
     }

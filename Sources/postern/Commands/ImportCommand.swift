@@ -15,17 +15,17 @@ struct ImportCommand: ParsableCommand {
               user             the user's identifier; the only column that every row needs
               name             the user's name
               inbox            the user's real address; a new user needs one
-              verified         the inbox is known to be the user's; heeded with --trust-verified only
+              verified         known to be the user's; needs --trust-verified
               default          mail goes to this inbox
               reply_only       the user writes from it, and nothing is forwarded to it
               team             the team that the user has an account with
-              app              the client_id that consent was given to; otherwise the team's oldest primary app
+              app              the client_id consented to; else the team's oldest
               sub              the subject that the team knows; otherwise a new one
               address          the relay address that the team knows; otherwise a new one
               forwarding       on or off
               shares_name      the team gets the user's name
               real_user_status 0, 1 or 2, as the first identity token had it
-              since            first authorization: seconds since 1970, or as in 2026-11-21T06:49:30Z
+              since            first consent, as in 2026-11-21T06:49:30Z or 1795243770
 
             A user with several inboxes or accounts has a row for each. A row is taken whole or not at all. What exists already \
             is left as it is, so that the same file can be imported again: after an interruption, or after its bad rows were \
@@ -99,7 +99,7 @@ struct ImportCommand: ParsableCommand {
             bar.clear()
             Failure.remark(
                 shown <= Self.shownReasons
-                    ? "line \(line): \(reason)" : "more rows were not taken: see them all with --errors FILE")
+                    ? "postern: line \(line): \(reason)" : "postern: more rows were not taken: see them all with --errors FILE")
         }
         var read = 0
         do {

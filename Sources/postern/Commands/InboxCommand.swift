@@ -177,27 +177,26 @@ struct InboxCommand: ParsableCommand {
                     suspendedFailures: found.isSuspended ? found.suspendedFailures : nil, failures: standing.failures,
                     forwarded: standing.forwarded, windowDays: days)
                 if output.json { return try printJSON(detail) }
-                print(Self.text(detail, Row(found, reveal).summary, user: user))
+                Self.properties(detail, Row(found, reveal).summary, user: user).print()
             }
         }
 
         /// What is counted where suspension is switched off.
         private static let windowDays = 14
 
-        private static func text(_ detail: Detail, _ summary: String, user: String) -> String {
+        private static func properties(_ detail: Detail, _ summary: String, user: String) -> Properties {
             var lines = [
-                "inbox       \(detail.inbox) of user \(user)", "address     \(detail.address)", "state       \(summary)",
-                "added       \(detail.createdAt)", "verified    \(detail.verifiedAt ?? "never")",
-                "failures    \(detail.failures) for good, of \(detail.forwarded) messages forwarded in \(detail.windowDays) days",
+                ("inbox", "\(detail.inbox)"), ("user", user), ("address", detail.address), ("state", summary), ("added", detail.createdAt),
+                ("verified", detail.verifiedAt ?? "never"),
+                ("failures", "\(detail.failures) for good, of \(detail.forwarded) messages forwarded in \(detail.windowDays) days"),
             ]
-            if let since = detail.suspendedAt {
-                let failures = detail.suspendedFailures.map { ", after \($0) permanent failure\($0 == 1 ? "" : "s")" } ?? ""
+            if let since = detail.suspendedAt, let failures = detail.suspendedFailures {
                 lines += [
-                    "suspended   since \(since)\(failures); mail to it waits at its senders",
-                    "to end it   once the user has shown that it works: postern inbox confirm \(user) \(detail.inbox)",
+                    ("suspended", "since \(since), after \(failures) permanent failure\(failures == 1 ? "" : "s"); its mail waits at the senders"),
+                    ("to end it", "once the user has shown that it takes mail: postern inbox confirm \(user) \(detail.inbox)"),
                 ]
             }
-            return lines.joined(separator: "\n")
+            return Properties(lines: lines)
         }
     }
 

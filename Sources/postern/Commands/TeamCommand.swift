@@ -73,13 +73,14 @@ struct TeamCommand: ParsableCommand {
                 let found = try store.teams.team(team)
                 let sources = try store.sources.sources(team: team)
                 let apps = try store.apps.apps(team: team)
+                let redirects = try store.clients.redirects(team: team)
                 let accounts = try store.teams.dependents(team).accounts
                 if output.json {
                     return try printJSON(
                         Whole(
                             team: found.id, name: found.name, createdAt: timestamp(found.createdAt),
                             sources: sources.map { SourceCommand.Row($0, team: found.id) },
-                            apps: apps.map { AppCommand.Row($0, team: found.id) }, accounts: accounts))
+                            apps: apps.map { AppCommand.Row($0, team: found.id, redirects: redirects) }, accounts: accounts))
                 }
                 var lines = [
                     ("team", found.id), ("name", found.name), ("since", timestamp(found.createdAt)), ("accounts", "\(accounts)"),

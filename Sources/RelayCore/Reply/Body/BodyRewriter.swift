@@ -191,11 +191,17 @@ package struct BodyRewriter: BodyRewriting {
 
     private func rewriteText(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
-        if let decoded = part.transferEncoding.decode(raw), opaque.findsInBlocks(of: decoded.bytes) {
+        guard let decoded = part.transferEncoding.decode(raw) else { return try lookInto(part, in: &work, name: name) }
+        if opaque.findsInBlocks(of: decoded.bytes) {
             try refuse("\(name): uuencoded block", in: &work)
             return .unchanged
         }
-        switch TextCoding.rewrite(raw, part: part, with: text) {
+        // An archive under the name of a text is looked into as any other.
+        if Archive.isArchive(decoded.bytes), opaque.finds(in: raw, encoding: part.transferEncoding) {
+            try refuse(name, in: &work)
+            return .unchanged
+        }
+        switch TextCoding.rewrite(decoded, part: part, with: text) {
         case .unchanged: return .unchanged
         case .changed(let bytes, let charset, let encoding):
             if work.isSigned {

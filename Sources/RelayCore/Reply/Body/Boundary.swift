@@ -12,7 +12,7 @@ struct Boundary {
 
     init(_ type: ContentType, text: TextRewriter) {
         old = type.boundary ?? []
-        guard !old.isEmpty, text.rewrite(old) != nil else {
+        guard !old.isEmpty, text.rewrite(old, syntax: .fileName) != nil else {
             new = nil
             contentType = nil
             return

@@ -25,8 +25,8 @@ struct LeakForms {
     private(set) var needles: [Needle] = []
     private(set) var dotless: [Needle] = []
     private let own: OwnTokens
-    private var table = Table()
-    private var dotlessTable = Table()
+    private var table = PairTable()
+    private var dotlessTable = PairTable()
 
     init(names: ReplyNames) {
         // The rewriter has refused what holds more than it can read; where it has not, more is read here than it had to.
@@ -58,8 +58,8 @@ struct LeakForms {
                 }
             }
         }
-        table = Table(needles)
-        dotlessTable = Table(dotless)
+        table = Self.table(needles)
+        if !dotless.isEmpty { dotlessTable = Self.table(dotless) }
     }
 
     private static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
@@ -81,21 +81,10 @@ struct LeakForms {
         return forms
     }
 
-    /// Needles by their first two octets.
-    private struct Table {
-        var pairs = PairSet()
-        private var numbers: [UInt16: [Int]] = [:]
-
-        init() {}
-
-        init(_ needles: [Needle]) {
-            for (number, needle) in needles.enumerated() where needle.octets.count >= 2 {
-                pairs.insert(needle.octets[0], needle.octets[1])
-                numbers[UInt16(needle.octets[0]) << 8 | UInt16(needle.octets[1]), default: []].append(number)
-            }
-        }
-
-        func needles(_ first: UInt8, _ second: UInt8) -> [Int] { numbers[UInt16(first) << 8 | UInt16(second)] ?? [] }
+    private static func table(_ needles: [Needle]) -> PairTable {
+        var table = PairTable()
+        for needle in needles { table.append(needle.octets.count >= 2 ? (needle.octets[0], needle.octets[1]) : nil) }
+        return table
     }
 
     /// Whether anything beyond ASCII is looked for.
@@ -115,11 +104,14 @@ struct LeakForms {
     ///   - marks: `afterGap` and `wasCapital` for each octet.
     func occur(in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool, isBinary: Bool) -> Bool
     {
-        let needles = withoutDots ? dotless : needles
-        let table = withoutDots ? dotlessTable : table
-        return table.pairs.search(view) { index in
-            table.needles(view[index], view[index + 1]).contains {
-                stands(needles[$0], at: index, in: view, marks: marks, isBinary: isBinary)
+        guard withoutDots else {
+            return table.pairs.search(view) { index in
+                table.contains(view[index], view[index + 1]) { stands(needles[$0], at: index, in: view, marks: marks, isBinary: isBinary) }
+            }
+        }
+        return dotlessTable.pairs.search(view) { index in
+            dotlessTable.contains(view[index], view[index + 1]) {
+                stands(dotless[$0], at: index, in: view, marks: marks, isBinary: isBinary)
             }
         }
     }
@@ -129,7 +121,12 @@ struct LeakForms {
     ) -> Bool {
         let end = index + needle.octets.count
         guard end <= view.count else { return false }
-        for offset in needle.octets.indices where view[index + offset] != needle.octets[offset] { return false }
+        // From the end: many needles begin alike.
+        var offset = needle.octets.count - 1
+        while offset >= 0 {
+            if view[index + offset] != needle.octets[offset] { return false }
+            offset -= 1
+        }
         if needle.isToken {
             return own.find(around: index, in: view, joins: { _ in true }, isApart: { marks[$0] & Self.afterGap != 0 }) != nil
         }

@@ -112,8 +112,10 @@ final class LeakFeeder {
         guard run.isLongEnough else { return }
         var isFed = run.isFlushed
         run.flushAll(keepingAll: isFed || isBeyondASCII) { octets in
-            isFed = true
+            // Each reading by itself: what a wrong one gives looks like binary data, and would make the right one look so too.
             sink.feed(octets)
+            if sink.finish() { isFound = true }
+            isFed = false
         }
         if isFed, sink.finish() { isFound = true }
     }

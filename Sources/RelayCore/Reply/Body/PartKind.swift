@@ -12,8 +12,9 @@ enum PartKind {
     /// Whether the body is text that can be rewritten. Every `message/…` that was not taken apart is fields and text.
     static func isText(_ type: ContentType) -> Bool {
         if type.matches("text") || type.matches("message") || type.matches("multipart") { return true }
+        if type.subtype.hasSuffix("+xml") || type.subtype.hasSuffix("+json") { return true }
         guard type.matches("application") else { return false }
-        return textApplications.contains(type.subtype) || type.subtype.hasSuffix("+xml") || type.subtype.hasSuffix("+json")
+        return textApplications.contains(type.subtype)
     }
 
     static func syntax(_ type: ContentType) -> TextSyntax {

@@ -19,8 +19,7 @@ enum TextCoding {
         .nonZeroPaddingBits,
     ]
 
-    static func rewrite(_ raw: ArraySlice<UInt8>, part: MIMEPart, with text: TextRewriter) -> Outcome {
-        guard let decoded = part.transferEncoding.decode(raw) else { return .opaque }
+    static func rewrite(_ decoded: DecodedText, part: MIMEPart, with text: TextRewriter) -> Outcome {
         let isDamaged = !decoded.defects.isSubset(of: harmless)
         let syntax = PartKind.syntax(part.contentType)
         switch Family(part.contentType.charset, bytes: decoded.bytes) {
@@ -30,14 +29,14 @@ enum TextCoding {
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
             return splice(edits, into: decoded, part: part)
         case .other(let charset):
-            let strict = Charset.decodeStrict(decoded.bytes, charset)
-            guard let plain = strict ?? Charset.decode(decoded.bytes, charset) else { return .opaque }
+            guard let reading = Charset.decodeCheckingLoss(decoded.bytes, charset) else { return .opaque }
+            let plain = reading.text
             let utf8 = Array(plain.utf8)
             let edits = edits(utf8, part: part, syntax: syntax, with: text)
             if edits.isEmpty { return .unchanged }
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
             return recode(
-                edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: strict != nil, part: part, syntax: syntax, with: text)
+                edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, syntax: syntax, with: text)
         case .unknown(let charset):
             let edits = text.edits(decoded.bytes, syntax: syntax)
             if edits.isEmpty { return .unchanged }
@@ -79,10 +78,29 @@ enum TextCoding {
             if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
                 self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
             } else if Self.isSuperset(name) {
-                self = .ascii
+                // Characters beyond ASCII may be of a name, or stand unseen within one: they have to be read as what they are.
+                let isPlain = name.hasPrefix("utf-8") || name.hasPrefix("utf8") || !bytes.contains { $0 >= 0x80 } || bytes.isValidUTF8
+                if let wide = Self.wide(bytes) {
+                    self = .other(wide)
+                } else {
+                    self = isPlain || !Charset.isKnown(name) ? .ascii : .other(name)
+                }
             } else {
                 self = Charset.isKnown(name) ? .other(name) : .unknown(String(name.prefix(40)))
             }
+        }
+
+        /// UTF-16 under another name: nearly every other octet is NUL.
+        private static func wide(_ bytes: [UInt8]) -> String? {
+            let sample = min(bytes.count, 2_000) / 2
+            guard sample >= 8, bytes.count % 2 == 0, bytes[0] == 0 || bytes[1] == 0 else { return nil }
+            var nuls = (0, 0)
+            for index in 0..<sample {
+                if bytes[2 * index] == 0 { nuls.0 += 1 }
+                if bytes[2 * index + 1] == 0 { nuls.1 += 1 }
+            }
+            if nuls.1 * 10 >= sample * 9, nuls.0 == 0 { return "utf-16le" }
+            return nuls.0 * 10 >= sample * 9 && nuls.1 == 0 ? "utf-16be" : nil
         }
 
         private static func isSuperset(_ name: String) -> Bool {

@@ -44,10 +44,10 @@ struct MentionScanner {
         var found: [TextEdit] = []
         _ = index.pairs.search(units) { position in
             guard window.start(position) < limit else { return true }
-            for number in index.bucket(units[position], units[position + 1]) {
+            _ = index.table.contains(units[position], units[position + 1]) { number in
                 let pattern = index.patterns[number]
                 let end = position + pattern.octets.count
-                guard end <= units.count, Self.matches(units, position, pattern.octets) else { continue }
+                guard end <= units.count, Self.matches(units, position, pattern.octets) else { return false }
                 let view = View(window: window, text: text, lens: lens, syntax: syntax)
                 switch pattern.kind {
                 case .hiddenDomain(let group): hidden(view, position..<end, index.groups[group], &found)
@@ -56,6 +56,7 @@ struct MentionScanner {
                 case .token: token(view, position, &found)
                 case .trace: trace(view, position..<end, &found)
                 }
+                return false
             }
             return false
         }
@@ -336,6 +337,30 @@ private struct Separator {
     /// `=`, `#`, `%`: the form in which an address stands within the local part of another.
     let isVERP: Bool
 
+    /// Octets of the longest comment that is looked over.
+    private static let longestComment = 60
+
+    /// Where a comment in parentheses begins that ends right before a unit.
+    private static func comment(endingBefore end: Int, in units: UnsafeBufferPointer<UInt8>) -> Int? {
+        guard end > 2, units[end - 1] == UInt8(ascii: ")") else { return nil }
+        var start = end - 2
+        while start > 0, end - start < longestComment, units[start] != UInt8(ascii: "("), units[start] != UInt8(ascii: ")") { start -= 1 }
+        return start > 0 && units[start] == UInt8(ascii: "(") ? start : nil
+    }
+
+    private static let words = [[UInt8]("at".utf8), [UInt8]("@".utf8), [UInt8]("a".utf8)]
+
+    /// The bracket that a closing one belongs to; any other mark closes what it opened.
+    private static func opening(_ closing: UInt8) -> UInt8 {
+        switch closing {
+        case 0x29: 0x28
+        case 0x5D: 0x5B
+        case 0x7D: 0x7B
+        case 0x3E: 0x3C
+        default: closing
+        }
+    }
+
     private init(_ start: Int, isVERP: Bool = false) {
         self.start = start
         self.isVERP = isVERP
@@ -347,18 +372,21 @@ private struct Separator {
         guard unit > 1 else { return nil }
         let last = unit - 1
         switch units[last] {
-        case UInt8(ascii: "@"): self.init(last > 1 && units[last - 1] == UInt8(ascii: "\\") ? last - 1 : last)
+        case UInt8(ascii: "@"):
+            let at = last > 1 && units[last - 1] == UInt8(ascii: "\\") ? last - 1 : last
+            self.init(Self.comment(endingBefore: at, in: units) ?? at)
         case UInt8(ascii: "="), UInt8(ascii: "#"), UInt8(ascii: "%"): self.init(last, isVERP: true)
         case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: ">"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            let openings: [UInt8: UInt8] = [0x29: 0x28, 0x5D: 0x5B, 0x7D: 0x7B, 0x3E: 0x3C, 0x2D: 0x2D, 0x5F: 0x5F]
-            guard let opening = openings[units[last]] else { return nil }
-            for word in [[UInt8]("at".utf8), [UInt8]("@".utf8), [UInt8]("a".utf8)] {
+            let opening = Self.opening(units[last])
+            for word in Self.words {
                 let start = last - word.count - 1
-                guard start > 0, units[start] == opening, Array(units[(start + 1)..<last]) == word else { continue }
+                guard start > 0, units[start] == opening, word.indices.allSatisfy({ units[start + 1 + $0] == word[$0] }) else { continue }
                 self.init(start)
                 return
             }
-            return nil
+            // `anna@(home)example.org` (RFC 5322 section 3.4.1).
+            guard let start = Self.comment(endingBefore: unit, in: units), start > 1, units[start - 1] == UInt8(ascii: "@") else { return nil }
+            self.init(start - 1)
         case UInt8(ascii: "t"):
             guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.gaps[unit] != 0, window.gaps[last - 1] != 0 else {
                 return nil

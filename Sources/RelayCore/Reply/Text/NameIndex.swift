@@ -38,10 +38,8 @@ struct NameIndex {
     private(set) var patterns: [Pattern] = []
     /// Whether there were more names than can be searched for in linear time.
     private(set) var isOverfull = false
-    /// The first two octets of every pattern.
-    private(set) var pairs = PairSet()
     /// Indices into `patterns` by their first two octets.
-    private var buckets: [UInt16: [Int]] = [:]
+    private(set) var table = PairTable()
     private var seen: Set<[UInt8]> = []
 
     init(names: ReplyNames, anchors: [[UInt8]]) {
@@ -97,13 +95,12 @@ struct NameIndex {
             isOverfull = true
             return
         }
-        pairs.insert(octets[0], octets[1])
-        buckets[UInt16(octets[0]) << 8 | UInt16(octets[1]), default: []].append(patterns.count)
+        table.append((octets[0], octets[1]))
         patterns.append(Pattern(octets: octets, kind: kind))
     }
 
-    /// The patterns that begin with these two octets.
-    func bucket(_ first: UInt8, _ second: UInt8) -> [Int] { buckets[UInt16(first) << 8 | UInt16(second)] ?? [] }
+    /// The first two octets of every pattern.
+    var pairs: PairSet { table.pairs }
 
     /// Whether anything beyond ASCII is looked for, so that letters beyond ASCII have to be folded too.
     var needsUnicodeFolding: Bool { patterns.contains { $0.octets.contains { $0 >= 0x80 } } }

@@ -60,7 +60,9 @@ final class OwnTokens {
         let start = anchor - 1
         guard start >= text.startIndex, let length = tails[text[anchor]], start + length <= text.endIndex else { return nil }
         let end = start + length
-        guard Base32.isEncoded(text[start..<end]), (anchor..<end).allSatisfy(joins) else { return nil }
+        // Base32 in lower case: told here, as it is asked for every anchor.
+        for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37) { return nil }
+        for index in anchor..<end where !joins(index) { return nil }
         let purpose = AddressToken.Purpose(rawValue: text[anchor])
         // The MAC of a stored one cannot be told without the address: `agaaaaaabaaaa…` within base64 is chance, as a word it is none.
         if purpose?.isStored == true {

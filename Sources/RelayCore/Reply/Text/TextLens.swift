@@ -193,8 +193,30 @@ final class LensWindow {
         }
     }
 
+    /// What is written behind a backslash, by value: in CSS `\40` with zeros before it, in JavaScript `\100`, `\u{40}`.
+    private static let escapes: [(digits: [UInt8], value: UInt8)] = [
+        ("40", 0x40), ("2e", 0x2E), ("2d", 0x2D), ("5f", 0x5F), ("2b", 0x2B), ("100", 0x40), ("056", 0x2E), ("055", 0x2D), ("137", 0x5F),
+        ("u{40}", 0x40), ("u{2e}", 0x2E), ("u{0040}", 0x40), ("u64?", 0x40), ("u46?", 0x2E), ("'40", 0x40), ("'2e", 0x2E), ("'2d", 0x2D),
+        ("'5f", 0x5F), ("'2b", 0x2B), ("u45?", 0x2D), ("u95?", 0x5F),
+    ].map { (Array($0.0.utf8), UInt8($0.1)) }
+
+    /// The mark of an address that CSS, JavaScript or RTF escapes; 0 where none stands here.
+    private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
+        var first = index + 1
+        while first < to, first - index <= 4, text[first] == UInt8(ascii: "0"), first + 1 < to, text[first + 1] != UInt8(ascii: "5") { first += 1 }
+        for (digits, value) in Self.escapes where first + digits.count <= to {
+            if digits.indices.allSatisfy({ text[first + $0].asciiLowercased == digits[$0] }) {
+                append(value, index, first + digits.count - index)
+                return first + digits.count - index
+            }
+        }
+        return 0
+    }
+
     /// `\u0040`, `\x40`; any other backslash is a character of its own.
     private func readEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
+        let width = readMarkEscape(text, index, to)
+        guard width == 0 else { return width }
         guard index + 3 < to else {
             append(text[index], index, 1)
             return 1
@@ -305,7 +327,7 @@ final class LensWindow {
 
     /// Whether `appendScalar` has something of its own for a character beyond ASCII.
     private static func isSpecial(_ value: UInt32) -> Bool {
-        value < 0x100 || (0x2000...0x206F).contains(value) || value >= 0xFE00
+        value < 0x100 || (0x2000...0x206F).contains(value) || value >= 0xFE00 || value == 0x3002
     }
 
     /// Appends what a character is read as: nothing for one that is not seen, the ASCII form for a full-width one.
@@ -316,11 +338,13 @@ final class LensWindow {
         case 0x41...0x5A: append(UInt8(value) | 0x20, start, length)
         case 0..<0x80: append(UInt8(value), start, length)
         case _ where isOctet: append(UInt8(truncatingIfNeeded: value), start, length)
-        case 0xA0, 0xAD, 0x200B...0x200F, 0x2060, 0xFEFF: pendingGap |= Self.space
+        case 0xA0, 0xAD, 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x2064, 0x2066...0x2069, 0xFEFF: pendingGap |= Self.space
         case 0xFF01...0xFF5E:
             let ascii = UInt8(value - 0xFEE0)
             append(ascii >= 0x41 && ascii <= 0x5A ? ascii | 0x20 : ascii, start, length)
         case 0xFE6B: append(UInt8(ascii: "@"), start, length)
+        // What stands for a dot in domains written in East Asian scripts (RFC 3490 section 3.1).
+        case 0x3002, 0xFF61: append(UInt8(ascii: "."), start, length)
         default:
             guard let scalar = Unicode.Scalar(value) else {
                 append(0xEF, start, length)

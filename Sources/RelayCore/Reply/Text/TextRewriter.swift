@@ -38,14 +38,50 @@ package struct TextRewriter {
     }
 
     /// What is to be replaced in a text, in order and without overlaps.
-    package func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [TextEdit] {
+    package func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [TextEdit] { edits(utf8, syntax: syntax, depth: 0) }
+
+    private func edits(_ utf8: [UInt8], syntax: TextSyntax, depth: Int) -> [TextEdit] {
         var edits: [TextEdit] = []
         if utf8.count <= Self.shortText, isOrdinary(utf8) { return [] }
         utf8.withUnsafeBufferPointer { text in
             for lens in Self.lenses(text, syntax: syntax) { scan(text, lens: lens, syntax: syntax, into: &edits) }
         }
         edits += encodedWordEdits(utf8)
+        if depth < Self.maximumDepth { edits += base64Edits(utf8, depth: depth) }
         return edits.reconciled
+    }
+
+    /// base64 within base64 that is opened.
+    private static let maximumDepth = 2
+
+    /// Runs of base64 in a text whose content has to be rewritten. They give way to edits of the text as it stands.
+    private func base64Edits(_ text: [UInt8], depth: Int) -> [TextEdit] {
+        var found: [TextEdit] = []
+        text.withUnsafeBufferPointer { text in
+            EmbeddedBase64.find(in: text) { run in
+                let rewritten = run.rewritten { content in
+                    guard mayHoldName(content) else { return nil }
+                    let edits = edits(content, syntax: .plain, depth: depth + 1)
+                    return edits.isEmpty ? nil : edits.applied(to: content)
+                }
+                if let rewritten { found.append(TextEdit(range: run.range, replacement: rewritten, isWeak: true)) }
+            }
+        }
+        return found
+    }
+
+    /// Whether the beginning of a name, or another run of base64, stands in octets that may well be none of a text.
+    private func mayHoldName(_ octets: [UInt8]) -> Bool {
+        var last: UInt8 = 0
+        var row = 0
+        for octet in octets where octet > 0x20 {
+            let lower = octet.asciiLowercased
+            if last != 0, index.pairs.contains(last, lower) { return true }
+            last = lower
+            row = octet.isASCIILetter || octet.isASCIIDigit ? row + 1 : 0
+            if row == 16 { return true }
+        }
+        return false
     }
 
     /// Octets of a text that is worth a look beforehand: messages have thousands of fields in which nothing stands.
@@ -54,6 +90,7 @@ package struct TextRewriter {
     /// Whether a text holds nothing that could begin a mention, and nothing that could stand for something else.
     private func isOrdinary(_ utf8: [UInt8]) -> Bool {
         var last: UInt8 = 0
+        var run = 0
         for octet in utf8 {
             switch octet {
             case 0x20, 0x09, 0x0A, 0x0D, 0x3E: continue
@@ -63,6 +100,9 @@ package struct TextRewriter {
             let lower = octet.asciiLowercased
             if last != 0, index.pairs.contains(last, lower) { return false }
             last = lower
+            // So long a word may be base64.
+            run = octet.isASCIILetter || octet.isASCIIDigit || octet == 0x2B || octet == 0x2F || octet == 0x2D || octet == 0x5F ? run + 1 : 0
+            if run == 12 { return false }
         }
         return true
     }

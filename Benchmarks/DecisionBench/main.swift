@@ -1,0 +1,170 @@
+// POST /v1/decisions under wrk with a million accounts in SQLite, beside a route of the same server that takes the same body and
+// answers a constant of the same size. Verifying a token's signature is measured apart. Fails where the goal is missed.
+//
+// swift run -c release DecisionBench [accounts] [seconds]
+
+import Foundation
+import Hummingbird
+import Identity
+import Logging
+import NIOCore
+import PosternAPI
+import PosternStore
+import RiskDecisions
+import Synchronization
+
+/// Goals of issue 5: share of the constant route's rate.
+enum Goal {
+    static let least = 0.25
+    static let aim = 0.5
+}
+
+func fail(_ message: String) -> Never {
+    FileHandle.standardError.write(Data((message + "\n").utf8))
+    exit(1)
+}
+
+/// The route beside it: the same access, the same body read, no work.
+struct ConstantRoutes: RouteModule {
+    let body: Mutex<String> = Mutex("")
+    final class Holder: Sendable { let text = Mutex("") }
+    let holder: Holder
+
+    init(holder: Holder) { self.holder = holder }
+
+    func addRoutes(to routes: APIRoutes) {
+        routes.post("/v1/constant", access: .team(.decisionsWrite)) { request, context in
+            _ = try await request.collect(context)
+            return Response(
+                status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+                body: .init(byteBuffer: ByteBuffer(string: holder.text.withLock { $0 })))
+        }
+    }
+}
+
+let accounts = CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 1_000_000
+let seconds = CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) } ?? 8
+let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+
+print("\(accounts) accounts are being made…")
+let seeded = try SeededStore.make(accounts: accounts, now: clock())
+func cleanUp() {
+    try? seeded.database.close()
+    try? FileManager.default.removeItem(at: seeded.folder)
+}
+
+var logger = Logger(label: "bench")
+logger.logLevel = .error
+let policy = try LoadedPolicy(.builtIn)
+let issuer = try await SandboxIssuer.make(issuer: "https://issuer.example")
+let verifier = TokenVerifier(issuers: issuer, keys: issuer)
+let log = DecisionLogBuffer(seeded.store.decisions, seeded.store.settlements)
+let commits = GroupCommit(seeded.database)
+let pool = BlockingPool(threads: 4)
+let breaker = StoreBreaker()
+let service = DecisionService(
+    store: seeded.store, policies: policy, verifier: verifier, log: log, commits: commits, executor: pool, breaker: breaker,
+    now: clock, logger: logger)
+try service.warmUp()
+let idempotency = IdempotencyGuard(store: seeded.store, executor: pool, breaker: breaker, now: clock)
+let keys = KeyCache(seeded.store.apiKeys)
+let constant = ConstantRoutes.Holder()
+let (addresses, announced) = AsyncStream.makeStream(of: String.self)
+let api = APIService(
+    settings: APISettings(host: "127.0.0.1", port: 0, requestsPerSecond: 100_000_000),
+    modules: [DecisionRoutes(service: service, idempotency: idempotency), ConstantRoutes(holder: constant)], keys: keys,
+    clock: APIClock(now: clock), logger: logger
+) { announced.yield($0) }
+let server = Task { try await api.run() }
+let flushing = Task {
+    while !Task.isCancelled {
+        try? await Task.sleep(for: .milliseconds(200))
+        try await pool.run { try log.flush() }
+    }
+}
+var iterator = addresses.makeAsyncIterator()
+guard let address = await iterator.next() else { fail("the listener did not start") }
+
+// What an answer of the benchmark looks like, for the constant route.
+let team = AskingTeam(id: "bench", number: seeded.team.number)
+let body = #"{"event":"sign_in","client_id":"com.bench.app","sub":"%032d"}"#
+constant.text.withLock { $0 = "" }
+let sample = try await service.decide(
+    DecisionQuestion(event: .signIn, clientID: SeededStore.clientID, sub: String(repeating: "0", count: 31) + "1"), for: team
+).body
+constant.text.withLock { $0 = sample }
+
+let script = Load.script(key: seeded.key, body: body, accounts: accounts)
+func run(_ path: String) throws -> LoadResult {
+    try Load.run("http://\(address)\(path)", script: script, folder: seeded.folder, seconds: seconds)
+}
+
+// Twice each in turn, the better one counts: what else runs on the machine hits both.
+_ = try run("/v1/decisions")
+var best: (constant: LoadResult, decisions: LoadResult)?
+for _ in 0..<2 {
+    let plain = try run("/v1/constant")
+    let decided = try run("/v1/decisions")
+    if plain.failures + decided.failures > 0 { fail("requests failed: \(plain.line) / \(decided.line)") }
+    let share = decided.requestsPerSecond / plain.requestsPerSecond
+    if let known = best, known.decisions.requestsPerSecond / known.constant.requestsPerSecond >= share { continue }
+    best = (plain, decided)
+}
+guard let best else { fail("nothing was measured") }
+print("constant route        \(best.constant.line)")
+print("POST /v1/decisions    \(best.decisions.line)")
+let share = best.decisions.requestsPerSecond / best.constant.requestsPerSecond
+print(String(format: "share                 %.2f (at least %.2f, aim %.2f)", share, Goal.least, Goal.aim))
+print("waiting for the log   \(log.count), lost \(log.dropped)")
+
+// The read alone, and the whole question without HTTP.
+func perSecond(_ count: Int, _ work: () async throws -> Void) async rethrows -> Double {
+    let start = ContinuousClock.now
+    for _ in 0..<count { try await work() }
+    let (whole, part) = (ContinuousClock.now - start).components
+    return Double(count) / (Double(whole) + Double(part) / 1e18)
+}
+let app = try seeded.store.apps.decisionApp(clientID: SeededStore.clientID)
+let group = app?.groupNumber ?? 0
+let reads = try await perSecond(20_000) {
+    let sub = String(format: "%032d", Int.random(in: 1...accounts))
+    _ = try seeded.store.history.history(team: seeded.team.number, group: group, subject: .named(sub), now: clock())
+}
+print(String(format: "history, one thread   %8.0f reads/s, one statement each", reads))
+let alone = try await perSecond(10_000) {
+    let sub = String(format: "%032d", Int.random(in: 1...accounts))
+    _ = try await service.decide(DecisionQuestion(event: .signIn, clientID: SeededStore.clientID, sub: sub), for: team)
+}
+print(String(format: "without HTTP          %8.0f decisions/s, one after the other", alone))
+let token = try issuer.mint(
+    SandboxToken(subject: "s", audience: SeededStore.clientID, nonceClaim: "n", realUserStatus: 2, lifetime: 100_000), now: clock())
+let verified = try await perSecond(5_000) {
+    _ = try await verifier.verify(token, audience: SeededStore.clientID, nonce: ExpectedNonce("n"), now: clock())
+}
+print(String(format: "ES256 verification    %8.0f tokens/s, one after the other", verified))
+let settled = try await withThrowingTaskGroup(of: Void.self) { tasks in
+    let start = ContinuousClock.now
+    let count = 2_000
+    for lane in 0..<32 {
+        tasks.addTask {
+            for number in 0..<(count / 32) {
+                let nonce = "n\(lane)-\(number)"
+                let token = try issuer.mint(
+                    SandboxToken(subject: nonce, audience: SeededStore.clientID, nonceClaim: nonce, realUserStatus: 1), now: clock())
+                _ = try await service.decide(
+                    DecisionQuestion(event: .signUp, clientID: SeededStore.clientID, identityToken: token, nonce: nonce), for: team)
+            }
+        }
+    }
+    try await tasks.waitForAll()
+    let (whole, part) = (ContinuousClock.now - start).components
+    return Double(count / 32 * 32) / (Double(whole) + Double(part) / 1e18)
+}
+print(String(format: "sign-ups with token   %8.0f decisions/s, 32 at a time, each durable before its answer", settled))
+
+flushing.cancel()
+server.cancel()
+commits.close()
+cleanUp()
+if share < Goal.least { fail("POST /v1/decisions is slower than a quarter of the constant route") }
+exit(0)

@@ -1,0 +1,84 @@
+// GET /v1/accounts/{sub} and /v1/accounts/{sub}/credential-state: what a team may know of one of its accounts.
+
+import Hummingbird
+import PosternStore
+
+package struct AccountRoutes: RouteModule {
+    private let store: Store
+    private let pool: BlockingPool
+
+    package init(store: Store, pool: BlockingPool) {
+        self.store = store
+        self.pool = pool
+    }
+
+    private struct Item: Encodable, Sendable {
+        struct Consent: Encodable, Sendable {
+            let clientId: String?
+            let state: String
+            let realUserStatus: Int?
+            let firstAuthorizedAt: Timestamp
+            let lastAuthorizedAt: Timestamp
+            let revokedAt: Timestamp?
+        }
+        let sub: String
+        /// For the operator only: a team knows its users by `sub`.
+        let team: String?
+        let user: String?
+        let credentialState: String
+        /// The relay address; nil where the account has none.
+        let email: String?
+        let isPrivateEmail: Bool
+        let isForwardingOn: Bool?
+        let consents: [Consent]
+        let createdAt: Timestamp
+    }
+
+    private struct State: Encodable, Sendable {
+        let sub: String
+        let clientId: String?
+        let credentialState: String
+    }
+
+    package func addRoutes(to routes: APIRoutes) {
+        routes.get("/v1/accounts/{sub}", access: .either(.accountsRead)) { request, context in
+            _ = try request.query([])
+            let team = try Self.team(context)
+            let sub = try context.pathParameter("sub")
+            return try .json(try await pool.run { try item(sub: sub, team: team) })
+        }
+        routes.get("/v1/accounts/{sub}/credential-state", access: .either(.accountsRead)) { request, context in
+            let clientID = try request.query(["client_id"])["client_id"]
+            let team = try Self.team(context)
+            let sub = try context.pathParameter("sub")
+            let state = try await pool.run { [store] () throws -> CredentialState in
+                guard let owner = team ?? (try? store.accounts.account(sub: sub))?.teamID else { return .notFound }
+                return try store.grants.credentialState(team: owner, sub: sub, clientID: clientID)
+            }
+            // Not found is an answer here: whoever asks has the `sub` and wants to know what it is worth.
+            return try .json(State(sub: sub, clientId: clientID, credentialState: state.rawValue))
+        }
+    }
+
+    /// The team that asks; nil for the operator.
+    private static func team(_ context: APIContext) throws -> String? {
+        if case .team(let id, _, _, _) = try context.principal(scope: .accountsRead) { id } else { nil }
+    }
+
+    private func item(sub: String, team: String?) throws -> Item {
+        let account = try store.accounts.account(sub: sub, team: team)
+        let address = try store.addresses.current(account: account.number)
+        let grants = try store.grants.grants(account: account.number)
+        return Item(
+            sub: account.sub, team: team == nil ? account.teamID : nil, user: team == nil ? account.userID : nil,
+            credentialState: try store.grants.credentialState(team: account.teamID, sub: sub).rawValue,
+            email: address?.address.wireForm, isPrivateEmail: account.emailKind == .privateRelay && address != nil,
+            isForwardingOn: address?.isForwardingOn,
+            consents: grants.map {
+                Item.Consent(
+                    clientId: $0.group.primaryClientID, state: $0.state.rawValue, realUserStatus: $0.realUserStatus,
+                    firstAuthorizedAt: Timestamp($0.firstAuthorizedAt), lastAuthorizedAt: Timestamp($0.lastAuthorizedAt),
+                    revokedAt: Timestamp($0.revokedAt))
+            }, createdAt: Timestamp(account.createdAt))
+    }
+}

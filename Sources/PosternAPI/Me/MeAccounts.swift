@@ -1,0 +1,171 @@
+// Relay addresses on the page: what came through, forwarding, apps, and writing to a team first.
+
+import Hummingbird
+import InternetMessage
+import PosternStore
+import RelayCore
+
+extension MePage {
+    /// Days that "lately" stands for.
+    static let recentDays: Int64 = 30
+
+    private func accounts(_ session: PageSession) async throws -> [PersonAccount] {
+        try await pool.run { [store, now] in
+            try store.persons.accounts(user: session.userID, since: Day.number(now()) - Self.recentDays + 1)
+        }
+    }
+
+    /// The account of the path, where it is the user's own.
+    private func account(_ request: MeRequest, _ session: PageSession) async throws -> PersonAccount {
+        let number = try request.number("account")
+        guard let account = try await accounts(session).first(where: { $0.number == number }) else { throw MeRefusal.notFound }
+        return account
+    }
+
+    func overview(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let accounts = try await accounts(session)
+        let inboxes = try await pool.run { [store] in try store.inboxes.inboxes(user: session.userID) }
+        var values: [String: Any] = [
+            "active": accounts.filter(\.isActive).map { card($0) }, "ended": accounts.filter { !$0.isActive }.map { card($0) },
+            "has_active": accounts.contains(where: \.isActive), "has_ended": accounts.contains { !$0.isActive },
+        ]
+        if let inbox = inboxes.first(where: \.isDefault), inbox.isVerified { values["inbox"] = inbox.address.revealed.wireForm }
+        return try request.html("overview", values, title: "Your addresses", current: .addresses, notice: notice(request))
+    }
+
+    private func notice(_ request: MeRequest) -> String? {
+        switch request.told {
+        case "on": "Forwarding is on: mail to this address reaches you again."
+        case "off": "Forwarding is off: mail to this address is refused, and its sender is told so."
+        case "stopped": "You have stopped using the app."
+        default: nil
+        }
+    }
+
+    private func card(_ account: PersonAccount) -> [String: Any] {
+        var values: [String: Any] = [
+            "number": account.number, "team": account.team.name, "initial": MeText.initial(account.team.name),
+            "on": account.isForwardingOn, "since": MeText.date(account.createdAt), "is_active": account.isActive,
+            "to_you": MeText.messages(account.recent.forwarded), "from_you": MeText.messages(account.recent.replied),
+            "has_traffic": account.recent.forwarded + account.recent.replied > 0,
+        ]
+        if let address = account.address { values["address"] = address.wireForm }
+        let apps = account.consents.filter(\.isLive).compactMap(\.group.primaryClientID)
+        if !apps.isEmpty { values["apps"] = MeText.list(apps) }
+        return values
+    }
+
+    func showAccount(
+        _ request: MeRequest, _ session: PageSession, problem: String? = nil, status: HTTPResponse.Status = .ok,
+        written: (to: String, reverse: String)? = nil
+    ) async throws -> Response {
+        let account = try await account(request, session)
+        let (counters, inboxes, sources) = try await pool.run { [store] in
+            (
+                try store.counters.counters(account: account.number, since: 0),
+                try store.inboxes.inboxes(user: session.userID), try store.sources.sources(teamNumber: account.team.number)
+            )
+        }
+        var values = card(account)
+        let months = MeText.months(counters)
+        values["months"] = months
+        values["has_months"] = !months.isEmpty
+        values["total_to_you"] = account.total.forwarded
+        values["total_from_you"] = account.total.replied
+        values["consents"] = account.consents.map { consent -> [String: Any] in
+            let names = consent.clientIDs.isEmpty ? "Mail only, without an app" : MeText.list(consent.clientIDs)
+            return [
+                "group": consent.group.number, "number": account.number, "names": names, "live": consent.isLive,
+                "since": MeText.date(consent.firstAuthorizedAt), "last": MeText.date(consent.lastAuthorizedAt),
+            ]
+        }
+        values["has_consents"] = !account.consents.isEmpty
+        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }) { values["inbox"] = inbox.address.revealed.wireForm }
+        values["sources"] = sources.map { ["name": $0.kind == .domain ? "anything@\($0.value)" : $0.value] }
+        values["can_write"] = account.isActive && !sources.isEmpty
+        if let problem {
+            values["typed"] = request.form["correspondent"] ?? ""
+            values["problem"] = problem
+        }
+        if let written {
+            values["written"] = true
+            values["to"] = written.to
+            values["reverse"] = written.reverse
+        }
+        return try request.html(
+            "account", values, title: account.team.name, status: status, current: .addresses, notice: notice(request))
+    }
+
+    func switchForwarding(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        guard let address = account.address, let state = request.form["state"], ["on", "off"].contains(state) else { throw MeRefusal.notFound }
+        try await pool.run { [store, now] in
+            _ = try store.addresses.setForwarding(address, on: state == "on", Self.change(session, now()))
+        }
+        let back = request.form["back"] == "account" ? "/me/addresses/\(account.number)" : "/me"
+        return request.redirect("\(back)?told=\(state)")
+    }
+
+    // MARK: Apps
+
+    private func consent(_ request: MeRequest, _ account: PersonAccount) throws -> PersonConsent {
+        let number = try request.number("group")
+        guard let consent = account.consents.first(where: { $0.group.number == number && $0.isLive }) else { throw MeRefusal.notFound }
+        return consent
+    }
+
+    func askToStop(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        let consent = try consent(request, account)
+        let names = consent.clientIDs.isEmpty ? "mail from \(account.team.name)" : MeText.list(consent.clientIDs)
+        return try request.html(
+            "stop",
+            [
+                "number": account.number, "group": consent.group.number, "names": names, "team": account.team.name,
+                "is_last": account.consents.filter(\.isLive).count == 1, "address": account.address?.wireForm ?? "",
+            ], title: "Stop using \(names)?", current: .addresses)
+    }
+
+    func stop(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        let consent = try consent(request, account)
+        try await pool.run { [store, now] in
+            _ = try store.grants.revoke(account: account.number, group: consent.group, Self.change(session, now()))
+        }
+        return request.redirect("/me/addresses/\(account.number)?told=stopped")
+    }
+
+    // MARK: Writing first
+
+    /// The address under which the user reaches somebody of the team, before that one has written.
+    func writeFirst(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        let typed = (request.form["correspondent"] ?? "").trimmingCharacters(in: .whitespaces)
+        guard account.isActive, let relayAddress = account.address else { throw MeRefusal.notFound }
+        guard let correspondent = try? AddrSpec.typed(typed) else {
+            return try await showAccount(
+                request, session, problem: "That is no e-mail address. It is needed alone, as in help@example.com.", status: .unprocessableContent)
+        }
+        let covers = try await pool.run { [store] in
+            try store.sources.teams(registering: correspondent).contains(account.team.number)
+        }
+        guard covers else {
+            return try await showAccount(
+                request, session, problem: "\(account.team.name) has not registered that address: only those listed below can be written to.",
+                status: .unprocessableContent)
+        }
+        guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw MeRefusal.notFound }
+        let token = tokens.reverse(account: number, correspondent: correspondent)
+        if let address = token.addressToStore {
+            try await pool.run { [store, now] in
+                try store.tokens.insert(
+                    token.localPart, purpose: .reverse, account: account.number, address: address, expiresAt: nil, now: now())
+            }
+        }
+        return try await showAccount(
+            request, session, written: (correspondent.wireForm, AddrSpec(localPart: token.localPart, domain: relayAddress.domain).wireForm))
+    }
+
+    /// Who changes something on the page.
+    static func change(_ session: PageSession, _ now: Int64) -> Change { Change(actor: "user:\(session.userID)", now: now) }
+}

@@ -1,0 +1,143 @@
+// Inboxes on the page: another one, verified anew; which one mail goes to.
+
+import Hummingbird
+import InternetMessage
+import PosternMail
+import PosternStore
+
+extension MePage {
+    func showInboxes(
+        _ request: MeRequest, _ session: PageSession, problem: String? = nil, about inbox: Int64? = nil, status: HTTPResponse.Status = .ok
+    ) async throws -> Response {
+        let limits = mailer.settings.limits
+        let rows = try await pool.run { [store, now] in
+            try store.inboxes.inboxes(user: session.userID).map { inbox in
+                (inbox, inbox.isVerified ? nil : try store.verifications.state(user: session.userID, inbox: inbox.number, limits: limits, now: now()))
+            }
+        }
+        let items = rows.map { row -> [String: Any] in
+            let (item, state) = row
+            var values: [String: Any] = [
+                "number": item.number, "address": item.address.revealed.wireForm, "is_default": item.isDefault && item.isVerified,
+                "is_verified": item.isVerified, "is_reply_only": item.isReplyOnly,
+                "can_use": item.isVerified && !item.isDefault && !item.isReplyOnly, "can_remove": !(item.isDefault && item.isVerified),
+                "is_current": item.number == session.inboxNumber, "under_way": (state?.triesLeft ?? 0) > 0,
+                "since": MeText.date(item.verifiedAt ?? item.createdAt),
+            ]
+            values["has_actions"] = !(item.isDefault && item.isVerified)
+            if let problem, item.number == inbox { values["item_problem"] = problem }
+            return values
+        }
+        var values: [String: Any] = ["inboxes": items]
+        if let problem, inbox == nil {
+            values["typed"] = request.form["email"] ?? ""
+            values["problem"] = problem
+        }
+        return try request.html(
+            "inboxes", values, title: "Your inboxes", status: status, current: .inboxes, notice: notice(request))
+    }
+
+    private func notice(_ request: MeRequest) -> String? {
+        switch request.told {
+        case "sent": "A message is on its way. Enter its code here, open its link, or answer it."
+        case "confirmed": "The inbox is confirmed."
+        case "used": "Mail goes to that inbox from now on."
+        case "removed": "The inbox is removed."
+        default: nil
+        }
+    }
+
+    /// Adds an inbox and writes to it. Whether somebody else has it is nobody's business here.
+    func addInbox(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let typed = (request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)
+        guard let address = try? AddrSpec.typed(typed) else {
+            return try await showInboxes(
+                request, session, problem: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
+        }
+        do {
+            let change = Self.change(session, now())
+            let pending = try await pool.run { [store, mailer] in
+                let inbox = try store.inboxes.add(user: session.userID, InboxAddress(address), isVerified: false, isReplyOnly: false, change)
+                return try store.verifications.begin(user: session.userID, .number(inbox.number), limits: mailer.settings.limits, change)
+            }
+            try write(pending)
+            return request.redirect("/me/inboxes?told=sent")
+        } catch let refusal as StoreRefusal {
+            return try await showInboxes(request, session, problem: MeRequest.sentence(refusal.message), status: .conflict)
+        }
+    }
+
+    func sendAgain(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let number = try request.number("inbox")
+        do {
+            let change = Self.change(session, now())
+            let pending = try await pool.run { [store, mailer] in
+                try store.verifications.begin(user: session.userID, .number(number), limits: mailer.settings.limits, change)
+            }
+            try write(pending)
+            return request.redirect("/me/inboxes?told=sent")
+        } catch let refusal as StoreRefusal where refusal.code != .notFound {
+            return try await showInboxes(request, session, problem: MeRequest.sentence(refusal.message), about: number, status: .conflict)
+        }
+    }
+
+    private func write(_ pending: PendingVerification) throws {
+        let isQueued = queue.add { [mailer, now, logger] in
+            do {
+                try mailer.send(pending, now: now())
+            } catch {
+                logger.warning("no verification message was sent", metadata: ["detail": "\(error)"])
+            }
+        }
+        guard isQueued else { throw MeRefusal.busy }
+    }
+
+    func enterCode(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let (number, code) = (try request.number("inbox"), request.form["code"] ?? "")
+        do {
+            _ = try await pool.run { [store, mailer, now] in
+                try store.verifications.confirm(
+                    user: session.userID, .number(number), code: code, limits: mailer.settings.limits, Self.change(session, now()))
+            }
+            return request.redirect("/me/inboxes?told=confirmed")
+        } catch let refusal as StoreRefusal where refusal.code != .notFound {
+            return try await showInboxes(
+                request, session, problem: MeRequest.sentence(refusal.message), about: number, status: .unprocessableContent)
+        }
+    }
+
+    /// Mail goes to another inbox from now on; the one that it went to is told, in case somebody else did this.
+    func makeDefault(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let number = try request.number("inbox")
+        let change = Self.change(session, now())
+        let old = try await pool.run { [store] in
+            let old = try store.inboxes.inboxes(user: session.userID).first { $0.isDefault && $0.isVerified }
+            try store.inboxes.makeDefault(user: session.userID, .number(number), change)
+            return old
+        }
+        if let old, old.number != number {
+            _ = queue.add { [mailer, now, logger] in
+                do {
+                    try mailer.sendChange(to: old.address, now: now())
+                } catch {
+                    logger.warning("no message about the change was sent", metadata: ["detail": "\(error)"])
+                }
+            }
+        }
+        return request.redirect("/me/inboxes?told=used")
+    }
+
+    func removeInbox(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let number = try request.number("inbox")
+        let change = Self.change(session, now())
+        try await pool.run { [store] in
+            let inboxes = try store.inboxes.inboxes(user: session.userID)
+            guard let inbox = inboxes.first(where: { $0.number == number }) else { throw MeRefusal.notFound }
+            guard !(inbox.isDefault && inbox.isVerified) else {
+                throw StoreRefusal(.unmet, "mail goes to this inbox: let it go to another one first")
+            }
+            try store.inboxes.remove(user: session.userID, .number(number), change)
+        }
+        return request.redirect("/me/inboxes?told=removed")
+    }
+}

@@ -1,0 +1,109 @@
+// Signing in by a link that is mailed, signing out, and confirming an inbox by the link of its message.
+
+import Hummingbird
+import InternetMessage
+import PosternMail
+import PosternStore
+
+extension MePage {
+    /// The door: a form that asks for the inbox. The browser gets its cookie here, before anything is known of its user.
+    func askForAddress(
+        _ request: MeRequest, alert: String? = nil, problem: String? = nil, status: HTTPResponse.Status = .ok
+    ) async throws -> Response {
+        let browser = try request.browser ?? newToken()
+        var values: [String: Any] = ["csrf": MeCSRF.token(for: browser)]
+        if let problem {
+            values["problem"] = problem
+            values["typed"] = request.form["email"] ?? ""
+        }
+        return try request.html(
+            "sign-in", values, title: "Sign in", status: status, alert: alert,
+            notice: request.told == "out" ? "You are signed out." : nil,
+            cookies: [cookies.set(MeCookies.browser, browser, age: 86_400)])
+    }
+
+    /// The same answer whoever is asked for, and as fast: whether there is such a user is looked up afterwards.
+    func sendSignInLink(_ request: MeRequest) async throws -> Response {
+        guard let browser = request.browser else {
+            return try await askForAddress(
+                request, alert: "Your browser keeps no cookies, or this page was open for too long. Try once more.", status: .badRequest)
+        }
+        guard MeCSRF.matches(request.form["csrf"], browser) else { throw MeRefusal.foreign }
+        guard let address = try? AddrSpec.typed((request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)) else {
+            return try await askForAddress(
+                request, problem: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
+        }
+        let inbox = InboxAddress(address)
+        let isQueued = queue.add { [store, mailer, now, logger] in
+            do {
+                let link = try store.page.signInLink(for: inbox, browser: browser, limits: mailer.settings.limits, now: now())
+                if let link { try mailer.send(link, .signIn, now: now()) }
+            } catch {
+                // A refusal is a limit; both are for the operator alone.
+                logger.warning("no sign-in link was sent", metadata: ["detail": "\(error)"])
+            }
+        }
+        guard isQueued else { throw MeRefusal.busy }
+        return request.redirect("/me/sent")
+    }
+
+    /// The link, opened. Programs that look at mail open links too: only the button signs in.
+    func showSignInLink(_ request: MeRequest) async throws -> Response {
+        let (token, browser) = (try request.token(), request.browser)
+        let state = try await pool.run { [store, now] in try store.page.state(of: token, .signIn, browser: browser, now: now()) }
+        return try signInLink(request, state, token)
+    }
+
+    private func signInLink(_ request: MeRequest, _ state: PageRepository.LinkState, _ token: String) throws -> Response {
+        guard state == .good, let browser = request.browser else {
+            return try request.html(
+                "link", ["other_browser": state == .otherBrowser], title: "This link does not work here",
+                status: state == .otherBrowser ? .forbidden : .gone)
+        }
+        return try request.html("sign-in-link", ["token": token, "csrf": MeCSRF.token(for: browser)], title: "Sign in")
+    }
+
+    func useSignInLink(_ request: MeRequest) async throws -> Response {
+        let token = try request.token()
+        guard let browser = request.browser else { return try signInLink(request, .otherBrowser, token) }
+        guard MeCSRF.matches(request.form["csrf"], browser) else { throw MeRefusal.foreign }
+        let old = request.sessionToken
+        let session = try await pool.run { [store, now] in
+            try store.page.signIn(link: token, browser: browser, replacing: old, now: now())
+        }
+        guard let session else { return try signInLink(request, .gone, token) }
+        // A cookie that was there before, whoever put it there, is worth nothing from here on.
+        return request.redirect(
+            "/me",
+            cookies: [
+                cookies.set(MeCookies.session, session, age: PageLifetime.session),
+                cookies.set(MeCookies.browser, try newToken(), age: 86_400),
+            ])
+    }
+
+    func signOut(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let everywhere = request.form["everywhere"] == "yes"
+        try await pool.run { [store] in try store.page.signOut(session, everywhere: everywhere) }
+        return request.redirect(
+            "/me/sign-in?told=out", cookies: [cookies.remove(MeCookies.session), cookies.remove(MeCookies.browser)])
+    }
+
+    // MARK: The link of a verification
+
+    func showConfirmation(_ request: MeRequest) async throws -> Response {
+        let token = try request.token()
+        let found = try await pool.run { [store, now] in try store.verifications.inbox(link: token, now: now()) }
+        guard let found else { return try request.html("link", ["is_confirmation": true], title: "This link has expired", status: .gone) }
+        guard found.isNew else { return try request.html("confirmed", title: "Your inbox is confirmed") }
+        return try request.html("confirm", ["token": token], title: "Confirm your inbox")
+    }
+
+    /// The link alone does it: it may be opened anywhere, by whoever reads that inbox.
+    func confirm(_ request: MeRequest) async throws -> Response {
+        let token = try request.token()
+        _ = try await pool.run { [store, now] in try store.verifications.confirm(link: token, now: now()) }
+        return try request.html("confirmed", title: "Your inbox is confirmed")
+    }
+
+    func newToken() throws -> String { try PageRepository.newBrowserToken() }
+}

@@ -1,0 +1,147 @@
+// POST /auth/token and /auth/revoke, as clients of Sign in with Apple know them.
+
+import HTTPTypes
+import Hummingbird
+import Identity
+import MailCrypto
+import PosternStore
+
+/// The endpoints that teams' backends ask.
+package struct TokenRoutes: RouteModule {
+    private let settings: ProviderSettings
+    private let store: Store
+    private let pool: BlockingPool
+    private let signer: IdentitySigner
+    private let now: @Sendable () -> Int64
+    private let clients: ClientAuthentication
+
+    /// - Parameter now: seconds since 1970.
+    package init(
+        settings: ProviderSettings, store: Store, pool: BlockingPool, signer: IdentitySigner, now: @escaping @Sendable () -> Int64
+    ) {
+        self.settings = settings
+        self.store = store
+        self.pool = pool
+        self.signer = signer
+        self.now = now
+        clients = ClientAuthentication(store: store, pool: pool, issuer: settings.issuer, now: now)
+    }
+
+    package func addRoutes(to routes: APIRoutes) {
+        routes.post("/auth/token", access: .open) { request, context in
+            await AuthError.answering(context) { try await token(request, context) }
+        }
+        routes.post("/auth/revoke", access: .open) { request, context in
+            await AuthError.answering(context) { try await revoke(request, context) }
+        }
+    }
+
+    // MARK: /auth/token
+
+    private func token(_ request: Request, _ context: APIContext) async throws -> Response {
+        let form = try await request.form(context)
+        let client = try await clients.client(request, form)
+        let grantType = try form.required("grant_type")
+        switch grantType {
+        case "authorization_code": return try await redeem(form, client)
+        case "refresh_token": return try await refresh(form, client)
+        case "client_credentials": return try await clientCredentials(form, client)
+        default: throw AuthError.unsupportedGrantType()
+        }
+    }
+
+    private func redeem(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
+        let code = try form.required("code")
+        let redirectURI = try form.required("redirect_uri")
+        let challenge = try form["code_verifier"].map(Self.challenge)
+        let time = now()
+        let maker = TokenMaker(issuer: settings.issuer, key: try await signer.key(), now: time)
+        return try await answer { [store] in
+            try store.provider.redeem(code: code, client: client, redirectURI: redirectURI, challenge: challenge, now: time) {
+                try Self.body($0, maker)
+            }
+        }
+    }
+
+    private func refresh(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
+        let token = try form.required("refresh_token")
+        let scopes = form["scope"].map { Set($0.split(separator: " ").map(String.init)) }
+        let time = now()
+        let maker = TokenMaker(issuer: settings.issuer, key: try await signer.key(), now: time)
+        return try await answer { [store, settings] in
+            try store.provider.refresh(token: token, client: client, dailyLimit: settings.refreshesPerDay, now: time) { tokens in
+                if let scopes, !scopes.isSubset(of: tokens.subject.scopes) {
+                    throw AuthError.invalidScope("scope holds what was not granted")
+                }
+                return try Self.body(tokens, maker)
+            }
+        }
+    }
+
+    private func clientCredentials(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
+        guard form["scope"] == ProviderScope.migration else {
+            throw AuthError.invalidScope("scope is \(ProviderScope.migration)")
+        }
+        let time = now()
+        let token = try await pool.run { [store] in
+            try store.provider.clientToken(client, scope: ProviderScope.migration, now: time)
+        }
+        return Self.response([
+            "access_token": .string(token), "token_type": "Bearer", "expires_in": .integer(ProviderLifetime.accessToken),
+            "scope": .string(ProviderScope.migration),
+        ])
+    }
+
+    private func answer(
+        _ body: @escaping @Sendable () throws -> TokenOutcome<Identity.JSONObject>
+    ) async throws -> Response {
+        switch try await pool.run(body) {
+        case .issued(let object): return Self.response(object)
+        case .refused(.invalid(let reason)): throw AuthError.invalidGrant(reason)
+        case .refused(.tooMany):
+            // Until the day ends, UTC.
+            throw AuthError.tooMany(retryAfter: 86_400 - ((now() % 86_400) + 86_400) % 86_400)
+        }
+    }
+
+    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker) throws -> Identity.JSONObject {
+        var object: Identity.JSONObject = [
+            "access_token": .string(tokens.accessToken), "token_type": "Bearer",
+            "expires_in": .integer(ProviderLifetime.accessToken),
+            "id_token": .string(try maker.token(tokens.subject, accessToken: tokens.accessToken)),
+        ]
+        object["refresh_token"] = tokens.refreshToken.map(Identity.JSONValue.string)
+        if !tokens.subject.scopes.isEmpty { object["scope"] = .string(tokens.subject.scopes.sorted().joined(separator: " ")) }
+        return object
+    }
+
+    private static func response(_ object: Identity.JSONObject) -> Response {
+        .object(object, headers: HTTPFields().notStored)
+    }
+
+    /// The challenge of a verifier (RFC 7636 section 4.6, S256).
+    private static func challenge(_ verifier: String) throws -> [UInt8] {
+        let isPlain = verifier.utf8.allSatisfy { octet in
+            (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
+                || [0x2D, 0x2E, 0x5F, 0x7E].contains(octet)
+        }
+        guard isPlain, (43...128).contains(verifier.utf8.count) else {
+            throw AuthError.invalidRequest("code_verifier is 43 to 128 characters of A-Z a-z 0-9 - . _ ~")
+        }
+        return SHA256.hash(Array(verifier.utf8))
+    }
+
+    // MARK: /auth/revoke
+
+    private func revoke(_ request: Request, _ context: APIContext) async throws -> Response {
+        let form = try await request.form(context)
+        let client = try await clients.client(request, form)
+        // token_type_hint may say anything: a token tells itself what it is.
+        let token = try form.required("token")
+        let change = Change(actor: "client:\(client.clientID)", now: now())
+        let outcome = try await pool.run { [store] in try store.provider.revoke(token: token, client: client, change) }
+        // What nobody knows is revoked already (RFC 7009 section 2.2).
+        guard outcome != .otherClient else { throw AuthError.invalidGrant("the token was given to another client") }
+        return Response(status: .ok, headers: HTTPFields().notStored)
+    }
+}

@@ -1,0 +1,129 @@
+// `GET /v1/sources`: where a team sends from, and what its DNS lacks. `POST /v1/sources/check`: one domain, looked at closely.
+
+import Hummingbird
+import PosternStore
+
+/// One thing about a domain that was looked at.
+package struct SourceFinding: Encodable, Sendable, Hashable {
+    package let name: String
+    /// `ok`, `warning` or `broken`.
+    package let verdict: String
+    package let sentence: String
+    package let remedy: String?
+
+    package init(name: String, verdict: String, sentence: String, remedy: String?) {
+        self.name = name
+        self.verdict = verdict
+        self.sentence = sentence
+        self.remedy = remedy
+    }
+}
+
+/// What is to be looked at.
+package struct SourceQuestion: Sendable, Hashable {
+    /// Lower case, A-labels.
+    package let domain: String
+    /// The team's.
+    package let sources: [OutboundSource]
+    /// DKIM selectors; empty tries common ones.
+    package let selectors: [String]
+    /// An address that the team sends from; nil for none.
+    package let address: String?
+}
+
+package struct SourceRoutes: RouteModule {
+    private let store: Store
+    private let pool: BlockingPool
+    private let cursors: Cursors
+    private let examine: @Sendable (SourceQuestion) async throws -> [SourceFinding]
+
+    /// - Parameter examine: asks the DNS, for a bounded time; blocks, but not on the threads of `pool`.
+    package init(
+        _ store: Store, _ pool: BlockingPool, _ cursors: Cursors,
+        examine: @escaping @Sendable (SourceQuestion) async throws -> [SourceFinding]
+    ) {
+        self.store = store
+        self.pool = pool
+        self.cursors = cursors
+        self.examine = examine
+    }
+
+    struct Item: Encodable, Sendable {
+        let source: String
+        let kind: String
+        let envelopeDomain: String?
+        let createdAt: Timestamp
+        let verdict: String
+        let checks: [SourceFinding]
+    }
+
+    struct Check: Decodable {
+        let domain: String
+        let selectors: [String]?
+        let ip: String?
+    }
+
+    struct Checked: Encodable {
+        let domain: String
+        let verdict: String
+        let checks: [SourceFinding]
+    }
+
+    package func addRoutes(to routes: APIRoutes) {
+        routes.get("/v1/sources", access: .team(.sourcesRead)) { [self] request, context in
+            let team = try context.team(scope: .sourcesRead)
+            let listing = "sources team:\(team.id)"
+            let page = try PageRequest(try request.query(PageRequest.parameters), cursors, listing: listing, standard: 10, maximum: 20)
+            let sources = try await pool.run { [store] in try store.sources.sources(team: team.id) }
+            // Sorted by value and envelope domain, which together occur once.
+            let rest = sources.filter { source in page.after.map { Self.position(source) > $0 } ?? true }
+            let shown = Array(rest.prefix(page.limit))
+            let findings = try await findings(shown, of: sources)
+            let items = shown.map { source in
+                let checks = findings[Self.domain(source)] ?? []
+                return Item(
+                    source: source.value, kind: source.kind.rawValue, envelopeDomain: source.envelopeDomain,
+                    createdAt: Timestamp(source.createdAt), verdict: Self.worst(checks), checks: checks)
+            }
+            let next = rest.count > page.limit ? shown.last.map { cursors.cursor(after: Self.position($0), of: listing) } : nil
+            return try .json(Page(items: items, nextCursor: next))
+        }
+        routes.post("/v1/sources/check", access: .team(.sourcesRead)) { [self] request, context in
+            let team = try context.team(scope: .sourcesRead)
+            let body = try await request.decode(Check.self, context)
+            guard let domain = HostName(body.domain), domain.labels.count > 1 else { throw Problem.invalid("this is no domain name", at: "/domain") }
+            let selectors = body.selectors ?? []
+            guard selectors.count <= 10, selectors.allSatisfy({ HostName($0) != nil && $0.utf8.count <= 63 }) else {
+                throw Problem.invalid("up to ten DKIM selectors are taken", at: "/selectors")
+            }
+            if let ip = body.ip, ip.utf8.count > 45 || !ip.utf8.allSatisfy({ "0123456789abcdefABCDEF:.".utf8.contains($0) }) {
+                throw Problem.invalid("this is no IP address", at: "/ip")
+            }
+            let sources = try await pool.run { [store] in try store.sources.sources(team: team.id) }
+            let checks = try await examine(
+                SourceQuestion(domain: domain.text, sources: sources, selectors: selectors.map { $0.lowercased() }, address: body.ip))
+            return try .json(Checked(domain: domain.text, verdict: Self.worst(checks), checks: checks))
+        }
+    }
+
+    private func findings(_ shown: [OutboundSource], of all: [OutboundSource]) async throws -> [String: [SourceFinding]] {
+        try await withThrowingTaskGroup(of: (String, [SourceFinding]).self) { group in
+            for domain in Set(shown.map(Self.domain)) {
+                group.addTask { [examine] in
+                    (domain, try await examine(SourceQuestion(domain: domain, sources: all, selectors: [], address: nil)))
+                }
+            }
+            return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+    }
+
+    private static func domain(_ source: OutboundSource) -> String {
+        source.value.split(separator: "@").last.map(String.init) ?? source.value
+    }
+
+    private static func position(_ source: OutboundSource) -> String { "\(source.value) \(source.envelopeDomain ?? "")" }
+
+    private static func worst(_ checks: [SourceFinding]) -> String {
+        ["broken", "warning"].first { verdict in checks.contains { $0.verdict == verdict } } ?? "ok"
+    }
+}

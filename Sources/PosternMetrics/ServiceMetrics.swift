@@ -1,0 +1,61 @@
+// Every metric of the service, in one place. No label holds an address, an identifier of a team or user, or anything that was sent.
+
+/// The metrics of `postern serve`.
+package final class ServiceMetrics: Sendable {
+    package let registry = MetricsRegistry()
+
+    /// `direction`: forward, reply, report, answer (to a verification), operator. `outcome`: relayed, discarded, refused, deferred.
+    package let messages: Family<Counter>
+    /// `reason`: the stable word of the log (`docs/OPERATING.md`).
+    package let refusals: Family<Counter>
+    /// `stage`: rcpt, header, body, message.
+    package let milterSeconds: Family<Histogram>
+    /// Replies in which the last look found an inbox.
+    package let leakIncidents: Counter
+    /// `type`: of the record. `result`: answer, none, failure.
+    package let dnsQueries: Family<Counter>
+    package let dnsSeconds: Family<Histogram>
+    /// `route`: a pattern. `method`, `status`.
+    package let httpRequests: Family<Counter>
+    package let httpSeconds: Family<Histogram>
+    /// `outcome`: allow, require_verification.
+    package let decisions: Family<Counter>
+    /// `rule`: of the active policy.
+    package let decisionRules: Family<Counter>
+    package let decisionSeconds: Family<Histogram>
+    /// Seconds since the oldest event that was not delivered was made; 0 where there is none.
+    package let outboxAge: Gauge
+    package let outboxSize: Gauge
+    /// `result`: delivered, retried, parked.
+    package let events: Family<Counter>
+
+    package init(version: String) {
+        let info = registry.gauge("postern_build_info", "Always 1; the label says which version runs.", labels: ["version"])
+        info(version).set(1)
+        messages = registry.counter("postern_messages_total", "Messages at the end of data.", labels: ["direction", "outcome"])
+        refusals = registry.counter("postern_refusals_total", "Recipients and messages refused or deferred.", labels: ["reason"])
+        milterSeconds = registry.histogram("postern_milter_stage_seconds", "Time until Postfix had its answer.", labels: ["stage"])
+        leakIncidents = registry.counter("postern_leak_incidents_total", "Replies in which the last look found an inbox.")()
+        dnsQueries = registry.counter("postern_dns_queries_total", "Questions to the DNS, cached ones included.", labels: ["type", "result"])
+        dnsSeconds = registry.histogram("postern_dns_query_seconds", "Time of a question to the DNS.", labels: ["type"])
+        httpRequests = registry.counter("postern_http_requests_total", "HTTP requests.", labels: ["route", "method", "status"])
+        httpSeconds = registry.histogram("postern_http_request_seconds", "Time until an HTTP request was answered.", labels: ["route"])
+        decisions = registry.counter("postern_decisions_total", "Risk decisions.", labels: ["outcome"])
+        decisionRules = registry.counter("postern_decision_rules_total", "Rules that decided.", labels: ["rule"])
+        decisionSeconds = registry.histogram("postern_decision_seconds", "Time of a risk decision.")
+        outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
+        outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
+        events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
+        // What an alert is made of has to be there before it happens.
+        for direction in ["forward", "reply", "report", "answer", "operator"] {
+            for outcome in ["relayed", "discarded", "refused", "deferred"] { _ = messages(direction, outcome) }
+        }
+        for stage in ["rcpt", "header", "body", "message"] { _ = milterSeconds(stage) }
+        for outcome in ["allow", "require_verification"] { _ = decisions(outcome) }
+    }
+
+    /// Messages with an outcome, over all directions.
+    package func messageCount(_ outcome: String) -> Int { messages.all.filter { $0.values.last == outcome }.reduce(0) { $0 + $1.metric.count } }
+    /// Messages in a direction with an outcome.
+    package func messageCount(_ direction: String, _ outcome: String) -> Int { messages(direction, outcome).count }
+}

@@ -1,0 +1,90 @@
+// The decision log while the service runs: written several times a second, shortened once an hour.
+
+import Logging
+import PosternAPI
+import PosternStore
+import ServiceLifecycle
+
+/// Writes what decisions leave behind, and deletes what is past its time. At the end everything that waits is written.
+package struct DecisionLogService: Service {
+    private let parts: DecisionParts
+    private let store: Store
+    private let pool: BlockingPool
+    private let now: @Sendable () -> Int64
+    private let logger: Logger
+
+    /// Between two writings: far within the second that may be lost at a kill.
+    private static let interval: Duration = .milliseconds(200)
+    /// Seconds between two deletions.
+    private static let deletionInterval: Int64 = 3600
+
+    package init(
+        parts: DecisionParts, store: Store, pool: BlockingPool, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
+        self.parts = parts
+        self.store = store
+        self.pool = pool
+        self.now = now
+        self.logger = logger
+    }
+
+    package func run() async throws {
+        do {
+            try await pool.run { try parts.service.warmUp() }
+        } catch {
+            logger.warning("apps cannot be read yet: they are, one by one", metadata: ["detail": "\(error)"])
+        }
+        await cancelWhenGracefulShutdown {
+            var nextDeletion = now()
+            var isWritten = true
+            var lost = 0
+            while !Task.isCancelled {
+                await write(&isWritten)
+                if parts.log.dropped > lost {
+                    lost = parts.log.dropped
+                    logger.error("decisions were lost for the log: the store is away for too long", metadata: ["lost": "\(lost)"])
+                }
+                if now() >= nextDeletion {
+                    await deleteExpired()
+                    nextDeletion = now() + Self.deletionInterval
+                }
+                try? await Task.sleep(for: Self.interval)
+            }
+        }
+        var isWritten = true
+        await write(&isWritten)
+        parts.commits.close()
+        try? await parts.client.shutdown()
+    }
+
+    private func write(_ isWritten: inout Bool) async {
+        do {
+            try await pool.run { try parts.log.flush() }
+            if !isWritten { logger.notice("the decision log is written again") }
+            isWritten = true
+        } catch {
+            // Said once, not five times a second.
+            if isWritten {
+                logger.warning("the decision log cannot be written yet", metadata: ["detail": "\(error)", "waiting": "\(parts.log.count)"])
+            }
+            isWritten = false
+        }
+    }
+
+    private func deleteExpired() async {
+        do {
+            try await pool.run { [store, now] in
+                let time = now()
+                let decisions = try store.retention.days(.decisions)
+                let checks = try store.retention.days(.checks)
+                while try store.decisions.deleteExpired(before: time - Int64(decisions) * 86_400) == 1000 {}
+                while try store.checks.deleteExpired(before: time - Int64(checks) * 86_400) == 1000 {}
+                while try store.settlements.deleteExpiredNonces(now: time) == 1000 {}
+                while try store.idempotency.deleteExpired(now: time) == 1000 {}
+                while try store.appRates.deleteExpired(now: time) == 1000 {}
+            }
+        } catch {
+            logger.warning("expired decisions cannot be deleted yet", metadata: ["detail": "\(error)"])
+        }
+    }
+}

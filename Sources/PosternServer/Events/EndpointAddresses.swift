@@ -1,0 +1,63 @@
+// Where an endpoint is: its name resolved by our own client, every address checked, and that very address connected to.
+
+import MailAuth
+import NIOCore
+import PosternStore
+
+/// The checked addresses of an endpoint.
+package struct EndpointAddresses: Sendable, Hashable {
+    /// In the form that `SocketAddress` reads; IPv4 first, at most `maximum`. Never empty.
+    package let texts: [String]
+
+    /// As many are tried at most, one after the other.
+    private static let maximum = 4
+
+    /// Why there are none.
+    package struct Refusal: Error, Sendable, Hashable {
+        package let reason: String
+        package init(_ reason: String) { self.reason = reason }
+    }
+
+    /// Resolves and checks. One address that is not allowed refuses all: whoever mixes them is up to something, or in error.
+    /// Blocks for as long as the resolver does.
+    package init(of url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver) throws(Refusal) {
+        let octets: [[UInt8]]
+        if url.isAddress {
+            guard let address = try? SocketAddress(ipAddress: url.host, port: url.port) else { throw Refusal("its address cannot be read") }
+            octets = [Self.octets(address)]
+        } else {
+            octets = try Self.query(url.host, .a, resolver) + Self.query(url.host, .aaaa, resolver)
+        }
+        guard !octets.isEmpty else { throw Refusal("its name has no address in the DNS") }
+        for address in octets {
+            if let objection = ReachableAddress.objection(address, allowsPrivate: allowsPrivate) {
+                throw Refusal("an address of it is not globally reachable (\(objection))")
+            }
+        }
+        texts = try octets.prefix(Self.maximum).map { address throws(Refusal) in
+            guard let text = Self.text(address) else { throw Refusal("its address cannot be read") }
+            return text
+        }
+    }
+
+    private static func query(_ name: String, _ type: DNSRecordType, _ resolver: any DNSResolver) throws(Refusal) -> [[UInt8]] {
+        switch resolver.query(name, type) {
+        case .records(let records):
+            records.compactMap { if case .address(let octets) = $0 { octets } else { nil } }
+        case .noData, .nxDomain: []
+        case .temporaryFailure(let reason): throw Refusal("its name cannot be resolved now: \(reason)")
+        }
+    }
+
+    private static func octets(_ address: SocketAddress) -> [UInt8] {
+        switch address {
+        case .v4(let address): withUnsafeBytes(of: address.address.sin_addr) { Array($0) }
+        case .v6(let address): withUnsafeBytes(of: address.address.sin6_addr) { Array($0) }
+        case .unixDomainSocket: []
+        }
+    }
+
+    private static func text(_ octets: [UInt8]) -> String? {
+        try? SocketAddress(packedIPAddress: ByteBuffer(bytes: octets), port: 0).ipAddress
+    }
+}

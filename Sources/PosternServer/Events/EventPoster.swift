@@ -1,0 +1,183 @@
+// One attempt: a POST to a checked address of an endpoint, bounded in time and size.
+
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+import PosternStore
+
+/// How an attempt ended.
+package enum PostOutcome: Sendable, Hashable {
+    /// A status of 200 … 299.
+    case delivered
+    /// Anything else.
+    /// - Parameters:
+    ///   - reason: in words of ours; nothing that the endpoint wrote.
+    ///   - isEndpoints: whether another event would hardly fare better.
+    ///   - retryAfter: seconds that the endpoint asked for.
+    case failed(reason: String, isEndpoints: Bool, retryAfter: Int64?)
+}
+
+/// What sends a body to an endpoint.
+package protocol EventPosting: Sendable {
+    /// Returns within a bounded time, whatever the endpoint does.
+    func post(_ body: [UInt8], to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome
+}
+
+/// Posts with async-http-client. The URL's name is never looked up again: a client is bound to one checked address, with the name
+/// in SNI, `Host` and the check of the certificate.
+package actor HTTPEventPoster: EventPosting {
+    /// Seconds for the whole of one attempt. A receiver has to note the event and answer, not to act on it.
+    package static let patience: Int64 = 10
+    /// Seconds to connect to one address.
+    private static let connectPatience: Int64 = 4
+    /// Octets of an answer that are read, so that the connection can be used again; a longer one ends with its connection.
+    private static let answerLimit = 16_384
+    /// Clients kept, and seconds for which one is kept without use.
+    private static let clientLimit = 64
+
+    private struct Key: Hashable {
+        let host: String
+        let address: String
+    }
+
+    private struct Entry {
+        let client: HTTPClient
+        var users: Int
+        var lastUse: Int64
+    }
+
+    private let additionalRoots: [NIOSSLCertificate]
+    private let patience: TimeAmount
+    private var clients: [Key: Entry] = [:]
+    private var uses: Int64 = 0
+
+    /// - Parameters:
+    ///   - rootsPath: further certificate authorities (PEM) besides the system's. Throws where they cannot be read.
+    ///   - patience: seconds for one attempt.
+    package init(rootsPath: String? = nil, patience: Int64 = HTTPEventPoster.patience) throws {
+        additionalRoots = try rootsPath.map { try NIOSSLCertificate.fromPEMFile($0) } ?? []
+        self.patience = .seconds(patience)
+    }
+
+    /// Ends every connection. To be called once, when nothing is posted any more.
+    package func stop() async {
+        let all = clients.values.map(\.client)
+        clients = [:]
+        for client in all { try? await client.shutdown() }
+    }
+
+    package func post(_ body: [UInt8], to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome {
+        let end = NIODeadline.now() + patience
+        var last = PostOutcome.failed(reason: "no address", isEndpoints: true, retryAfter: nil)
+        for address in addresses.texts {
+            let key = Key(host: url.host, address: address)
+            let client = take(key)
+            let result = await Self.attempt(body, to: url, client, end)
+            await giveBack(key)
+            switch result {
+            case .success(let outcome): return outcome
+            // Nobody there: perhaps at another address.
+            case .failure(let failure): last = .failed(reason: failure.reason, isEndpoints: true, retryAfter: nil)
+            }
+            if NIODeadline.now() >= end { break }
+        }
+        return last
+    }
+
+    /// No connection came about, so nothing was sent.
+    private struct NoConnection: Error { let reason: String }
+
+    private static func attempt(
+        _ body: [UInt8], to url: EndpointURL, _ client: HTTPClient, _ end: NIODeadline
+    ) async -> Result<PostOutcome, NoConnection> {
+        var request = HTTPClientRequest(url: url.description)
+        request.method = .POST
+        request.headers.add(name: "Content-Type", value: "application/json")
+        request.headers.add(name: "Accept", value: "*/*")
+        request.headers.add(name: "User-Agent", value: "postern")
+        request.body = .bytes(ByteBuffer(bytes: body))
+        do {
+            let response = try await client.execute(request, deadline: end)
+            await drain(response, until: end)
+            return .success(outcome(response))
+        } catch let error as HTTPClientError {
+            if error == .connectTimeout { return .failure(NoConnection(reason: "no connection in time")) }
+            let isLate = [.deadlineExceeded, .readTimeout, .getConnectionFromPoolTimeout].contains(error)
+            return .success(
+                .failed(
+                    reason: isLate ? "no whole answer in time" : "the request failed: \(error.shortDescription)", isEndpoints: true,
+                    retryAfter: nil))
+        } catch let error as NIOSSLError {
+            return .failure(NoConnection(reason: "TLS failed: \(oneLine(error))"))
+        } catch let error as IOError {
+            return .failure(NoConnection(reason: "no connection: \(String(cString: strerror(error.errnoCode)))"))
+        } catch {
+            return .failure(NoConnection(reason: "the request failed: \(oneLine(error))"))
+        }
+    }
+
+    private static func outcome(_ response: HTTPClientResponse) -> PostOutcome {
+        let code = Int(response.status.code)
+        switch code {
+        case 200..<300: return .delivered
+        case 300..<400:
+            return .failed(
+                reason: "the answer is a redirect (\(code)), which is not followed", isEndpoints: true, retryAfter: nil)
+        default:
+            // These say something about this event, if anything: others may be taken.
+            let isEvents = [400, 406, 409, 411, 413, 414, 415, 418, 422, 431, 451].contains(code)
+            let asked = response.headers.first(name: "Retry-After").flatMap { Int64($0) }.map { min(max($0, 0), RetrySchedule.longestAsked) }
+            return .failed(reason: "the answer has status \(code)", isEndpoints: !isEvents, retryAfter: isEvents ? nil : asked)
+        }
+    }
+
+    /// Reads a short answer to its end; a long or slow one is cut off. The status counts, whatever follows.
+    private static func drain(_ response: HTTPClientResponse, until end: NIODeadline) async {
+        let milliseconds = max(0, (end - .now()).nanoseconds / 1_000_000)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { _ = try? await response.body.collect(upTo: answerLimit) }
+            group.addTask { try? await Task.sleep(for: .milliseconds(milliseconds)) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// An error of the network in one short line.
+    private static func oneLine(_ error: any Error) -> String {
+        String("\(error)".map { $0.isNewline ? " " : $0 }.prefix(200))
+    }
+
+    // MARK: Clients
+
+    private func take(_ key: Key) -> HTTPClient {
+        uses += 1
+        if clients[key] == nil { clients[key] = Entry(client: client(key), users: 0, lastUse: uses) }
+        clients[key]?.users += 1
+        clients[key]?.lastUse = uses
+        return clients[key]?.client ?? client(key)
+    }
+
+    private func giveBack(_ key: Key) async {
+        clients[key]?.users -= 1
+        guard clients.count > Self.clientLimit,
+            let oldest = clients.filter({ $0.value.users == 0 }).min(by: { $0.value.lastUse < $1.value.lastUse })
+        else { return }
+        clients[oldest.key] = nil
+        try? await oldest.value.client.shutdown()
+    }
+
+    private func client(_ key: Key) -> HTTPClient {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.minimumTLSVersion = .tlsv12
+        tls.additionalTrustRoots = additionalRoots.isEmpty ? [] : [.certificates(additionalRoots)]
+        var configuration = HTTPClient.Configuration(
+            tlsConfiguration: tls, redirectConfiguration: .disallow,
+            timeout: .init(connect: .seconds(Self.connectPatience), read: patience), decompression: .disabled)
+        configuration.dnsOverride = [key.host: key.address]
+        configuration.httpVersion = .http1Only
+        configuration.connectionPool.retryConnectionEstablishment = false
+        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
+}

@@ -1,0 +1,46 @@
+// The issuers of the store with their keys, fetched and kept, for whoever verifies what they sign.
+
+import AsyncHTTPClient
+import Dispatch
+import Identity
+import Logging
+import PosternStore
+import ServiceLifecycle
+
+/// One for the life of a process.
+package final class IssuerTrust: Sendable {
+    package let issuers: StoredIssuers
+    package let keys: KeySetCache
+    private let client: HTTPClient
+
+    package init(_ store: Store, now: @escaping @Sendable () -> Int64, logger: Logger) {
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
+        issuers = StoredIssuers(store.issuers, now: now, logger: logger)
+        keys = KeySetCache(
+            fetcher: HTTPKeySetFetcher(client: client), storage: StoredKeySets(store.issuers, logger: logger), now: now,
+            logger: logger)
+    }
+
+    /// A client has to be shut down, also where the service never came to run.
+    deinit { client.shutdown(queue: .global()) { _ in } }
+
+    package func stop() async { try? await client.shutdown() }
+}
+
+/// Fetches keys before they grow old, so that nobody waits for it.
+package struct IssuerKeysService: Service {
+    private static let interval: Duration = .seconds(60)
+    private let trust: IssuerTrust
+
+    package init(_ trust: IssuerTrust) { self.trust = trust }
+
+    package func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                if let issuers = try? await trust.issuers.all() { await trust.keys.refresh(issuers) }
+                try? await Task.sleep(for: Self.interval)
+            }
+        }
+        await trust.stop()
+    }
+}

@@ -1,0 +1,5 @@
+// Which version this is.
+
+package enum PosternVersion {
+    package static let text = "0.1.0"
+}

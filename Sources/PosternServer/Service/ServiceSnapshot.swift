@@ -1,0 +1,101 @@
+// What a running service says of itself: for `postern status` and `postern top`.
+
+import Foundation
+import PosternMetrics
+
+/// Counts since the start and within the last hour.
+package struct ServiceSnapshot: Codable, Sendable {
+    package struct Latency: Codable, Sendable {
+        /// Seconds; the upper bound of the bucket that holds it.
+        package let median: Double
+        package let high: Double
+        package let count: Int
+    }
+
+    package let version: String
+    /// Seconds since 1970.
+    package let startedAt: Int64
+    package let milter: String
+    /// Nil where there is no HTTP API.
+    package let http: String?
+    /// By name as in `messages forward relayed`; since the start.
+    package let totals: [String: Int]
+    package let lastHour: [String: Int]
+    /// Within the last hour, by stage.
+    package let latency: [String: Latency]
+    package let outboxOldest: Double
+    package let outboxEvents: Double
+}
+
+/// Makes snapshots out of metrics, and remembers an hour of them.
+struct SnapshotMaker {
+    private struct Sample {
+        let at: Int64
+        let counts: [String: Int]
+        let stages: [String: [Int]]
+    }
+
+    private let metrics: ServiceMetrics
+    private let startedAt: Int64
+    private let milter: String
+    private let http: String?
+    /// One a minute, the oldest first.
+    private var samples: [Sample] = []
+
+    init(metrics: ServiceMetrics, startedAt: Int64, milter: String, http: String?) {
+        self.metrics = metrics
+        self.startedAt = startedAt
+        self.milter = milter
+        self.http = http
+    }
+
+    mutating func snapshot(now: Int64) -> ServiceSnapshot {
+        let sample = Sample(at: now, counts: counts(), stages: stages())
+        if now - (samples.last?.at ?? .min / 2) >= 60 {
+            samples.append(sample)
+            samples.removeAll { now - $0.at > 3600 }
+        }
+        // Of a service younger than an hour, everything is of the last hour.
+        let base = now - startedAt > 3600 ? samples.first : nil
+        let bounds = Histogram.seconds
+        return ServiceSnapshot(
+            version: PosternVersion.text, startedAt: startedAt, milter: milter, http: http, totals: sample.counts,
+            lastHour: sample.counts.merging(base?.counts ?? [:]) { $0 - $1 },
+            latency: sample.stages.reduce(into: [:]) { result, stage in
+                let before = base?.stages[stage.key] ?? stage.value.map { _ in 0 }
+                result[stage.key] = Self.latency(zip(stage.value, before).map { $0 - $1 }, bounds: bounds)
+            },
+            outboxOldest: metrics.outboxAge.value, outboxEvents: metrics.outboxSize.value)
+    }
+
+    private static func latency(_ counts: [Int], bounds: [Double]) -> ServiceSnapshot.Latency? {
+        guard let total = counts.last, total > 0 else { return nil }
+        func bound(_ share: Double) -> Double {
+            let index = counts.firstIndex { Double($0) >= share * Double(total) } ?? bounds.count
+            return index < bounds.count ? bounds[index] : bounds[bounds.count - 1] * 2
+        }
+        return ServiceSnapshot.Latency(median: bound(0.5), high: bound(0.95), count: total)
+    }
+
+    private func counts() -> [String: Int] {
+        var counts: [String: Int] = [:]
+        func add(_ name: String, _ family: Family<Counter>) {
+            for (values, counter) in family.all { counts[([name] + values).joined(separator: " ")] = counter.count }
+        }
+        add("messages", metrics.messages)
+        add("refusals", metrics.refusals)
+        add("decisions", metrics.decisions)
+        add("rules", metrics.decisionRules)
+        add("events", metrics.events)
+        for (values, counter) in metrics.dnsQueries.all { counts["dns \(values.last ?? "")", default: 0] += counter.count }
+        for (values, counter) in metrics.httpRequests.all {
+            counts["http \(values.last?.prefix(1) ?? "")xx", default: 0] += counter.count
+        }
+        counts["leak-incidents"] = metrics.leakIncidents.count
+        return counts
+    }
+
+    private func stages() -> [String: [Int]] {
+        Dictionary(metrics.milterSeconds.all.map { ($0.values.first ?? "", $0.metric.cumulative) }, uniquingKeysWith: { first, _ in first })
+    }
+}

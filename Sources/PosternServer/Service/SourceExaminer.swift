@@ -1,0 +1,53 @@
+// What the DNS of a team's sources lacks, for the API: bounded in time and asked again every five minutes at most.
+
+import DNSClient
+import MailAuth
+import PosternAPI
+import Synchronization
+
+/// Looks at domains on threads of its own, so that a slow DNS keeps nobody else waiting.
+final class SourceExaminer: Sendable {
+    private struct Entry {
+        let findings: [SourceFinding]
+        let at: Int64
+    }
+
+    /// Seconds for which a finding is given again.
+    private static let lifetime: Int64 = 300
+    private static let capacity = 1000
+    /// For all questions about one domain.
+    private static let limits = BudgetedResolver.Limits(questions: 200, milliseconds: 10_000)
+
+    private let pool = BlockingPool(threads: 4)
+    private let resolver: Mutex<AresResolver?> = Mutex(nil)
+    private let known = Mutex<[SourceQuestion: Entry]>([:])
+    private let parts: ServiceParts
+
+    init(_ parts: ServiceParts) { self.parts = parts }
+
+    @Sendable func examine(_ question: SourceQuestion) async throws -> [SourceFinding] {
+        let now = parts.now()
+        if let entry = known.withLock({ $0[question] }), now - entry.at < Self.lifetime { return entry.findings }
+        let findings = try await pool.run { [self] in
+            let resolver = BudgetedResolver(try client(), limits: Self.limits)
+            return SourceChecks(
+                domain: question.domain, sources: question.sources, selectors: question.selectors, address: question.address,
+                resolver: resolver
+            ).all().map { SourceFinding(name: $0.name, verdict: $0.verdict.rawValue, sentence: $0.sentence, remedy: $0.remedy) }
+        }
+        known.withLock { known in
+            if known.count >= Self.capacity { known = [:] }
+            known[question] = Entry(findings: findings, at: now)
+        }
+        return findings
+    }
+
+    private func client() throws -> AresResolver {
+        try resolver.withLock { resolver in
+            if let resolver { return resolver }
+            let made = try Resolvers.client(parts.installation.configuration, path: parts.installation.resolved.path)
+            resolver = made
+            return made
+        }
+    }
+}

@@ -1,0 +1,51 @@
+// Tells the database every two seconds how the service is doing.
+
+import Foundation
+import Logging
+import PosternStore
+import RelayMilter
+import ServiceLifecycle
+
+package struct StatusService: Service {
+    /// Seconds between two words.
+    package static let interval: Int64 = 2
+    /// Seconds of silence after which a service counts as gone.
+    package static let patience: Int64 = 10
+
+    private let parts: ServiceParts
+
+    package init(_ parts: ServiceParts) { self.parts = parts }
+
+    package func run() async throws {
+        let configuration = parts.installation.configuration
+        let host = configuration.hostname
+        let pid = Int64(getpid())
+        var maker = SnapshotMaker(
+            metrics: parts.metrics, startedAt: parts.now(), milter: configuration.milter.socket,
+            http: configuration.http.listen.map { "\($0.host):\($0.port)" })
+        while !Task.isCancelled, !Task.isShuttingDownGracefully {
+            let now = parts.now()
+            let snapshot = maker.snapshot(now: now)
+            try? await parts.pool.run { [store = parts.store] in
+                let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
+                try store.serviceStatus.report(host: host, pid: pid, snapshot: text, now: now)
+            }
+            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(Self.interval)) }
+        }
+        try? await parts.pool.run { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid) }
+    }
+}
+
+extension RejectionEvent {
+    /// Reasons that say something of an account: for its own team alone.
+    private static let accountReasons: Set<String> = [
+        "forwarding-off", "address-retired", "inbox-unverified", "daily-limit", "account-deleted",
+    ]
+
+    init(_ refused: RefusedForward) {
+        self.init(
+            at: refused.at, author: refused.author, account: Int64(refused.account.rawValue),
+            tellsOfAccount: Self.accountReasons.contains(refused.reason), answer: refused.answer, reason: refused.reason,
+            reference: refused.reference)
+    }
+}

@@ -1,0 +1,160 @@
+// The one place where a change of an account becomes an event: whatever changes forwarding, consent or existence goes through it.
+
+import MailCrypto
+
+/// Whose state a transaction is about to change.
+enum AccountScope: Sendable, Hashable {
+    case account(Int64)
+    /// All accounts of a user, by the store's number.
+    case user(Int64)
+    /// All accounts with a team.
+    case team(Int64)
+    /// All accounts that ever gave consent to a group of apps.
+    case group(Int64)
+}
+
+/// Runs changes of accounts, and writes in the same transaction what the endpoints have to be told of them.
+struct AccountEvents: Sendable {
+    let database: any Database
+    let signal: OutboxSignal
+
+    /// Runs `body` in one durable transaction. It names what it is going to change with `watch.begin` **before** it changes it;
+    /// what differs afterwards is written to the outbox, and the delivery woken once that is committed.
+    /// - Parameter now: seconds since 1970.
+    func write<T>(
+        at now: Int64, _ body: (_ connection: any DatabaseConnection, _ watch: AccountWatch) throws -> T
+    ) throws -> T {
+        let (value, isTold) = try database.write(.durable) { connection in
+            let watch = AccountWatch(connection)
+            let value = try body(connection, watch)
+            return (value, try watch.settle(at: now))
+        }
+        if isTold { signal.raise() }
+        return value
+    }
+}
+
+/// Compares what endpoints may know of accounts before and after a change. For one transaction.
+final class AccountWatch {
+    /// An event that cannot be delivered for so long is parked. Seconds.
+    static let patience: Int64 = 3 * 86_400
+    /// Octets of a `jti`: 160 bits.
+    private static let jtiLength = 32
+
+    /// What one endpoint may know of one account.
+    private struct Known: Hashable {
+        let account: Int64
+        let endpoint: Int64
+        let sub: String
+        let isAuthorized: Bool
+        /// Nil where the team does not have a relay address of ours.
+        let isReachable: Bool?
+        let email: String?
+
+        struct Key: Hashable {
+            let account: Int64
+            let endpoint: Int64
+        }
+        var key: Key { Key(account: account, endpoint: endpoint) }
+    }
+
+    private let connection: any DatabaseConnection
+    private var scopes: [AccountScope] = []
+    private var known: Set<AccountScope> = []
+    private var before: [Known] = []
+    private var seen: Set<Known.Key> = []
+
+    init(_ connection: any DatabaseConnection) { self.connection = connection }
+
+    /// Notes the state as it is now of what is about to change. Once more for the same changes nothing.
+    func begin(_ scope: AccountScope) throws {
+        guard known.insert(scope).inserted else { return }
+        scopes.append(scope)
+        for known in try read(scope) where seen.insert(known.key).inserted { before.append(known) }
+    }
+
+    /// Writes the events for what differs now; whether there were any.
+    func settle(at time: Int64) throws -> Bool {
+        guard !before.isEmpty else { return false }
+        var after: [Known.Key: Known] = [:]
+        for scope in scopes {
+            for known in try read(scope) { after[known.key] = known }
+        }
+        var isTold = false
+        for was in before {
+            guard let (type, email) = try event(was, after[was.key]) else { continue }
+            try connection.post(
+                type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: email,
+                jti: Base32.characters(fromRandom: try connection.freshOctets(Self.jtiLength)), at: time)
+            isTold = true
+        }
+        return isTold
+    }
+
+    private func event(_ was: Known, _ now: Known?) throws -> (EventType, email: String?)? {
+        guard let now else {
+            let account = try connection.row("SELECT id FROM accounts WHERE id = ?1", [.integer(was.account)])
+            if account == nil { return (.accountDelete, nil) }
+            return was.isAuthorized ? (.consentRevoked, nil) : nil
+        }
+        guard was.isAuthorized else { return nil }
+        guard now.isAuthorized else { return (.consentRevoked, nil) }
+        guard let wasReachable = was.isReachable, let isReachable = now.isReachable, wasReachable != isReachable else { return nil }
+        return isReachable ? (.emailEnabled, now.email) : (.emailDisabled, was.email)
+    }
+
+    /// Accounts of external issuers have no relay address of ours: nobody is told of them.
+    private static let select = """
+        SELECT a.id, e.id, a.sub, CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END, a.email_kind,
+            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END, c.local_part, c.domain
+        FROM accounts a
+        JOIN grants g ON g.account_id = a.id
+        JOIN event_endpoints e ON e.group_id = g.group_id
+        LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
+        LEFT JOIN inboxes i ON i.id = COALESCE(
+            a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+        WHERE (c.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM external_identities x WHERE x.account_id = a.id))
+        """
+
+    private func read(_ scope: AccountScope) throws -> [Known] {
+        let condition: String
+        let number: Int64
+        switch scope {
+        case .account(let account): (condition, number) = ("a.id = ?1", account)
+        case .user(let user): (condition, number) = ("a.user_id = ?1", user)
+        case .team(let team): (condition, number) = ("a.team_id = ?1", team)
+        case .group(let group): (condition, number) = ("a.id IN (SELECT account_id FROM grants WHERE group_id = ?1)", group)
+        }
+        return try connection.rows(Self.select + " AND \(condition) ORDER BY a.id, g.id", [.integer(number)]).map { row in
+            let email = try row.optionalText(6).map { "\($0)@\(try row.text(7))" }
+            return Known(
+                account: try row.integer(0), endpoint: try row.integer(1), sub: try row.text(2), isAuthorized: try row.bool(3),
+                isReachable: try row.text(4) == "private" ? try row.bool(5) : nil, email: email)
+        }
+    }
+}
+
+extension DatabaseConnection {
+    /// Puts an event into the outbox.
+    func post(
+        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, jti: String, at now: Int64
+    ) throws {
+        try run(
+            """
+            INSERT INTO outbox
+                (jti, endpoint_id, account_id, type, sub, email, event_time, created_at, state, park_at, next_attempt_at)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', ?9, ?8)
+            """,
+            [
+                .text(jti), .integer(endpoint), .integer(account), .text(type.rawValue), .text(sub), .optional(email),
+                .integer(now * 1000), .integer(now), .integer(now + AccountWatch.patience),
+            ])
+    }
+
+    /// Octets from the system's generator; its failure is temporary.
+    func freshOctets(_ count: Int) throws -> [UInt8] {
+        do { return try SecureRandom.bytes(count: count) } catch {
+            throw TemporaryStoreError(.resources, "no random octets: \(error)")
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// The provider's clients: their redirect URIs, and the keys that their secrets are signed with.
+
+/// Registers redirect URIs and keys.
+package struct ClientRepository: Sendable {
+    /// Redirect URIs of one app, and keys of one team.
+    package static let maximumRedirects = 50
+    package static let maximumKeys = 10
+
+    let database: any Database
+
+    /// A client with its team's keys; nil where there is none of this id.
+    package func client(_ clientID: String) throws -> ProviderClient? {
+        try database.read { connection in
+            let row = try connection.row(
+                """
+                SELECT a.id, g.id, t.id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id
+                WHERE a.client_id = ?1
+                """, [.text(clientID)])
+            guard let row else { return nil }
+            return ProviderClient(
+                clientID: clientID, appNumber: try row.integer(0), groupNumber: try row.integer(1), teamNumber: try row.integer(2),
+                teamID: try row.text(3), keys: try keys(connection, team: row.integer(2)))
+        }
+    }
+
+    // MARK: Redirect URIs
+
+    /// Registers a redirect URI; whether it is new.
+    @discardableResult
+    package func addRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws -> Bool {
+        let uri = try RedirectURI.checked(uri)
+        return try database.write(.durable) { connection in
+            try connection.addRedirect(uri, app: app(connection, team: id, clientID: clientID), clientID: clientID, team: id, change)
+        }
+    }
+
+    /// Takes a redirect URI back; codes that were issued for it are worth nothing from then on.
+    package func removeRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let app = try app(connection, team: id, clientID: clientID)
+            let removed = try connection.run(
+                "DELETE FROM app_redirects WHERE app_id = ?1 AND uri = ?2", [.integer(app), .text(uri)])
+            guard removed > 0 else { throw StoreRefusal(.notFound, "app \(clientID) has no such redirect URI: see postern app list") }
+            try connection.run(
+                "DELETE FROM authorization_codes WHERE app_id = ?1 AND redirect_uri = ?2", [.integer(app), .text(uri)])
+            try connection.audit(change, "app.redirect.remove", "team:\(id)", "\(clientID) \(uri)")
+        }
+    }
+
+    /// The redirect URIs of a team's apps by client_id, each in alphabetical order.
+    package func redirects(team id: String) throws -> [String: [String]] {
+        try database.read { connection in
+            var result: [String: [String]] = [:]
+            let rows = try connection.rows(
+                """
+                SELECT a.client_id, r.uri FROM app_redirects r JOIN apps a ON a.id = r.app_id JOIN app_groups g ON g.id = a.group_id
+                WHERE g.team_id = ?1 ORDER BY a.client_id, r.uri
+                """, [.integer(connection.team(id).number)])
+            for row in rows { result[try row.text(0), default: []].append(try row.text(1)) }
+            return result
+        }
+    }
+
+    // MARK: Keys
+
+    /// Registers a public key. Form and curve were checked. Refused where the team has a key of this id.
+    package func addKey(team id: String, keyID: String, pem: String, _ change: Change) throws -> ClientKey {
+        let isPlain = keyID.utf8.allSatisfy { octet in
+            let isAlphanumeric =
+                (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
+            return isAlphanumeric || [0x2D, 0x2E, 0x5F].contains(octet)
+        }
+        guard isPlain, (1...128).contains(keyID.utf8.count) else {
+            throw StoreRefusal(.invalid, "a key id is 1 to 128 characters of A-Z a-z 0-9 . _ -")
+        }
+        return try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            guard try keys(connection, team: team.number).count < Self.maximumKeys else {
+                throw StoreRefusal(.limit, "team \(id) has \(Self.maximumKeys) keys, the most there may be: remove one")
+            }
+            let row = try connection.row(
+                """
+                INSERT INTO client_keys (team_id, kid, public_key, created_at) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (team_id, kid) DO NOTHING RETURNING id
+                """, [.integer(team.number), .text(keyID), .text(pem), .integer(change.now)])
+            guard row != nil else { throw StoreRefusal(.exists, "team \(id) has a key \(keyID) already") }
+            try connection.audit(change, "app.key.add", "team:\(id)", keyID)
+            return ClientKey(keyID: keyID, pem: pem, createdAt: change.now)
+        }
+    }
+
+    /// The team's keys, the oldest first.
+    package func keys(team id: String) throws -> [ClientKey] {
+        try database.read { try keys($0, team: $0.team(id).number) }
+    }
+
+    /// Removes a key: secrets that it signed are refused from then on.
+    package func removeKey(team id: String, keyID: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let removed = try connection.run(
+                "DELETE FROM client_keys WHERE team_id = ?1 AND kid = ?2", [.integer(connection.team(id).number), .text(keyID)])
+            guard removed > 0 else { throw StoreRefusal(.notFound, "team \(id) has no such key: see postern app key list \(id)") }
+            try connection.audit(change, "app.key.remove", "team:\(id)", keyID)
+        }
+    }
+
+    private func keys(_ connection: any DatabaseConnection, team: Int64) throws -> [ClientKey] {
+        try connection.rows(
+            "SELECT kid, public_key, created_at FROM client_keys WHERE team_id = ?1 ORDER BY id", [.integer(team)]
+        ).map { ClientKey(keyID: try $0.text(0), pem: try $0.text(1), createdAt: try $0.integer(2)) }
+    }
+
+    private func app(_ connection: any DatabaseConnection, team id: String, clientID: String) throws -> Int64 {
+        let row = try connection.row(
+            "SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE a.client_id = ?1 AND g.team_id = ?2",
+            [.text(clientID), .integer(connection.team(id).number)])
+        guard let row else { throw StoreRefusal(.notFound, "team \(id) has no app \(clientID): see postern app list \(id)") }
+        return try row.integer(0)
+    }
+}
+
+extension DatabaseConnection {
+    /// Registers a redirect URI, which was checked; whether it is new.
+    func addRedirect(_ uri: String, app: Int64, clientID: String, team: String, _ change: Change) throws -> Bool {
+        let count = try row("SELECT COUNT(*) FROM app_redirects WHERE app_id = ?1", [.integer(app)])?.integer(0) ?? 0
+        guard count < ClientRepository.maximumRedirects else {
+            throw StoreRefusal(.limit, "app \(clientID) has \(ClientRepository.maximumRedirects) redirect URIs, the most there may be")
+        }
+        let added = try run(
+            "INSERT INTO app_redirects (app_id, uri, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (app_id, uri) DO NOTHING",
+            [.integer(app), .text(uri), .integer(change.now)])
+        if added > 0 { try audit(change, "app.redirect.add", "team:\(team)", "\(clientID) \(uri)") }
+        return added > 0
+    }
+}

@@ -1,0 +1,311 @@
+// Codes and tokens: issued, exchanged, refreshed and ended. Only keyed hashes of them are kept.
+
+import InternetMessage
+import MailCrypto
+
+/// Issues codes and tokens. Whatever a call gives out it wrote down first, in the transaction in which `finish` makes the answer: an
+/// answer that cannot be made leaves nothing behind.
+package struct ProviderRepository: Sendable {
+    let grants: GrantRepository
+    let users: UserRepository
+    let sealer: Sealer
+    let secrets: SecretHash
+    private var events: AccountEvents { grants.addresses.events }
+    private var database: any Database { events.database }
+
+    // MARK: Authorization
+
+    /// Notes the user's consent and issues a code. Refused: an app, user or inbox that is not there, a redirect URI that is not
+    /// registered for the app, an e-mail address for a user without verified inbox.
+    package func authorize<T>(
+        _ request: ProviderAuthorization, _ change: Change, finish: (IssuedCode) throws -> T
+    ) throws -> T {
+        let code = try Self.token("pc_")
+        return try events.write(at: change.now) { connection, watch in
+            let app = try app(connection, request.grant.clientID)
+            let registered = try connection.row(
+                "SELECT 1 FROM app_redirects WHERE app_id = ?1 AND uri = ?2", [.integer(app), .text(request.redirectURI)])
+            guard registered != nil else {
+                throw StoreRefusal(.invalid, "this redirect_uri is not registered for app \(request.grant.clientID)")
+            }
+            if request.scopes.contains("email") { try refuseUnreachable(connection, request.grant.userID) }
+            let given = try grants.authorize(connection, watch, request.grant, change)
+            let status = given.deliversProfile ? given.grant.realUserStatus : nil
+            try connection.run(
+                """
+                INSERT INTO authorization_codes
+                    (code_hash, grant_id, generation, app_id, redirect_uri, scopes, nonce, challenge, real_user_status, org_id,
+                    authenticated_at, expires_at)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                """,
+                [
+                    .blob(secrets.hash(.authorizationCode, code)), .integer(given.grant.number), .integer(given.grant.generation),
+                    .integer(app), .text(request.redirectURI), .text(Self.text(request.scopes)), .optional(request.nonce),
+                    .optional(request.challenge), .optional(status.map(Int64.init)), .optional(request.orgID),
+                    .integer(request.authenticatedAt), .integer(change.now + ProviderLifetime.code),
+                ])
+            let subject = try subject(
+                connection, clientID: request.grant.clientID, account: given.account.number, scopes: request.scopes,
+                nonce: request.nonce, status: status, orgID: request.orgID, authenticatedAt: request.authenticatedAt, now: change.now)
+            let isNamed = given.deliversProfile && request.scopes.contains("name")
+            let name = isNamed ? try users.user(connection, request.grant.userID).name : nil
+            return try finish(
+                IssuedCode(code: code, subject: subject, deliversProfile: given.deliversProfile, userName: name))
+        }
+    }
+
+    /// Whom `user_hint` means to this client: a user by the `sub` that the client's team knows, or that the app's earlier team knew
+    /// before it moved. Nil for anything else.
+    package func userID(hint sub: String, clientID: String, now: Int64) throws -> String? {
+        try database.read { connection in
+            let (team, group) = try connection.appGroup(clientID: clientID)
+            return try connection.row(
+                """
+                SELECT u.handle FROM accounts a JOIN users u ON u.id = a.user_id
+                WHERE a.sub = ?1 AND (a.team_id = ?2 OR EXISTS (
+                    SELECT 1 FROM account_transfers t JOIN app_transfers p ON p.id = t.transfer_id
+                    WHERE t.old_account = a.id AND p.group_id = ?3 AND t.ends_at > ?4))
+                """, [.text(sub), .integer(team.number), .integer(group.number), .integer(now)])?.text(0)
+        }
+    }
+
+    private func refuseUnreachable(_ connection: any DatabaseConnection, _ user: String) throws {
+        let verified = try connection.row(
+            "SELECT id FROM inboxes WHERE user_id = ?1 AND verified_at IS NOT NULL AND reply_only = 0 LIMIT 1",
+            [.integer(connection.userNumber(user))])
+        guard verified != nil else { throw StoreRefusal(.unmet, "user \(user) has no verified inbox") }
+    }
+
+    // MARK: Tokens
+
+    /// Exchanges a code for an access token and a refresh token. A second use of a code ends what the first gave.
+    /// - Parameter challenge: SHA-256 of the `code_verifier`; nil where the client sent none.
+    package func redeem<T: Sendable>(
+        code: String, client: ProviderClient, redirectURI: String, challenge: [UInt8]?, now: Int64,
+        finish: (IssuedTokens) throws -> T
+    ) throws -> TokenOutcome<T> {
+        let hash = secrets.hash(.authorizationCode, code)
+        return try database.write(.durable) { connection in
+            let row = try connection.row(
+                """
+                SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
+                    c.org_id, c.authenticated_at, c.expires_at, g.account_id, g.state, g.generation
+                FROM authorization_codes c JOIN grants g ON g.id = c.grant_id WHERE c.code_hash = ?1
+                """, [.blob(hash)])
+            guard let row else {
+                let ended = try connection.run(
+                    "DELETE FROM refresh_tokens WHERE code_hash = ?1 AND app_id = ?2", [.blob(hash), .integer(client.appNumber)])
+                return .refused(.invalid(ended > 0 ? "the code was used before: what it gave has ended" : "the code is not valid"))
+            }
+            guard try row.integer(2) == client.appNumber, try row.integer(10) > now,
+                try row.text(12) == "authorized", try row.integer(1) == row.integer(13)
+            else { return .refused(.invalid("the code is not valid")) }
+            guard try row.text(3) == redirectURI else {
+                return .refused(.invalid("redirect_uri is not the one of the authorization"))
+            }
+            let asked = try row.optionalBlob(6)
+            guard asked.map({ wanted in challenge.map { constantTimeEqual(wanted, $0) } ?? false }) ?? (challenge == nil) else {
+                return .refused(.invalid("code_verifier does not fit the authorization"))
+            }
+            try connection.run("DELETE FROM authorization_codes WHERE code_hash = ?1", [.blob(hash)])
+            let refresh = try Self.token("pr_")
+            let scopes = try row.text(4)
+            let added = try connection.row(
+                """
+                INSERT INTO refresh_tokens
+                    (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, created_at)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id
+                """,
+                [
+                    .blob(secrets.hash(.refreshToken, refresh)), .blob(hash), .integer(row.integer(0)), .integer(row.integer(1)),
+                    .integer(client.appNumber), .text(scopes), .optional(row.optionalText(8)), .integer(row.integer(9)),
+                    .integer(now),
+                ])
+            guard let number = try added?.integer(0) else {
+                throw PermanentStoreError(.unexpectedData, "an insertion returned nothing")
+            }
+            try connection.run(
+                """
+                DELETE FROM refresh_tokens WHERE grant_id = ?1 AND app_id = ?2 AND id NOT IN
+                    (SELECT id FROM refresh_tokens WHERE grant_id = ?1 AND app_id = ?2 ORDER BY id DESC LIMIT ?3)
+                """,
+                [.integer(row.integer(0)), .integer(client.appNumber), .integer(Int64(ProviderLifetime.refreshTokensPerGrant))])
+            let access = try accessToken(connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
+            let subject = try subject(
+                connection, clientID: client.clientID, account: row.integer(11), scopes: Self.scopes(scopes),
+                nonce: row.optionalText(5), status: row.optionalInteger(7).map(Int.init), orgID: row.optionalText(8),
+                authenticatedAt: row.integer(9), now: now)
+            return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)))
+        }
+    }
+
+    /// A further access token for a refresh token, as long as the grant lives.
+    /// - Parameter dailyLimit: refreshes with one token on one day (UTC).
+    package func refresh<T: Sendable>(
+        token: String, client: ProviderClient, dailyLimit: Int, now: Int64, finish: (IssuedTokens) throws -> T
+    ) throws -> TokenOutcome<T> {
+        try database.write(.durable) { connection in
+            let row = try connection.row(
+                """
+                SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.used_day, r.uses, r.generation,
+                    g.account_id, g.state, g.generation
+                FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id WHERE r.token_hash = ?1
+                """, [.blob(secrets.hash(.refreshToken, token))])
+            guard let row, try row.integer(1) == client.appNumber else {
+                return .refused(.invalid("the refresh token is not valid"))
+            }
+            guard try row.text(9) == "authorized", try row.integer(7) == row.integer(10) else {
+                return .refused(.invalid("the user's consent has ended"))
+            }
+            let day = Day.number(now)
+            let uses = try row.integer(5) == day ? row.integer(6) : 0
+            guard uses < Int64(dailyLimit) else { return .refused(.tooMany) }
+            try connection.run(
+                "UPDATE refresh_tokens SET used_day = ?2, uses = ?3 WHERE id = ?1",
+                [.integer(row.integer(0)), .integer(day), .integer(uses + 1)])
+            let scopes = try row.text(2)
+            let access = try accessToken(connection, app: client.appNumber, refresh: row.integer(0), scopes: scopes, now: now)
+            let subject = try subject(
+                connection, clientID: client.clientID, account: row.integer(8), scopes: Self.scopes(scopes), nonce: nil, status: nil,
+                orgID: row.optionalText(3), authenticatedAt: row.integer(4), now: now)
+            return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: nil, subject: subject)))
+        }
+    }
+
+    /// An access token of the client itself.
+    package func clientToken(_ client: ProviderClient, scope: String, now: Int64) throws -> String {
+        try database.write(.durable) { try accessToken($0, app: client.appNumber, refresh: nil, scopes: scope, now: now) }
+    }
+
+    /// Who holds an access token; nil where it is unknown or has expired, or the consent behind it ended.
+    package func holder(accessToken token: String, now: Int64) throws -> AccessTokenHolder? {
+        try database.read { connection in
+            let row = try connection.row(
+                """
+                SELECT a.client_id, t.handle, x.scopes FROM access_tokens x
+                JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id
+                WHERE x.token_hash = ?1 AND x.expires_at > ?2 AND (x.refresh_id IS NULL OR EXISTS (
+                    SELECT 1 FROM refresh_tokens r JOIN grants c ON c.id = r.grant_id
+                    WHERE r.id = x.refresh_id AND c.state = 'authorized' AND c.generation = r.generation))
+                """, [.blob(secrets.hash(.accessToken, token)), .integer(now)])
+            return try row.map {
+                AccessTokenHolder(clientID: try $0.text(0), teamID: try $0.text(1), scopes: Self.scopes(try $0.text(2)))
+            }
+        }
+    }
+
+    /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are told; with a
+    /// client's own that token alone.
+    package func revoke(token: String, client: ProviderClient, _ change: Change) throws -> RevocationOutcome {
+        try events.write(at: change.now) { connection, watch in
+            let access = secrets.hash(.accessToken, token)
+            let row = try connection.row(
+                """
+                SELECT r.app_id, r.grant_id FROM refresh_tokens r WHERE r.token_hash = ?1
+                UNION ALL SELECT x.app_id, r.grant_id FROM access_tokens x LEFT JOIN refresh_tokens r ON r.id = x.refresh_id
+                WHERE x.token_hash = ?2
+                """, [.blob(secrets.hash(.refreshToken, token)), .blob(access)])
+            guard let row else { return .unknown }
+            guard try row.integer(0) == client.appNumber else { return .otherClient }
+            guard let number = try row.optionalInteger(1) else {
+                try connection.run("DELETE FROM access_tokens WHERE token_hash = ?1", [.blob(access)])
+                return .revoked
+            }
+            let grant = try connection.row(
+                """
+                SELECT g.account_id, g.group_id, p.primary_client_id FROM grants g JOIN app_groups p ON p.id = g.group_id
+                WHERE g.id = ?1
+                """, [.integer(number)])
+            guard let grant else { return .unknown }
+            let account = try grant.integer(0)
+            try watch.begin(.account(account))
+            let group = AppGroup(number: try grant.integer(1), primaryClientID: try grant.optionalText(2))
+            return try connection.revoke(account: account, group: group, at: change.now, change) ? .revoked : .unknown
+        }
+    }
+
+    /// Deletes codes and access tokens that expired, at most 1,000 of each at a time; how many there were of the more frequent.
+    package func deleteExpired(now: Int64) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try [("authorization_codes", "code_hash"), ("access_tokens", "token_hash")].map { table, key in
+                try connection.run(
+                    "DELETE FROM \(table) WHERE \(key) IN (SELECT \(key) FROM \(table) WHERE expires_at <= ?1 LIMIT 1000)",
+                    [.integer(now)])
+            }.max() ?? 0
+        }
+    }
+
+    // MARK: Parts
+
+    private func app(_ connection: any DatabaseConnection, _ clientID: String) throws -> Int64 {
+        guard let row = try connection.row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) else {
+            throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list")
+        }
+        return try row.integer(0)
+    }
+
+    private func accessToken(
+        _ connection: any DatabaseConnection, app: Int64, refresh: Int64?, scopes: String, now: Int64
+    ) throws -> String {
+        let token = try Self.token("pa_")
+        try connection.run(
+            "INSERT INTO access_tokens (token_hash, refresh_id, app_id, scopes, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            [
+                .blob(secrets.hash(.accessToken, token)), .optional(refresh), .integer(app), .text(scopes),
+                .integer(now + ProviderLifetime.accessToken),
+            ])
+        return token
+    }
+
+    private func subject(
+        _ connection: any DatabaseConnection, clientID: String, account number: Int64, scopes: Set<String>, nonce: String?,
+        status: Int?, orgID: String?, authenticatedAt: Int64, now: Int64
+    ) throws -> TokenSubject {
+        let account = try connection.account(number)
+        let transfer = try connection.row(
+            """
+            SELECT s.transfer_sub FROM account_transfers t
+            JOIN accounts a ON a.id = t.new_account
+            JOIN transfer_subs s ON s.account_id = t.old_account AND s.target_team = a.team_id
+            WHERE t.new_account = ?1 AND t.ends_at > ?2 LIMIT 1
+            """, [.integer(number), .integer(now)])
+        return TokenSubject(
+            clientID: clientID, sub: account.sub, scopes: scopes,
+            email: scopes.contains("email") ? try email(connection, account) : nil, nonce: nonce, realUserStatus: status,
+            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: try transfer?.text(0))
+    }
+
+    /// The relay address; the inbox itself only where the account shares it and it is verified.
+    func email(_ connection: any DatabaseConnection, _ account: Account) throws -> ClientEmail? {
+        switch account.emailKind {
+        case .none: return nil
+        case .privateRelay:
+            let row = try connection.row(
+                "SELECT local_part, domain FROM relay_addresses WHERE account_id = ?1 AND is_current = 1", [.integer(account.number)])
+            return try row.map { .relay(AddrSpec(localPart: try $0.text(0), domain: try $0.text(1))) }
+        case .real:
+            let row = try connection.row(
+                """
+                SELECT i.user_id, i.address_key, i.address_sealed FROM accounts a JOIN inboxes i ON i.id = COALESCE(
+                    a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+                WHERE a.id = ?1 AND i.verified_at IS NOT NULL
+                """, [.integer(account.number)])
+            return try row.map { .shared(try sealer.inbox($0, 1, user: $0.integer(0))) }
+        }
+    }
+
+    private static func token(_ prefix: String) throws -> String { prefix + (try SecretHash.newToken()) }
+    private static func text(_ scopes: Set<String>) -> String { scopes.sorted().joined(separator: " ") }
+    private static func scopes(_ text: String) -> Set<String> { Set(text.split(separator: " ").map(String.init)) }
+}
+
+extension DatabaseConnection {
+    /// Ends every code and token of a grant.
+    func endTokens(account: Int64, group: AppGroup) throws {
+        for table in ["authorization_codes", "refresh_tokens"] {
+            try run(
+                "DELETE FROM \(table) WHERE grant_id IN (SELECT id FROM grants WHERE account_id = ?1 AND group_id = ?2)",
+                [.integer(account), .integer(group.number)])
+        }
+    }
+}

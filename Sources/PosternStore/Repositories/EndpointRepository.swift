@@ -1,0 +1,113 @@
+// Endpoints: where a group of apps hears of changes.
+
+/// Sets, shows and removes event endpoints: one for each group of apps.
+package struct EndpointRepository: Sendable {
+    let database: any Database
+    let signal: OutboxSignal
+
+    /// Sets the endpoint of an app's group, in place of the one there was; what waits for it goes to the new one at once.
+    /// - Parameters:
+    ///   - clientID: any app of the group; nil for the group that consent goes to where no app is named.
+    ///   - allowsHTTP: without it, `http` is refused.
+    ///   - allowsPrivate: whether it may be at an address that is not globally reachable.
+    package func set(
+        team id: String, app clientID: String?, url: EndpointURL, allowsHTTP: Bool = false, allowsPrivate: Bool = false,
+        _ change: Change
+    ) throws -> EventEndpoint {
+        guard url.isSecure || allowsHTTP else {
+            throw StoreRefusal(.invalid, "events go to https only: over http everybody on the way can read and change what comes back")
+        }
+        let endpoint = try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            let group = try clientID.map { try connection.appGroup(team: team, clientID: $0) }
+                ?? connection.usualGroup(team: team, change)
+            try connection.run(
+                """
+                INSERT INTO event_endpoints (group_id, audience, url, allow_http, allow_private, created_at)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                ON CONFLICT (group_id) DO UPDATE SET url = excluded.url, allow_http = excluded.allow_http,
+                    allow_private = excluded.allow_private, failures = 0, retry_at = 0, last_error = NULL
+                """,
+                [
+                    .integer(group.number), .text(group.primaryClientID ?? team.id), .text(url.description), .bool(allowsHTTP),
+                    .bool(allowsPrivate), .integer(change.now),
+                ])
+            let endpoint = try find(connection, group: group, team: id)
+            try connection.run(
+                "UPDATE outbox SET next_attempt_at = ?2 WHERE endpoint_id = ?1 AND state = 'pending'",
+                [.integer(endpoint.number), .integer(change.now)])
+            try connection.audit(change, "endpoint.set", "team:\(id)", "app:\(group.title) \(url)")
+            return endpoint
+        }
+        signal.raise()
+        return endpoint
+    }
+
+    /// The endpoint of an app's group, or `StoreRefusal` (`notFound`).
+    package func endpoint(team id: String, app clientID: String?) throws -> EventEndpoint {
+        try database.read { connection in
+            try find(connection, group: group(connection, team: connection.team(id), app: clientID), team: id)
+        }
+    }
+
+    /// All endpoints of a team, or of everybody; those of removed groups, which still have events to deliver, for everybody only.
+    package func endpoints(team id: String? = nil) throws -> [EventEndpoint] {
+        try database.read { connection in
+            guard let id else { return try connection.rows(Self.select + " ORDER BY e.id", []).map(EventEndpoint.init(row:)) }
+            let team = try connection.team(id)
+            return try connection.rows(
+                Self.select + " WHERE e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?1) ORDER BY e.id",
+                [.integer(team.number)]
+            ).map(EventEndpoint.init(row:))
+        }
+    }
+
+    /// Removes the endpoint with every event that waits for it.
+    package func remove(team id: String, app clientID: String?, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let group = try group(connection, team: connection.team(id), app: clientID)
+            let endpoint = try find(connection, group: group, team: id)
+            try connection.run("DELETE FROM event_endpoints WHERE id = ?1", [.integer(endpoint.number)])
+            try connection.audit(
+                change, "endpoint.remove", "team:\(id)", "app:\(group.title) with \(endpoint.pending) pending events")
+        }
+    }
+
+    private func group(_ connection: any DatabaseConnection, team: Team, app clientID: String?) throws -> AppGroup {
+        if let clientID { return try connection.appGroup(team: team, clientID: clientID) }
+        guard let group = try connection.knownUsualGroup(team: team) else { throw Self.unknown(team.id) }
+        return group
+    }
+
+    private func find(_ connection: any DatabaseConnection, group: AppGroup, team: String) throws -> EventEndpoint {
+        let row = try connection.row(Self.select + " WHERE e.group_id = ?1", [.integer(group.number)])
+        guard let row else { throw Self.unknown(team) }
+        return try EventEndpoint(row: row)
+    }
+
+    private static func unknown(_ team: String) -> StoreRefusal {
+        StoreRefusal(.notFound, "team \(team) has no such endpoint: see postern endpoint show \(team)")
+    }
+
+    static let select = """
+        SELECT e.id, e.group_id, e.audience, e.url, e.allow_private, e.failures, e.retry_at, e.last_error, e.last_success_at,
+            e.created_at, (SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending'),
+            (SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')
+        FROM event_endpoints e
+        """
+}
+
+extension EventEndpoint {
+    /// From the columns of `EndpointRepository.select`.
+    init(row: SQLRow) throws {
+        let url: EndpointURL
+        do { url = try EndpointURL(try row.text(3)) } catch is StoreRefusal {
+            throw PermanentStoreError(.unexpectedData, "an endpoint's URL cannot be read")
+        }
+        self.init(
+            number: try row.integer(0), groupNumber: try row.optionalInteger(1), audience: try row.text(2), url: url,
+            allowsPrivate: try row.bool(4), failures: Int(try row.integer(5)), retryAt: try row.integer(6),
+            lastError: try row.optionalText(7), lastSuccessAt: try row.optionalInteger(8), createdAt: try row.integer(9),
+            pending: Int(try row.integer(10)), parked: Int(try row.integer(11)))
+    }
+}

@@ -1,0 +1,105 @@
+// Refusals of teams' mail: written in batches, read by the team.
+
+import InternetMessage
+import Synchronization
+
+package struct RejectionRepository: Sendable {
+    let database: any Database
+
+    /// Writes what was refused down for every team that registered the author, or, where a refusal says something of the account,
+    /// for the account's own team if it is one of them.
+    package func add(_ events: [RejectionEvent]) throws {
+        guard !events.isEmpty else { return }
+        try database.write(.relaxed) { connection in
+            for event in events {
+                for (team, source) in try teams(connection, event) {
+                    try connection.run(
+                        """
+                        INSERT INTO rejections (team_id, source, hour, answer, reason, first_at, last_at, count, reference)
+                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7)
+                        ON CONFLICT (team_id, hour, source, answer, reason) DO UPDATE
+                            SET count = rejections.count + 1, last_at = excluded.last_at, reference = excluded.reference
+                        """,
+                        [
+                            .integer(team), .text(source), .integer(event.at / 3600), .text(event.answer), .text(event.reason),
+                            .integer(event.at), .text(event.reference),
+                        ])
+                }
+            }
+        }
+    }
+
+    /// The source of each team that covers the author, the nearest one.
+    private func teams(_ connection: any DatabaseConnection, _ event: RejectionEvent) throws -> [(Int64, String)] {
+        var found: [Int64: String] = [:]
+        for value in SourceRepository.values(covering: event.author) {
+            let rows = try connection.rows(
+                """
+                SELECT DISTINCT s.team_id FROM outbound_sources s WHERE s.value = ?1
+                    AND (?2 = 0 OR s.team_id = (SELECT a.team_id FROM accounts a WHERE a.id = ?3))
+                """, [.text(value), .bool(event.tellsOfAccount), .integer(event.account)])
+            for row in rows where found[try row.integer(0)] == nil { found[try row.integer(0)] = value }
+        }
+        return found.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// A team's refusals, the newest first, from those before `before` on.
+    package func rejections(team: Int64, before: Int64? = nil, limit: Int) throws -> [Rejection] {
+        try database.read { connection in
+            try connection.rows(
+                """
+                SELECT id, source, answer, reason, first_at, last_at, count, reference FROM rejections
+                WHERE team_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3
+                """, [.integer(team), .integer(before ?? .max), .integer(Int64(limit))]
+            ).map {
+                Rejection(
+                    number: try $0.integer(0), source: try $0.text(1), answer: try $0.text(2), reason: try $0.text(3),
+                    firstAt: try $0.integer(4), lastAt: try $0.integer(5), count: Int(try $0.integer(6)), reference: try $0.text(7))
+            }
+        }
+    }
+
+    /// Deletes those of before a time, at most `limit`; how many.
+    package func deleteExpired(before time: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                "DELETE FROM rejections WHERE id IN (SELECT id FROM rejections WHERE last_at < ?1 LIMIT ?2)",
+                [.integer(time), .integer(Int64(limit))])
+        }
+    }
+}
+
+extension SourceRepository {
+    /// Values of sources that an address could lie in, the nearest first: itself, its domain, and the domains above.
+    static func values(covering author: AddrSpec) -> [String] {
+        let folded = author.folded
+        let labels = folded.domain.split(separator: ".").suffix(10)
+        return [folded.wireForm] + labels.indices.map { labels[$0...].joined(separator: ".") }
+    }
+}
+
+/// Gathers refusals in memory, off the path of mail; `flush` writes them in one transaction.
+package final class RejectionBuffer: Sendable {
+    /// Held while the store is away; further ones are dropped.
+    package static let capacity = 10_000
+
+    private let repository: RejectionRepository
+    private let events = Mutex<[RejectionEvent]>([])
+
+    package init(_ repository: RejectionRepository) { self.repository = repository }
+
+    /// Never blocks on the store.
+    package func add(_ event: RejectionEvent) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
+
+    /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
+    package func flush() throws {
+        let taken = events.withLock { events in
+            defer { events = [] }
+            return events
+        }
+        do { try repository.add(taken) } catch {
+            events.withLock { $0 = Array((taken + $0).prefix(Self.capacity)) }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,307 @@
+// Transfer of apps between teams: the grants move with everything that is known of them, and nobody is asked again.
+
+import MailCrypto
+
+/// Starts and finishes transfers, and exchanges the subjects by which two teams speak of a user.
+package struct TransferRepository: Sendable {
+    let addresses: AddressRepository
+    let accounts: AccountRepository
+    let provider: ProviderRepository
+    private var database: any Database { addresses.database }
+
+    // MARK: Administration
+
+    /// Announces the transfer of an app with its whole group. Refused where one is under way, or where it would change nothing.
+    package func start(team from: String, app clientID: String, to: String, _ change: Change) throws -> AppTransfer {
+        try database.write(.durable) { connection in
+            let (old, new) = (try connection.team(from), try connection.team(to))
+            guard old != new else { throw StoreRefusal(.invalid, "app \(clientID) is team \(to)'s already") }
+            let group = try connection.appGroup(team: old, clientID: clientID)
+            let row = try connection.row(
+                """
+                INSERT INTO app_transfers (group_id, from_team, to_team, state, started_at) VALUES (?1, ?2, ?3, 'started', ?4)
+                ON CONFLICT (group_id) WHERE state <> 'finished' DO NOTHING RETURNING id
+                """, [.integer(group.number), .integer(old.number), .integer(new.number), .integer(change.now)])
+            guard let row else {
+                throw StoreRefusal(.exists, "a transfer of app \(clientID) is under way: see postern transfer status")
+            }
+            try connection.audit(change, "transfer.start", "team:\(from)", "app:\(group.title) to team:\(to)")
+            return try transfer(connection, row.integer(0))
+        }
+    }
+
+    /// Takes back a transfer that was started and not finished. Transfer subjects stay as they are, should it be started again.
+    package func cancel(app clientID: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let found = try underWay(connection, clientID)
+            guard found.state == .started else {
+                throw StoreRefusal(.unmet, "app \(clientID) is team \(found.toTeam)'s already: run postern transfer finish again")
+            }
+            try connection.run("DELETE FROM app_transfers WHERE id = ?1", [.integer(found.number)])
+            try connection.audit(change, "transfer.cancel", "team:\(found.fromTeam)", "app:\(found.group.title) to team:\(found.toTeam)")
+        }
+    }
+
+    /// Transfers, the newest first; of one app, or all.
+    package func transfers(app clientID: String? = nil) throws -> [AppTransfer] {
+        try database.read { connection in
+            guard let clientID else { return try connection.rows(Self.select + " ORDER BY x.id DESC", []).map(AppTransfer.init(row:)) }
+            let (_, group) = try connection.appGroup(clientID: clientID)
+            return try connection.rows(Self.select + " WHERE x.group_id = ?1 ORDER BY x.id DESC", [.integer(group.number)])
+                .map(AppTransfer.init(row:))
+        }
+    }
+
+    /// Hands the apps over to the new team, or goes on with it, moving at most `limit` grants; repeat until `waiting` is 0, which
+    /// may be done after an interruption too. From the first call on the apps are the new team's, and the endpoint of the group is
+    /// to be set anew: what waits for the old one still goes there.
+    package func finish(app clientID: String, limit: Int = 500, _ change: Change) throws -> AppTransfer {
+        try database.write(.durable) { connection in
+            let found = try underWay(connection, clientID)
+            let group = found.group.number
+            if found.state == .started {
+                try connection.run(
+                    "UPDATE app_groups SET team_id = (SELECT to_team FROM app_transfers WHERE id = ?2) WHERE id = ?1",
+                    [.integer(group), .integer(found.number)])
+                try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = ?1", [.integer(group)])
+                try connection.run(
+                    "UPDATE app_transfers SET state = 'moving', moved_at = ?2, ends_at = ?3 WHERE id = ?1",
+                    [.integer(found.number), .integer(change.now), .integer(change.now + AppTransfer.overlap)])
+                try connection.audit(
+                    change, "transfer.finish", "team:\(found.fromTeam)", "app:\(found.group.title) to team:\(found.toTeam)")
+            }
+            let grants = try connection.rows(
+                """
+                SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id JOIN app_transfers x ON x.id = ?1
+                WHERE g.group_id = x.group_id AND a.team_id <> x.to_team ORDER BY g.id LIMIT ?2
+                """, [.integer(found.number), .integer(Int64(limit))])
+            for grant in grants { try move(connection, grant: grant.integer(0), change) }
+            let moved = try transfer(connection, found.number)
+            guard moved.waiting == 0 else { return moved }
+            try connection.run("UPDATE app_transfers SET state = 'finished' WHERE id = ?1", [.integer(found.number)])
+            return try transfer(connection, found.number)
+        }
+    }
+
+    /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. Nobody is told: the team
+    /// that knew them gave them away.
+    package func endExpired(now: Int64, limit: Int = 500) throws -> Int {
+        try database.write(.durable) { connection in
+            let old = try connection.rows(
+                """
+                SELECT DISTINCT t.old_account FROM account_transfers t
+                WHERE t.ends_at <= ?1 AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = t.old_account)
+                    AND NOT EXISTS (SELECT 1 FROM account_transfers u WHERE u.old_account = t.old_account AND u.ends_at > ?1)
+                LIMIT ?2
+                """, [.integer(now), .integer(Int64(limit))])
+            for row in old { try accounts.end(connection, account: row.integer(0)) }
+            return old.count
+        }
+    }
+
+    // MARK: Subjects
+
+    /// The subject by which the old team may tell the new one of a user: the same whenever it is asked for this target. Nil where
+    /// the team knows no such subject, or no transfer of the app to the target was started.
+    package func transferSubject(sub: String, client: ProviderClient, target: String, _ change: Change) throws -> String? {
+        try database.write(.durable) { connection in
+            let row = try connection.row(
+                """
+                SELECT a.id, x.to_team FROM accounts a JOIN grants g ON g.account_id = a.id AND g.group_id = ?2
+                JOIN app_transfers x ON x.group_id = g.group_id AND x.from_team = a.team_id AND x.state = 'started'
+                JOIN teams t ON t.id = x.to_team
+                WHERE a.sub = ?1 AND a.team_id = ?3 AND t.handle = ?4
+                """, [.text(sub), .integer(client.groupNumber), .integer(client.teamNumber), .text(target)])
+            guard let row else { return nil }
+            return try connection.transferSubject(account: row.integer(0), target: row.integer(1), now: change.now)
+        }
+    }
+
+    /// What the new team gets for a transfer subject; nil where it is not for this client, or the 60 days are over.
+    package func account(transferSubject: String, client: ProviderClient, _ change: Change) throws -> MigratedAccount? {
+        try database.write(.durable) { connection in
+            let old = try connection.row(
+                """
+                SELECT s.account_id FROM transfer_subs s
+                WHERE s.transfer_sub = ?1 AND s.target_team = ?2
+                """, [.text(transferSubject), .integer(client.teamNumber)])
+            guard let old else { return nil }
+            // It may be the turn of others in a move that has only begun.
+            let waiting = try connection.row(
+                """
+                SELECT g.id FROM grants g JOIN app_groups p ON p.id = g.group_id
+                WHERE g.account_id = ?1 AND g.group_id = ?2 AND p.team_id = ?3
+                """, [.integer(old.integer(0)), .integer(client.groupNumber), .integer(client.teamNumber)])
+            if let waiting { try move(connection, grant: waiting.integer(0), change) }
+            let new = try connection.row(
+                """
+                SELECT t.new_account FROM account_transfers t JOIN app_transfers x ON x.id = t.transfer_id
+                WHERE t.old_account = ?1 AND x.group_id = ?2 AND t.ends_at > ?3
+                """, [.integer(old.integer(0)), .integer(client.groupNumber), .integer(change.now)])
+            guard let new else { return nil }
+            let account = try connection.account(new.integer(0))
+            return MigratedAccount(sub: account.sub, email: try provider.email(connection, account))
+        }
+    }
+
+    // MARK: Moving
+
+    /// Moves the grant of a user to a group that is under way, where it has not followed yet: nobody is asked twice because a
+    /// move takes its time.
+    static func moveWaiting(
+        _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
+    ) throws {
+        let waiting = try connection.rows(
+            """
+            SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id JOIN app_groups p ON p.id = g.group_id
+            WHERE a.user_id = ?1 AND g.group_id = ?2 AND a.team_id <> p.team_id
+            """, [.integer(user), .integer(group)])
+        for grant in waiting { try move(connection, grant: grant.integer(0), addresses: addresses, change) }
+    }
+
+    private func move(_ connection: any DatabaseConnection, grant: Int64, _ change: Change) throws {
+        try Self.move(connection, grant: grant, addresses: addresses, change)
+    }
+
+    private static func move(
+        _ connection: any DatabaseConnection, grant: Int64, addresses: AddressRepository, _ change: Change
+    ) throws {
+        let row = try connection.row(
+            """
+            SELECT g.account_id, g.group_id, a.user_id, x.id, x.ends_at, t.id, t.handle, t.name, t.created_at, u.handle
+            FROM grants g JOIN accounts a ON a.id = g.account_id
+            JOIN app_transfers x ON x.group_id = g.group_id AND x.state = 'moving'
+            JOIN teams t ON t.id = x.to_team LEFT JOIN users u ON u.id = a.user_id
+            WHERE g.id = ?1 AND a.team_id <> x.to_team
+            """, [.integer(grant)])
+        guard let row, let endsAt = try row.optionalInteger(4) else { return }
+        let (old, group, team) = (try row.integer(0), try row.integer(1), try Team(row: row, first: 5))
+        let new: Int64
+        if let user = try row.optionalInteger(2), let handle = try row.optionalText(9) {
+            let known = try connection.row(
+                "SELECT id FROM accounts WHERE team_id = ?1 AND user_id = ?2", [.integer(team.number), .integer(user)])
+            new = try addresses.account(connection, team: team, user: user, change)
+            if known == nil { try copy(connection, from: old, to: new, team: team.id, user: handle, addresses, change) }
+        } else {
+            new = try externalAccount(connection, of: old, team: team, addresses, change)
+        }
+        // Consent given meanwhile under the new team is the same consent: the older row keeps what is known.
+        try connection.run(
+            "DELETE FROM grants WHERE account_id = ?1 AND group_id = ?2", [.integer(new), .integer(group)])
+        try connection.run(
+            "UPDATE grants SET account_id = ?2, transferred_at = ?3 WHERE id = ?1",
+            [.integer(grant), .integer(new), .integer(change.now)])
+        _ = try connection.transferSubject(account: old, target: team.number, now: change.now)
+        try connection.run(
+            """
+            INSERT INTO account_transfers (old_account, transfer_id, new_account, moved_at, ends_at) VALUES (?1, ?2, ?3, ?4, ?5)
+            ON CONFLICT (old_account, transfer_id) DO NOTHING
+            """,
+            [.integer(old), .integer(row.integer(3)), .integer(new), .integer(change.now), .integer(endsAt)])
+    }
+
+    /// What the user chose for the old team holds for the new one: inbox, name, kind of address, and whether mail is wanted.
+    private static func copy(
+        _ connection: any DatabaseConnection, from old: Int64, to new: Int64, team: String, user: String,
+        _ addresses: AddressRepository, _ change: Change
+    ) throws {
+        try connection.run(
+            """
+            UPDATE accounts SET inbox_id = (SELECT inbox_id FROM accounts WHERE id = ?1),
+                shares_name = (SELECT shares_name FROM accounts WHERE id = ?1),
+                email_kind = (SELECT email_kind FROM accounts WHERE id = ?1)
+            WHERE id = ?2
+            """, [.integer(old), .integer(new)])
+        guard try connection.account(new).emailKind == .privateRelay else { return }
+        _ = try addresses.current(connection, account: new, team: team, user: user, change)
+        try connection.run(
+            """
+            UPDATE relay_addresses SET forwarding_on = 0 WHERE account_id = ?2 AND is_current = 1 AND EXISTS (
+                SELECT 1 FROM relay_addresses o WHERE o.account_id = ?1 AND o.is_current = 1 AND o.forwarding_on = 0)
+            """, [.integer(old), .integer(new)])
+    }
+
+    /// The account of the same external subject with the new team.
+    private static func externalAccount(
+        _ connection: any DatabaseConnection, of old: Int64, team: Team, _ addresses: AddressRepository, _ change: Change
+    ) throws -> Int64 {
+        let identity = try connection.row(
+            "SELECT issuer, subject, forwarding_on, email_event_at, consent_event_at FROM external_identities WHERE account_id = ?1",
+            [.integer(old)])
+        if let identity {
+            let known = try connection.row(
+                "SELECT account_id FROM external_identities WHERE team_id = ?1 AND issuer = ?2 AND subject = ?3",
+                [.integer(team.number), .text(identity.text(0)), .text(identity.text(1))])
+            if let known { return try known.integer(0) }
+        }
+        let new = try addresses.unlinkedAccount(connection, team: team, change)
+        if let identity {
+            try connection.run(
+                """
+                INSERT INTO external_identities
+                    (team_id, issuer, subject, account_id, forwarding_on, email_event_at, consent_event_at, created_at)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                """,
+                [
+                    .integer(team.number), .text(identity.text(0)), .text(identity.text(1)), .integer(new),
+                    .optional(identity.optionalInteger(2)), .optional(identity.optionalInteger(3)),
+                    .optional(identity.optionalInteger(4)), .integer(change.now),
+                ])
+        }
+        return new
+    }
+
+    // MARK: Rows
+
+    private func underWay(_ connection: any DatabaseConnection, _ clientID: String) throws -> AppTransfer {
+        let (_, group) = try connection.appGroup(clientID: clientID)
+        let row = try connection.row(
+            Self.select + " WHERE x.group_id = ?1 AND x.state <> 'finished'", [.integer(group.number)])
+        guard let row else {
+            throw StoreRefusal(.notFound, "no transfer of app \(clientID) is under way: see postern transfer status")
+        }
+        return try AppTransfer(row: row)
+    }
+
+    private func transfer(_ connection: any DatabaseConnection, _ number: Int64) throws -> AppTransfer {
+        guard let row = try connection.row(Self.select + " WHERE x.id = ?1", [.integer(number)]) else {
+            throw PermanentStoreError(.unexpectedData, "a transfer that was just written is not there")
+        }
+        return try AppTransfer(row: row)
+    }
+
+    private static let select = """
+        SELECT x.id, p.id, p.primary_client_id, f.handle, t.handle, x.state, x.started_at, x.moved_at, x.ends_at,
+            (SELECT COUNT(*) FROM grants g JOIN accounts a ON a.id = g.account_id
+                WHERE x.state <> 'finished' AND g.group_id = x.group_id AND a.team_id <> x.to_team),
+            (SELECT COUNT(*) FROM account_transfers m WHERE m.transfer_id = x.id),
+            (SELECT COUNT(*) FROM transfer_subs s JOIN accounts a ON a.id = s.account_id
+                WHERE a.team_id = x.from_team AND s.target_team = x.to_team)
+        FROM app_transfers x JOIN app_groups p ON p.id = x.group_id JOIN teams f ON f.id = x.from_team
+            JOIN teams t ON t.id = x.to_team
+        """
+}
+
+extension AppTransfer {
+    fileprivate init(row: SQLRow) throws {
+        self.init(
+            number: try row.integer(0), group: AppGroup(number: try row.integer(1), primaryClientID: try row.optionalText(2)),
+            fromTeam: try row.text(3), toTeam: try row.text(4), state: State(rawValue: try row.text(5)) ?? .started,
+            startedAt: try row.integer(6), movedAt: try row.optionalInteger(7), endsAt: try row.optionalInteger(8),
+            waiting: Int(try row.integer(9)), moved: Int(try row.integer(10)), subjects: Int(try row.integer(11)))
+    }
+}
+
+extension DatabaseConnection {
+    /// The transfer subject of an account for a team, made now where there is none.
+    fileprivate func transferSubject(account: Int64, target: Int64, now: Int64) throws -> String {
+        let known = try row(
+            "SELECT transfer_sub FROM transfer_subs WHERE account_id = ?1 AND target_team = ?2", [.integer(account), .integer(target)])
+        if let known { return try known.text(0) }
+        let subject = Base32.characters(fromRandom: try freshOctets(32))
+        try run(
+            "INSERT INTO transfer_subs (transfer_sub, account_id, target_team, created_at) VALUES (?1, ?2, ?3, ?4)",
+            [.text(subject), .integer(account), .integer(target), .integer(now)])
+        return subject
+    }
+}

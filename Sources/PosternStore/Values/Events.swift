@@ -1,0 +1,77 @@
+// What teams are told of their accounts, and where.
+
+import InternetMessage
+
+/// A signed event's type (DESIGN.md section 5). The raw values stand in databases and in what endpoints get.
+package enum EventType: String, Sendable, Hashable, CaseIterable {
+    /// Mail to the relay address reaches nobody from now on.
+    case emailDisabled = "email-disabled"
+    /// It reaches the user again.
+    case emailEnabled = "email-enabled"
+    /// The user no longer uses the app: the grant ended.
+    case consentRevoked = "consent-revoked"
+    /// The account is gone; `sub` and address are retired for good.
+    case accountDelete = "account-delete"
+    /// Nothing happened: an administrator tries the endpoint.
+    case test
+}
+
+/// An event on its way to an endpoint.
+package struct OutboxEvent: Sendable, Hashable {
+    package enum State: String, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
+
+    /// The place in the outbox: events of one account to one endpoint go in this order.
+    package let number: Int64
+    /// The same at every attempt.
+    package let jti: String
+    package let endpointNumber: Int64
+    /// `aud` of the event.
+    package let audience: String
+    package let accountNumber: Int64
+    package let type: EventType
+    package let sub: String
+    /// The relay address, in events about it.
+    package let email: String?
+    /// Milliseconds since 1970.
+    package let eventTime: Int64
+    /// Seconds since 1970, as all other times here.
+    package let createdAt: Int64
+    package let state: State
+    package let attempts: Int
+    package let nextAttemptAt: Int64
+    package let parkAt: Int64
+    /// Why the last attempt failed; nothing the endpoint wrote.
+    package let lastError: String?
+    /// When it was delivered or parked.
+    package let endedAt: Int64?
+}
+
+/// Where a group of apps hears of changes.
+package struct EventEndpoint: Sendable, Hashable {
+    package let number: Int64
+    /// Nil where the group is gone and only pending events are left.
+    package let groupNumber: Int64?
+    package let audience: String
+    package let url: EndpointURL
+    /// Whether an address that is not globally reachable may be connected to.
+    package let allowsPrivate: Bool
+    /// Failures in a row; 0 while it works.
+    package let failures: Int
+    /// While it fails, nothing is tried before.
+    package let retryAt: Int64
+    package let lastError: String?
+    package let lastSuccessAt: Int64?
+    package let createdAt: Int64
+    package let pending: Int
+    package let parked: Int
+}
+
+extension OutboxEvent {
+    /// A test event that does not stand in the outbox.
+    package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
+        self.init(
+            number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,
+            sub: "test", email: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0, nextAttemptAt: now,
+            parkAt: now, lastError: nil, endedAt: nil)
+    }
+}

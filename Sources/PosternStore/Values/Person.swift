@@ -1,0 +1,59 @@
+// A user as they see themselves.
+
+import InternetMessage
+
+/// An account as its user sees it.
+package struct PersonAccount: Sendable, Hashable {
+    /// The store's own number.
+    package let number: Int64
+    package let team: Team
+    /// The address that the team has; nil where every one is retired, or the team has none.
+    package let address: AddrSpec?
+    package let isForwardingOn: Bool
+    /// Of the account, seconds since 1970.
+    package let createdAt: Int64
+    /// The inbox that its mail goes to; nil where there is none.
+    package let inboxNumber: Int64?
+    /// Whether that inbox was chosen for this account, and not the default.
+    package let hasOwnInbox: Bool
+    /// The oldest first.
+    package let consents: [PersonConsent]
+    /// Messages relayed since the day asked for.
+    package let recent: DailyUsage
+    /// Messages relayed, as far back as counts are kept.
+    package let total: DailyUsage
+
+    /// Whether mail can come at all.
+    package var isActive: Bool { address != nil && consents.contains(where: \.isLive) }
+}
+
+/// A consent as its user sees it.
+package struct PersonConsent: Sendable, Hashable {
+    package let group: AppGroup
+    /// Every app that it covers.
+    package let clientIDs: [String]
+    package let isLive: Bool
+    package let firstAuthorizedAt: Int64
+    package let lastAuthorizedAt: Int64
+}
+
+/// One section of what is stored about a user: rows of named values.
+package struct PersonRecords: Sendable {
+    package enum Value: Sendable, Hashable {
+        case null
+        case integer(Int64)
+        case text(String)
+        case flag(Bool)
+        /// Seconds since 1970.
+        case time(Int64)
+        /// Days since 1970.
+        case day(Int64)
+        case words([String])
+        /// JSON that is stored as such.
+        case json(String)
+    }
+
+    package let name: String
+    /// In the order of the columns.
+    package let rows: [[(name: String, value: Value)]]
+}

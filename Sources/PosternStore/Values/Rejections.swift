@@ -1,0 +1,47 @@
+// Why mail from a team's sources was refused.
+
+import InternetMessage
+
+/// Refusals of one kind within one hour. Holds nothing of a message and no recipient.
+package struct Rejection: Sendable, Hashable {
+    /// The store's own number: later ones are higher.
+    package let number: Int64
+    /// The team's registered source that the From address lies in, whether it was proved or not.
+    package let source: String
+    /// As in `550 5.7.26`.
+    package let answer: String
+    /// The stable word of the relay's reason.
+    package let reason: String
+    /// Seconds since 1970.
+    package let firstAt: Int64
+    package let lastAt: Int64
+    package let count: Int
+    /// The word in brackets in the latest answer.
+    package let reference: String
+}
+
+/// A refusal as the relay met with it, before it is known whose it is.
+package struct RejectionEvent: Sendable, Hashable {
+    /// Seconds since 1970.
+    package let at: Int64
+    /// The address in From. Only the source that it lies in is stored.
+    package let author: AddrSpec
+    /// The account that it was for; told to its own team alone where the refusal says something of the account.
+    package let account: Int64
+    package let tellsOfAccount: Bool
+    package let answer: String
+    package let reason: String
+    package let reference: String
+
+    package init(
+        at: Int64, author: AddrSpec, account: Int64, tellsOfAccount: Bool, answer: String, reason: String, reference: String
+    ) {
+        self.at = at
+        self.author = author
+        self.account = account
+        self.tellsOfAccount = tellsOfAccount
+        self.answer = answer
+        self.reason = reason
+        self.reference = reference
+    }
+}

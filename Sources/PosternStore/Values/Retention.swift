@@ -1,0 +1,43 @@
+// How long each kind of data is kept, and why.
+
+/// A kind of data that is deleted some time after it was made.
+package struct DataClass: Sendable, Hashable {
+    /// As in commands.
+    package let name: String
+    package let standardDays: Int
+    package let range: ClosedRange<Int>
+    /// What it is, and why that long.
+    package let reason: String
+
+    package static let counters = DataClass(
+        name: "counters", standardDays: 400, range: 31...3650,
+        reason: "Daily counts per account: policies look back a year.")
+    package static let decisions = DataClass(
+        name: "decisions", standardDays: 400, range: 31...3650,
+        reason: "Risk decisions with their signals: to explain, replay and compare over a year.")
+    package static let checks = DataClass(
+        name: "checks", standardDays: 400, range: 31...3650,
+        reason: "Extra checks and what came of them: policies look back a year.")
+    package static let rejections = DataClass(
+        name: "rejections", standardDays: 14, range: 1...90,
+        reason: "Why mail from a team's sources was refused: long enough to notice and mend.")
+    package static let audit = DataClass(
+        name: "audit", standardDays: 1100, range: 90...36_500,
+        reason: "Administrative changes: three years, as auditors commonly ask for.")
+    package static let decisions = DataClass(
+        name: "decisions", standardDays: 400, range: 1...3650,
+        reason: "The log of risk decisions: to be replayed months later, and to try policies on a year of them.")
+    package static let checks = DataClass(
+        name: "checks", standardDays: 400, range: 90...3650,
+        reason: "Outcomes of challenges: policies look back 90 days, and ask when the last pass was.")
+
+    /// Every kind, in the order of names.
+    package static let all: [DataClass] = [audit, checks, counters, decisions, rejections]
+}
+
+/// A kind of data and how long it is kept here.
+package struct Retention: Sendable, Hashable {
+    package let dataClass: DataClass
+    package let days: Int
+    package var isStandard: Bool { days == dataClass.standardDays }
+}

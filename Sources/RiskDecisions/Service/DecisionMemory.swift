@@ -1,0 +1,74 @@
+// What is remembered in this process: nonces and first statuses, so that a store that is away lets nobody try again.
+
+import PosternStore
+import Synchronization
+
+/// Bounded: beyond the capacity the oldest is forgotten.
+struct BoundedMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private var values: [Key: Value] = [:]
+    private var order: [Key] = []
+    private var first = 0
+    private let capacity: Int
+
+    init(capacity: Int) { self.capacity = max(1, capacity) }
+
+    var count: Int { values.count }
+    subscript(key: Key) -> Value? { values[key] }
+
+    mutating func set(_ key: Key, _ value: Value) {
+        if values.updateValue(value, forKey: key) != nil { return }
+        order.append(key)
+        while values.count > capacity, first < order.count {
+            values[order[first]] = nil
+            first += 1
+        }
+        // The front of the list is cut off now and then, not at every step.
+        if first > capacity {
+            order.removeFirst(first)
+            first = 0
+        }
+    }
+
+    mutating func remove(_ key: Key) { values[key] = nil }
+}
+
+/// The memory of one process.
+package final class DecisionMemory: Sendable {
+    private struct State {
+        var nonces: BoundedMemory<[UInt8], ConsumedNonce>
+        var statuses: BoundedMemory<[UInt8], Int>
+    }
+
+    /// Nonces held, and first statuses: some 200 octets each.
+    package static let standardCapacity = 100_000
+
+    private let state: Mutex<State>
+
+    package init(capacity: Int = standardCapacity) {
+        state = Mutex(State(nonces: BoundedMemory(capacity: capacity), statuses: BoundedMemory(capacity: capacity)))
+    }
+
+    /// What a nonce was used for here.
+    package func nonce(_ mark: [UInt8]) -> ConsumedNonce? { state.withLock { $0.nonces[mark] } }
+
+    /// Consumes a nonce; what it was used for before, nil where it is new.
+    package func consume(_ nonce: ConsumedNonce) -> ConsumedNonce? {
+        state.withLock { state in
+            if let before = state.nonces[nonce.mark] { return before }
+            state.nonces.set(nonce.mark, nonce)
+            return nil
+        }
+    }
+
+    /// Remembers a nonce that the store has consumed.
+    package func remember(_ nonce: ConsumedNonce) { state.withLock { $0.nonces.set(nonce.mark, nonce) } }
+
+    /// The first status that a subject's tokens gave while the store was away; `given` becomes it where there is none.
+    package func firstStatus(_ subject: [UInt8], given: Int?) -> Int? {
+        state.withLock { state in
+            if let known = state.statuses[subject] { return known }
+            if let given { state.statuses.set(subject, given) }
+            return given
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// Whether the store is worth asking just now: one question finds out that it is away, the others do not wait for it.
+
+import Synchronization
+
+/// Open for a second after each failure: until then questions are answered without the store.
+package final class StoreBreaker: Sendable {
+    private let retryAt = Mutex<Double>(-.infinity)
+    private let failures = Mutex<Int>(0)
+    /// Seconds, on a clock that never goes back.
+    private let monotonic: @Sendable () -> Double
+
+    /// Seconds for which the store is left alone after a failure.
+    package static let pause = 1.0
+
+    package init(monotonic: @escaping @Sendable () -> Double = StoreBreaker.uptime) { self.monotonic = monotonic }
+
+    /// Whether to ask the store.
+    package var isClosed: Bool { retryAt.withLock { monotonic() >= $0 } }
+
+    /// How often it failed since the start.
+    package var failureCount: Int { failures.withLock { $0 } }
+
+    /// It failed.
+    package func failed() {
+        let until = monotonic() + Self.pause
+        retryAt.withLock { $0 = until }
+        failures.withLock { $0 += 1 }
+    }
+
+    private static let start = ContinuousClock.now
+
+    @Sendable package static func uptime() -> Double {
+        let (seconds, attoseconds) = (ContinuousClock.now - start).components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}

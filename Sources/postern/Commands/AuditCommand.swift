@@ -1,0 +1,52 @@
+// postern audit: who changed what, and when.
+
+import ArgumentParser
+import PosternServer
+import PosternStore
+
+struct AuditCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit", abstract: "List administrative changes, the newest first.",
+        discussion: """
+            The actor is uid:N for commands (with sudo:N for who called sudo), key:ID for the HTTP API. Subjects and details hold \
+            identifiers, never an inbox or a name.
+            """)
+
+    @Option(help: ArgumentHelp("Only from then on: 7d, 12h, or a date as in 2026-11-01.", valueName: "when"))
+    var since: String?
+    @Option(help: ArgumentHelp("Only by this actor; key:* stands for all that begin so.", valueName: "actor"))
+    var actor: String?
+    @Option(help: ArgumentHelp("Only this action, as in team.add; team.* stands for all that begin so.", valueName: "action"))
+    var action: String?
+    @Option(help: ArgumentHelp("At most so many.", valueName: "number"))
+    var limit = 100
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    private struct Row: Encodable {
+        let number: Int64
+        let at: String
+        let actor: String
+        let action: String
+        let subject: String
+        let detail: String
+    }
+
+    func run() throws {
+        guard (1...1_000_000).contains(limit) else { throw CommandError.usage("--limit: a number from 1 to 1000000 is needed") }
+        let now = PosternClock.now()
+        let start = try since.map { text in
+            guard let time = ExpiryText.duration(text).map({ now - $0 }) ?? ExpiryText.moment(text, endOfDay: false) else {
+                throw CommandError.usage("--since: 7d, 12h, or a date as in 2026-11-01 is needed")
+            }
+            return time
+        }
+        let rows = try installation.withStore {
+            try $0.audit.entries(since: start ?? 0, actor: actor, action: action, limit: limit)
+        }.map { Row(number: $0.number, at: timestamp($0.at), actor: $0.actor, action: $0.action, subject: $0.subject, detail: $0.detail) }
+        if output.json { return try printJSON(rows) }
+        Table(
+            header: ["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"], rows: rows.map { [$0.at, $0.actor, $0.action, $0.subject, $0.detail] }
+        ).print()
+    }
+}

@@ -1,0 +1,152 @@
+// postern endpoint: where apps hear of changes.
+
+import ArgumentParser
+import Foundation
+import Identity
+import Logging
+import PosternServer
+import PosternStore
+
+struct EndpointCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "endpoint", abstract: "Set, show, test and remove the endpoints that events go to.",
+        discussion: """
+            Each group of apps has its own. Events are signed (ES256, keys at /auth/keys), delivered at least once and in order \
+            for each account, retried for three days and then parked. docs/EVENTS.md says what a receiver must do.
+            """,
+        subcommands: [Set.self, Show.self, Test.self, Remove.self])
+
+    struct Row: Encodable {
+        let audience: String
+        let url: String
+        let allowsPrivate: Bool
+        let pending: Int
+        let parked: Int
+        let failures: Int
+        let lastError: String?
+        let lastSuccessAt: String?
+        let createdAt: String
+        /// `works`, `fails` or `removed`.
+        let state: String
+
+        init(_ endpoint: EventEndpoint) {
+            audience = endpoint.audience
+            url = endpoint.url.description
+            allowsPrivate = endpoint.allowsPrivate
+            pending = endpoint.pending
+            parked = endpoint.parked
+            failures = endpoint.failures
+            lastError = endpoint.lastError
+            lastSuccessAt = endpoint.lastSuccessAt.map(timestamp)
+            createdAt = timestamp(endpoint.createdAt)
+            state = endpoint.groupNumber == nil ? "removed" : endpoint.failures > 0 ? "fails" : "works"
+        }
+    }
+
+    struct Set: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Set the endpoint of an app's group; what waits goes there at once.",
+            discussion: """
+                The name is resolved for every delivery; every address has to be globally reachable, and that very address is \
+                connected to. Redirects are not followed.
+                """)
+
+        @Argument(help: "The team's identifier.") var team: String
+        @Argument(help: "An https URL.") var url: String
+        @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))
+        var app: String?
+        @Flag(help: "Take http, too: only for tests.") var allowHTTP = false
+        @Flag(help: "Take addresses of this machine and of private networks, too.") var allowPrivate = false
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withInstallation { installation in
+                let url = try EndpointURL(url)
+                let endpoint = try installation.store.endpoints.set(
+                    team: team, app: app, url: url, allowsHTTP: allowHTTP, allowsPrivate: allowPrivate, thisChange())
+                print("Events for \(endpoint.audience) go to \(endpoint.url).")
+                if installation.configuration.provider.issuer == nil {
+                    Failure.warn("no event leaves before http.public_url or provider.issuer is set")
+                }
+            }
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show a team's endpoints, or everybody's, and how they do.")
+
+        @Argument(help: "The team's identifier; all teams without it.") var team: String?
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let rows = try installation.withStore { try $0.endpoints.endpoints(team: team) }.map(Row.init)
+            if output.json { return try printJSON(rows) }
+            Table(
+                header: ["FOR", "URL", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"],
+                rows: rows.map {
+                    [$0.audience, $0.url, $0.state, "\($0.pending)", "\($0.parked)", $0.lastSuccessAt ?? "-", $0.lastError ?? "-"]
+                }
+            ).print()
+        }
+    }
+
+    struct Test: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Send an event of type test to an endpoint now, and say how it went.",
+            discussion: """
+                Nothing is kept of it, and real events wait as before. Exit status 0 where the endpoint took it, 75 where it \
+                did not.
+                """)
+
+        @Argument(help: "The team's identifier.") var team: String
+        @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))
+        var app: String?
+        @OptionGroup var installation: InstallationOptions
+
+        mutating func run() async throws {
+            let opened = try Installation.open(
+                flag: installation.config, environment: ProcessInfo.processInfo.environment, set: installation.set,
+                now: PosternClock.now())
+            defer { try? opened.close() }
+            let endpoint = try opened.store.endpoints.endpoint(team: team, app: app)
+            var logger = Logger(label: "postern")
+            logger.logLevel = .critical
+            let signer = IdentitySigner(opened.store.identityKeys, now: PosternClock.now, logger: logger)
+            guard let parts = try EventServices.parts(opened, signer: signer, now: PosternClock.now, logger: logger) else {
+                throw CommandError(
+                    status: EX_CONFIG, message: "no event leaves: set http.public_url or provider.issuer")
+            }
+            let outcome = try await parts.delivery.test(endpoint)
+            await parts.poster.stop()
+            try? await parts.pool.shutdownGracefully()
+            switch outcome {
+            case .delivered: print("\(endpoint.url) took a test event for \(endpoint.audience).")
+            case .failed(let reason, _, _):
+                throw CommandError(status: EX_TEMPFAIL, message: "\(endpoint.url): \(reason)")
+            }
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove an endpoint, with what waits for it: nobody is told of changes any more.")
+
+        @Argument(help: "The team's identifier.") var team: String
+        @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))
+        var app: String?
+        @OptionGroup var confirmation: ConfirmationOptions
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let endpoint = try store.endpoints.endpoint(team: team, app: app)
+                try confirmation.check(
+                    "the endpoint for \(endpoint.audience)",
+                    takes: [(endpoint.pending, "pending event"), (endpoint.parked, "parked event")])
+                try store.endpoints.remove(team: team, app: app, thisChange())
+                print("Removed.")
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// postern retention: how long data is kept.
+
+import ArgumentParser
+import PosternServer
+import PosternStore
+
+struct RetentionCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "retention", abstract: "Show and set how long each kind of data is kept.",
+        subcommands: [Show.self, Set.self])
+
+    struct Row: Encodable {
+        let data: String
+        let days: Int
+        let standardDays: Int
+        let reason: String
+
+        init(_ retention: Retention) {
+            data = retention.dataClass.name
+            days = retention.days
+            standardDays = retention.dataClass.standardDays
+            reason = retention.dataClass.reason
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show how long each kind of data is kept, and why.",
+            discussion: "What expires by itself is not here: return paths, codes and links, marks of automatic mail.")
+
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let rows = try installation.withStore { try $0.retention.all() }.map(Row.init)
+            if output.json { return try printJSON(rows) }
+            Table(
+                header: ["DATA", "DAYS", "STANDARD", "REASON"],
+                rows: rows.map { [$0.data, "\($0.days)", "\($0.standardDays)", $0.reason] }
+            ).print()
+        }
+    }
+
+    struct Set: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Set how long a kind of data is kept.",
+            discussion: "A running service deletes what is older within the hour. --yes is needed where that is sooner than now.")
+
+        @Argument(help: "The kind of data, as in postern retention show.")
+        var data: String
+        @Argument(help: "Days.")
+        var days: Int
+        @OptionGroup var confirmation: ConfirmationOptions
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                let present = try store.retention.all().first { $0.dataClass.name == data }
+                if let present, present.dataClass.range.contains(days), days < present.days, !confirmation.yes {
+                    throw CommandError.usage(
+                        "\(data) older than \(days) days would be deleted within the hour: repeat with --yes to do so; nothing was changed")
+                }
+                let retention = try store.retention.set(data, days: days, thisChange())
+                print("\(retention.dataClass.name) are kept for \(retention.days) days.")
+            }
+        }
+    }
+}

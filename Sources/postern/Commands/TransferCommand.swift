@@ -1,0 +1,124 @@
+// postern transfer: an app moves from one team to another.
+
+import ArgumentParser
+import PosternServer
+import PosternStore
+
+struct TransferCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "transfer", abstract: "Move an app, with its group, to another team.",
+        discussion: """
+            After start the old team asks for a transfer_sub for each user at /auth/usermigrationinfo; after finish the new team \
+            exchanges these for its own sub and address. For 60 days the old addresses also take the new team's mail. Age, \
+            status and checks of each consent move along, and nobody is asked again.
+            """,
+        subcommands: [Start.self, Status.self, Finish.self, Cancel.self])
+
+    struct Row: Encodable {
+        let app: String?
+        let from: String
+        let to: String
+        let state: String
+        let startedAt: String
+        let movedAt: String?
+        let endsAt: String?
+        let waiting: Int
+        let moved: Int
+        let transferSubs: Int
+
+        init(_ transfer: AppTransfer) {
+            app = transfer.group.primaryClientID
+            from = transfer.fromTeam
+            to = transfer.toTeam
+            state = transfer.state.rawValue
+            startedAt = timestamp(transfer.startedAt)
+            movedAt = transfer.movedAt.map(timestamp)
+            endsAt = transfer.endsAt.map(timestamp)
+            waiting = transfer.waiting
+            moved = transfer.moved
+            transferSubs = transfer.subjects
+        }
+    }
+
+    struct Start: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Announce a transfer.")
+
+        @Argument(help: "The team that has the app.") var from: String
+        @Argument(help: "Any app of the group.") var clientID: String
+        @Argument(help: "The team that gets it.") var to: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            let transfer = try installation.withStore {
+                try $0.transfers.start(team: from, app: clientID, to: to, thisChange())
+            }
+            print("Started: \(transfer.waiting) consents to \(transfer.group.title) will move from \(from) to \(to).")
+        }
+    }
+
+    struct Status: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show transfers, the newest first.")
+
+        @Argument(help: "Any app of the group; all transfers without it.") var clientID: String?
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let rows = try installation.withStore { try $0.transfers.transfers(app: clientID) }.map(Row.init)
+            if output.json { return try printJSON(rows) }
+            Table(
+                header: ["APP", "FROM", "TO", "STATE", "STARTED", "ENDS", "WAITING", "MOVED", "TRANSFER SUBS"],
+                rows: rows.map {
+                    [
+                        $0.app ?? "-", $0.from, $0.to, $0.state, $0.startedAt, $0.endsAt ?? "-", "\($0.waiting)", "\($0.moved)",
+                        "\($0.transferSubs)",
+                    ]
+                }
+            ).print()
+        }
+    }
+
+    struct Finish: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Hand the app over, or go on with it after an interruption.",
+            discussion: """
+                The apps are the new team's from the beginning of it. It then registers its own keys (postern app key), sources \
+                (postern source) and endpoint (postern endpoint).
+                """)
+
+        @Argument(help: "Any app of the group.") var clientID: String
+        @Flag(help: "Do it.") var yes = false
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                guard let found = try store.transfers.transfers(app: clientID).first(where: { $0.state != .finished }) else {
+                    throw StoreRefusal(.notFound, "no transfer of app \(clientID) is under way: see postern transfer status")
+                }
+                guard yes else {
+                    throw CommandError.usage(
+                        "\(found.group.title) with \(found.waiting) consents goes to team \(found.toTeam) for good: repeat with --yes; "
+                            + "nothing was changed")
+                }
+                var transfer = try store.transfers.finish(app: clientID, thisChange())
+                // In steps, so that mail never waits for all of it.
+                while transfer.state != .finished { transfer = try store.transfers.finish(app: clientID, thisChange()) }
+                print(
+                    "\(transfer.group.title) is team \(transfer.toTeam)'s: \(transfer.moved) accounts moved. Old addresses take its mail "
+                        + "until \(transfer.endsAt.map(timestamp) ?? "-").")
+            }
+        }
+    }
+
+    struct Cancel: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Take back a transfer that was started and not finished.")
+
+        @Argument(help: "Any app of the group.") var clientID: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { try $0.transfers.cancel(app: clientID, thisChange()) }
+            print("Cancelled.")
+        }
+    }
+}

@@ -1,0 +1,237 @@
+// What every route has in common: keys, scopes, rates, bodies, ids, problems.
+
+import HTTPTypes
+import Hummingbird
+import PosternAPI
+import PosternStore
+import Testing
+
+/// Routes that only these tests have.
+private struct ProbeRoutes: RouteModule {
+    struct Order: Decodable {
+        struct Item: Decodable { let itemName: String; let count: Int }
+        let shippingNote: String?
+        let items: [Item]
+        let labels: [String: String]?
+    }
+    struct Secret: Error { let text = "jane@home.example" }
+
+    func addRoutes(to routes: APIRoutes) {
+        routes.get("/v1/own", access: .team(.sourcesRead)) { _, context in try .json(["team": try context.team(scope: .sourcesRead).id]) }
+        routes.get("/v1/all", access: .operator(.usersRead)) { _, _ in .empty }
+        routes.get("/v1/things/{id}", access: .open) { request, context in
+            _ = try request.query(["limit"])
+            return try .json(["id": try context.pathParameter("id")])
+        }
+        routes.post("/v1/orders", access: .open) { request, context in
+            let order = try await request.decode(Order.self, context)
+            return try .json(["count": order.items.map(\.count).reduce(0, +)])
+        }
+        routes.get("/v1/fault", access: .open) { _, _ in throw Secret() }
+        routes.get("/v1/away", access: .open) { _, _ in throw TemporaryStoreError(.busy, "locked") }
+    }
+}
+
+@Suite struct FoundationTests {
+    private func rig(requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536) throws -> APIRig {
+        try APIRig(requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit) { _ in [ProbeRoutes()] }
+    }
+
+    @Test func aTeamsKeyOpensItsRoutesUntilItIsRevoked() async throws {
+        let rig = try rig()
+        let key = try rig.key("juice", [.sourcesRead])
+        let answer = try await rig.ask(.get, "/v1/own", key: key)
+        #expect(answer.status == 200)
+        #expect(answer.json["team"] == .string("juice"))
+        let id = try #require(try rig.store.apiKeys.keys().first?.id)
+        _ = try rig.store.apiKeys.revoke(id, APIRig.change)
+        try rig.keys.refresh()
+        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 401)
+    }
+
+    @Test(arguments: ["", "x", "pk_aaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "pk_", "ключ"])
+    func aWrongKeyIsRefusedWithAChallenge(_ key: String) async throws {
+        let answer = try await rig().ask(.get, "/v1/own", key: key)
+        #expect(answer.status == 401)
+        #expect(answer.problem == "unauthorized")
+        #expect(answer.headers[.wwwAuthenticate]?.hasPrefix("Bearer") == true)
+    }
+
+    @Test func aKeyWithOneCharacterChangedIsRefused() async throws {
+        let rig = try rig()
+        let key = try rig.key("juice", [.sourcesRead])
+        for position in [4, 20, key.count - 1] {
+            var characters = Array(key)
+            characters[position] = characters[position] == "a" ? "b" : "a"
+            #expect(try await rig.ask(.get, "/v1/own", key: String(characters)).status == 401)
+        }
+        #expect(try await rig.ask(.get, "/v1/own").status == 401)
+        #expect(try await rig.ask(.get, "/v1/own", headers: ["Authorization": "Basic \(key)"]).status == 401)
+    }
+
+    @Test func anExpiredKeyIsToldSo() async throws {
+        let rig = try rig()
+        let key = try rig.key("juice", [.sourcesRead], expiresAt: APIRig.start + 60)
+        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
+        rig.wait(seconds: 60)
+        let answer = try await rig.ask(.get, "/v1/own", key: key)
+        #expect(answer.status == 401)
+        #expect(answer.text.contains("expired"))
+    }
+
+    @Test func aScopeThatIsMissingAndAKeyOfTheOtherKindAre403() async throws {
+        let rig = try rig()
+        #expect(try await rig.ask(.get, "/v1/own", key: rig.key("juice", [.addressesRead])).status == 403)
+        #expect(try await rig.ask(.get, "/v1/own", key: rig.key(nil)).status == 403)
+        #expect(try await rig.ask(.get, "/v1/all", key: rig.key("juice")).status == 403)
+        #expect(try await rig.ask(.get, "/v1/all", key: rig.key(nil)).status == 204)
+    }
+
+    @Test func duringARotationBothKeysWorkAndThenOnlyTheNew() async throws {
+        let rig = try rig()
+        let old = try rig.key("juice", [.sourcesRead])
+        let id = try #require(try rig.store.apiKeys.keys().first?.id)
+        let new = try rig.store.apiKeys.rotate(id, overlap: 3600, expiresAt: nil, APIRig.change).text.revealed
+        try rig.keys.refresh()
+        for key in [old, new] { #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200) }
+        rig.wait(seconds: 3600)
+        #expect(try await rig.ask(.get, "/v1/own", key: old).status == 401)
+        #expect(try await rig.ask(.get, "/v1/own", key: new).status == 200)
+    }
+
+    @Test func keysAreStillCheckedWhenTheStoreIsGone() async throws {
+        let rig = try rig()
+        let key = try rig.key("juice", [.sourcesRead])
+        try rig.store.database.close()
+        #expect(throws: (any Error).self) { try rig.keys.refresh() }
+        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
+        #expect(try await rig.ask(.get, "/v1/own", key: String(key.dropLast()) + "a").status == 401)
+    }
+
+    @Test func aTeamThatIsRemovedTakesItsKeysAlong() async throws {
+        let rig = try rig()
+        let key = try rig.key("soda", [.sourcesRead])
+        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
+        try rig.store.teams.remove("soda", APIRig.change)
+        #expect(try rig.keys.refresh())
+        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 401)
+    }
+
+    @Test func aKeyBeyondItsRateWaitsAsLongAsItIsTold() async throws {
+        let rig = try rig(requestsPerSecond: 1)
+        let (key, other) = (try rig.key("juice", [.sourcesRead]), try rig.key("soda", [.sourcesRead]))
+        for _ in 0..<2 { #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200) }
+        let answer = try await rig.ask(.get, "/v1/own", key: key)
+        #expect(answer.status == 429)
+        #expect(answer.problem == "too-many-requests")
+        #expect(answer.headers[.retryAfter] == "1")
+        #expect(try await rig.ask(.get, "/v1/own", key: other).status == 200)
+        rig.wait(seconds: 1)
+        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
+    }
+
+    @Test func whatIsNotThereIs404AndTheWrongMethod405() async throws {
+        let rig = try rig()
+        let missing = try await rig.ask(.get, "/v1/nothing")
+        #expect(missing.status == 404)
+        #expect(missing.problem == "not-found")
+        let wrong = try await rig.ask(.delete, "/v1/orders")
+        #expect(wrong.status == 405)
+        #expect(wrong.headers[.allow] == "POST")
+        #expect(try await rig.ask(.head, "/v1/orders").body.isEmpty)
+    }
+
+    @Test func requestIDsAreTakenWhenHarmless() async throws {
+        let rig = try rig()
+        func id(_ given: String) async throws -> String? {
+            try await rig.ask(.get, "/v1/things/a", headers: ["X-Request-Id": given]).headers[try #require(HTTPField.Name("X-Request-Id"))]
+        }
+        #expect(try await id("abc-1.2_3") == "abc-1.2_3")
+        for harmful in ["jane@home.example", "a b", String(repeating: "a", count: 65), "<script>"] {
+            let taken = try #require(try await id(harmful))
+            #expect(taken.count == 16 && taken != harmful)
+        }
+    }
+
+    @Test func aFaultSaysNothingOfItselfAndTheStoreBeingAwayIs503() async throws {
+        let rig = try rig()
+        let fault = try await rig.ask(.get, "/v1/fault")
+        #expect(fault.status == 500)
+        #expect(fault.problem == "fault")
+        #expect(!fault.text.contains("home.example"))
+        #expect(!rig.log.lines.joined().contains("home.example"))
+        let away = try await rig.ask(.get, "/v1/away")
+        #expect(away.status == 503)
+        #expect(away.headers[.retryAfter] == "5")
+    }
+
+    @Test func theLogHoldsNeitherPathsNorQueriesNorKeys() async throws {
+        let rig = try rig()
+        let key = try rig.key("juice", [.sourcesRead])
+        _ = try await rig.ask(.get, "/v1/own", key: key)
+        _ = try await rig.ask(.get, "/v1/things/jane@home.example?limit=jane@home.example")
+        _ = try await rig.ask(.get, "/jane@home.example")
+        let log = rig.log.lines.joined(separator: "\n")
+        #expect(log.contains("route=/v1/things/{id} status=200"))
+        #expect(log.contains("team=juice"))
+        #expect(!log.contains("home.example"))
+        #expect(!log.contains(key))
+    }
+
+    static let bodies: [(body: String, status: Int, says: String)] = [
+        (#"{"items":[{"item_name":"a","count":2},{"item_name":"b","count":3}]}"#, 200, "5"),
+        (#"{"items":[],"labels":{"anyThing":"x"}}"#, 200, "0"),
+        ("", 400, "a JSON body is needed"),
+        ("{", 400, "octet 1"),
+        (#"{"items":[]} x"#, 400, "something follows"),
+        (#"{"items":[],"items":[]}"#, 400, "twice"),
+        (#"{"items":[],"surprise":1}"#, 422, #""pointer":"/surprise""#),
+        (#"{"items":[{"item_name":"a","count":2,"x":1}]}"#, 422, #""pointer":"/items/0/x""#),
+        (#"{"items":[{"item_name":"a","count":"2"}]}"#, 422, #""pointer":"/items/0/count""#),
+        (#"{"items":[{"item_name":"a","count":2.5}]}"#, 422, "a whole number is needed"),
+        (#"{"items":[{"count":2}]}"#, 422, #""pointer":"/items/0/item_name""#),
+        (#"{"items":{}}"#, 422, "an array is needed"),
+        ("[]", 422, "an object is needed"),
+        (String(repeating: "[", count: 40), 400, "no JSON"),
+        (#"{"items":[],"shipping_note":"\ud800"}"#, 400, "surrogate"),
+        (#"{"items":[],"shipping_note":"\#u{1}"}"#, 400, "no JSON"),
+        (#"{"items":[{"item_name":"a","count":1e999}]}"#, 422, "a whole number is needed"),
+    ]
+
+    @Test(arguments: bodies) func bodiesAreReadStrictly(_ body: String, _ status: Int, _ says: String) async throws {
+        let answer = try await rig().ask(.post, "/v1/orders", body: body)
+        #expect(answer.status == status, "\(answer.text)")
+        #expect(answer.text.contains(says), "\(answer.text)")
+    }
+
+    @Test func oversizedBodiesAndOtherTypesAreRefused() async throws {
+        let rig = try rig(bodyLimit: 100)
+        let large = try await rig.ask(.post, "/v1/orders", body: #"{"items":[]}"# + String(repeating: " ", count: 100))
+        #expect(large.status == 413)
+        #expect(large.problem == "too-large")
+        let other = try await rig.ask(.post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "text/plain"])
+        #expect(other.status == 415)
+        let latin = try await rig.ask(.post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "application/json; charset=latin1"])
+        #expect(latin.status == 415)
+    }
+
+    @Test func unknownAndRepeatedQueryParametersAreRefused() async throws {
+        let rig = try rig()
+        #expect(try await rig.ask(.get, "/v1/things/a?limit=3").status == 200)
+        for query in ["limt=3", "limit=1&limit=2", "limit=%ff"] {
+            #expect(try await rig.ask(.get, "/v1/things/a?\(query)").status == 400)
+        }
+        #expect(try await rig.ask(.get, "/v1/things/a%20b").json["id"] == .string("a b"))
+    }
+
+    @Test func cursorsServeOneListingOnly() throws {
+        let cursors = Cursors(key: [1, 2, 3])
+        let cursor = cursors.cursor(after: "x7k2", of: "accounts team:juice")
+        #expect(try cursors.position(cursor, of: "accounts team:juice") == "x7k2")
+        #expect(throws: Problem.self) { try cursors.position(cursor, of: "accounts team:soda") }
+        #expect(throws: Problem.self) { try Cursors(key: [1]).position(cursor, of: "accounts team:juice") }
+        for broken in ["", "a", String(cursor.dropLast()), cursor + "A", "é", String(repeating: "A", count: 5000)] {
+            #expect(throws: Problem.self) { try cursors.position(broken, of: "accounts team:juice") }
+        }
+    }
+}

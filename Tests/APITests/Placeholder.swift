@@ -1,6 +1,0 @@
-import Testing
-import PosternAPI
-
-@Suite struct APIPlaceholder {
-    @Test func builds() {}
-}

@@ -1,0 +1,219 @@
+// POST /v1/authorizations: what an operator's sign-in page sends and gets, and what the app learns by it.
+
+import Foundation
+import HTTPTypes
+import Identity
+import InternetMessage
+import PosternAPI
+import PosternStore
+import Testing
+
+@Suite struct AuthorizationTests {
+    @Test func aPageGetsACodeAnIdentityTokenAndItsStateUnchanged() async throws {
+        let rig = try await ProviderRig()
+        let state = "ünchanged \"\\ / & = % +\u{1F511}\n"
+        let answer = try await rig.authorize(["state": state])
+        #expect(answer.status == 200)
+        #expect(answer.json["state"].string == state)
+        #expect(answer.json["expires_in"] == .integer(300))
+        #expect(answer.headers[.cacheControl] == "no-store")
+        #expect(try await rig.authorize(["state": nil]).json["state"] == .null)
+        let claims = try await rig.claims(answer)
+        #expect(claims.authenticatedAt == rig.api.now)
+        #expect(claims.nonceSupported == true)
+        let earlier = try await rig.authorize(["auth_time": rig.api.now - 86_400])
+        #expect(try await rig.claims(earlier).authenticatedAt == rig.api.now - 86_400)
+    }
+
+    @Test func theNameComesTheFirstTimeAndAgainAfterRevocationAndReturn() async throws {
+        let rig = try await ProviderRig()
+        func name(_ answer: Answer) -> [String?] {
+            let name = answer.json["user"]["name"]
+            return [name["firstName"].string, name["lastName"].string]
+        }
+        let first = try await rig.authorize()
+        #expect(name(first) == ["Jane Mary", "Doe"])
+        #expect(try await rig.authorize().json["user"] == .null)
+        // An app of the same group is no first time, an app outside it is.
+        #expect(try await rig.authorize(["client_id": "com.example.juice.web"]).json["user"] == .null)
+        #expect(name(try await rig.authorize(["client_id": "com.example.press"])) == ["Jane Mary", "Doe"])
+        let tokens = try await rig.signedIn()
+        #expect(try await rig.revoke(tokens.refresh).status == 200)
+        let back = try await rig.authorize(["name": ["first_name": "J.", "last_name": "D."]])
+        #expect(name(back) == ["J.", "D."])
+        #expect(try await rig.claims(back).subject == rig.claims(first).subject)
+        #expect(try await rig.authorize().json["user"] == .null)
+        // Without the scope, none.
+        _ = try await rig.revoke(try await rig.signedIn().refresh)
+        let silent = try await rig.authorize(["scopes": ["openid"]])
+        #expect(silent.json["user"] == .null)
+    }
+
+    @Test func theStatusArrivesOnceInTheFirstTokensAndIsKept() async throws {
+        let rig = try await ProviderRig()
+        let first = try await rig.authorize(["real_user_status": 2])
+        #expect(try await rig.claims(first).realUserStatus == .likelyReal)
+        let exchanged = try await rig.redeem(try #require(first.json["code"].string))
+        #expect(try await rig.claims(exchanged).realUserStatus == .likelyReal)
+        let again = try await rig.authorize(["real_user_status": 1])
+        #expect(try await rig.claims(again).realUserStatus == nil)
+        let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
+        #expect(try rig.api.store.grants.grants(account: account.number).first?.realUserStatus == 2)
+        // On return it is asked anew, and the earlier one is kept.
+        let refresh = try #require(exchanged.json["refresh_token"].string)
+        _ = try await rig.revoke(refresh)
+        #expect(try await rig.claims(try await rig.authorize(["real_user_status": 1])).realUserStatus == .unknown)
+        let grant = try #require(try rig.api.store.grants.grants(account: account.number).first)
+        #expect(grant.priorStatus == 2)
+    }
+
+    @Test func anAuthorizationWithoutAStatusCountsAsZero() async throws {
+        let rig = try await ProviderRig()
+        #expect(try await rig.claims(try await rig.authorize()).realUserStatus == .unsupported)
+        let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
+        #expect(try rig.api.store.grants.grants(account: account.number).first?.realUserStatus == 0)
+    }
+
+    @Test func everyTokenWithTheScopeHasTheRelayAddress() async throws {
+        let rig = try await ProviderRig()
+        let first = try await rig.authorize()
+        let exchanged = try await rig.redeem(try #require(first.json["code"].string))
+        let refreshed = try await rig.refresh(try #require(exchanged.json["refresh_token"].string))
+        let address = try #require(try rig.api.store.addresses.addresses(user: "jane").first).address
+        for answer in [first, exchanged, refreshed, try await rig.authorize()] {
+            let claims = try await rig.claims(answer)
+            #expect(claims.email?.revealed == address)
+            #expect(claims.isPrivateEmail == true)
+            #expect(claims.emailVerified == true)
+        }
+        #expect(first.json["user"]["email"].string == address.wireForm)
+        let without = try await rig.authorize(["scopes": ["openid", "name"]])
+        #expect(try await rig.claims(without).email == nil)
+        let code = try #require(without.json["code"].string)
+        #expect(try await rig.claims(try await rig.redeem(code)).email == nil)
+    }
+
+    @Test func theRealAddressGoesOutOnlyWhereItIsNotHidden() async throws {
+        let rig = try await ProviderRig()
+        let shown = try await rig.claims(try await rig.authorize(["hide_my_email": false]))
+        #expect(shown.email?.revealed.wireForm == "jane@home.example")
+        #expect(shown.isPrivateEmail == false)
+        // For another user it is hidden, with or without saying so.
+        for (user, hide) in [("joe", true), ("jim", nil)] as [(String, Bool?)] {
+            _ = try rig.api.store.users.add(
+                id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true, APIRig.change)
+            let answer = try await rig.authorize(["user": user, "hide_my_email": hide])
+            #expect(!answer.text.contains("home.example"))
+            #expect(try await rig.claims(answer).isPrivateEmail == true)
+        }
+        // What one app was given does not change because another asks otherwise.
+        let other = try await rig.claims(
+            try await rig.authorize(["user": "joe", "hide_my_email": false, "client_id": "com.example.press"]), audience: "com.example.press")
+        #expect(other.isPrivateEmail == true)
+    }
+
+    @Test func theUserChoosesAnInbox() async throws {
+        let rig = try await ProviderRig()
+        let work = try rig.api.store.inboxes.add(
+            user: "jane", InboxAddress(try AddrSpec.typed("jane@office.example")), isVerified: true, isReplyOnly: false, APIRig.change)
+        let byNumber = try await rig.claims(try await rig.authorize(["inbox": work.number, "hide_my_email": false]))
+        #expect(byNumber.email?.revealed.wireForm == "jane@office.example")
+        let byAddress = try await rig.claims(try await rig.authorize(["inbox": "jane@home.example", "hide_my_email": false]))
+        #expect(byAddress.email?.revealed.wireForm == "jane@home.example")
+        let unverified = try rig.api.store.inboxes.add(
+            user: "jane", InboxAddress(try AddrSpec.typed("new@office.example")), isVerified: false, isReplyOnly: false, APIRig.change)
+        #expect(try await rig.authorize(["inbox": unverified.number]).status == 409)
+        let unknown = try await rig.authorize(["inbox": "secret.person@office.example"])
+        #expect(unknown.status == 404)
+        #expect(!unknown.text.contains("secret.person"))
+    }
+
+    @Test func managedAccountsHaveTheirOrganisationInEveryToken() async throws {
+        let rig = try await ProviderRig()
+        let first = try await rig.authorize(["org_id": "school-17"])
+        let exchanged = try await rig.redeem(try #require(first.json["code"].string))
+        let refreshed = try await rig.refresh(try #require(exchanged.json["refresh_token"].string))
+        for answer in [first, exchanged, refreshed] { #expect(try await rig.claims(answer).orgID == "school-17") }
+        #expect(try await rig.claims(try await rig.authorize()).orgID == nil)
+    }
+
+    @Test func aUserHintIsTheSubThatTheTeamKnows() async throws {
+        let rig = try await ProviderRig()
+        let sub = try await rig.claims(try await rig.authorize()).subject
+        let answer = try await rig.authorize(["user": nil, "user_hint": sub])
+        #expect(try await rig.claims(answer).subject == sub)
+        #expect(try await rig.authorize(["user_hint": sub]).status == 200)
+        _ = try rig.api.store.users.add(
+            id: "joe", name: nil, inbox: InboxAddress(try AddrSpec.typed("joe@home.example")), isVerified: true, APIRig.change)
+        #expect(try await rig.authorize(["user": "joe", "user_hint": sub]).status == 409)
+        // Another team's subject says nothing.
+        #expect(try await rig.authorize(["user": nil, "user_hint": sub, "client_id": "com.example.soda"]).status == 422)
+    }
+
+    @Test func whatCannotBeAuthorizedIsSaidByMember() async throws {
+        let rig = try await ProviderRig()
+        _ = try rig.api.store.users.add(
+            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false, APIRig.change)
+        let cases: [([String: Any?], Int, String?)] = [
+            (["user": nil], 422, "/user"), (["user": "nobody"], 404, nil), (["user": "new"], 409, nil),
+            (["client_id": nil], 422, "/client_id"), (["client_id": "com.example.none"], 404, nil),
+            (["redirect_uri": nil], 422, "/redirect_uri"), (["redirect_uri": ProviderRig.redirect + "?x=1"], 422, nil),
+            (["scopes": ["openid", "admin"]], 422, "/scopes"), (["scopes": "email"], 422, "/scopes"),
+            (["nonce": ""], 422, "/nonce"), (["nonce": String(repeating: "n", count: 513)], 422, "/nonce"),
+            (["state": String(repeating: "s", count: 4_097)], 422, "/state"), (["real_user_status": 3], 422, "/real_user_status"),
+            (["real_user_status": -1], 422, "/real_user_status"), (["auth_time": rig.api.now + 1], 422, "/auth_time"),
+            (["scopes": ["openid"], "hide_my_email": false], 422, "/hide_my_email"), (["hide_my_email": "no"], 422, "/hide_my_email"),
+            (["code_challenge": "x", "code_challenge_method": "S256"], 422, "/code_challenge"),
+            (["code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"], 422, "/code_challenge_method"),
+            (["code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "plain"], 422, "/code_challenge_method"),
+            (["code_challenge_method": "S256"], 422, "/code_challenge"), (["inbox": true], 422, "/inbox"),
+            (["org_id": "a\nb"], 422, "/org_id"), (["unknown": 1], 422, "/unknown"), (["user_hint": "x"], 422, "/user_hint"),
+        ]
+        for (changes, status, pointer) in cases {
+            let answer = try await rig.authorize(changes)
+            #expect(answer.status == status, "\(changes): \(answer.text)")
+            #expect(answer.problem != nil)
+            if let pointer { #expect(answer.json["errors"].items.first?["pointer"].string == pointer, "\(changes): \(answer.text)") }
+        }
+        // None of that was consent.
+        #expect(try rig.api.store.accounts.accounts().isEmpty)
+    }
+
+    @Test func onlyTheOperatorMayAuthorize() async throws {
+        let rig = try await ProviderRig()
+        let body = "{\"user\":\"jane\",\"client_id\":\"com.example.juice\",\"redirect_uri\":\"\(ProviderRig.redirect)\"}"
+        #expect(try await rig.api.ask(.post, "/v1/authorizations", body: body).status == 401)
+        #expect(try await rig.api.ask(.post, "/v1/authorizations", key: try rig.api.key("juice"), body: body).status == 403)
+        let reader = try rig.api.key(nil, [.usersRead])
+        #expect(try await rig.api.ask(.post, "/v1/authorizations", key: reader, body: body).status == 403)
+        let right = try rig.api.key(nil, [.authorizationsWrite])
+        #expect(try await rig.api.ask(.post, "/v1/authorizations", key: right, body: body).status == 200)
+    }
+
+    @Test func appsOfOneTeamKnowAUserByOneSubAndOtherTeamsByAnother() async throws {
+        let rig = try await ProviderRig()
+        func sub(_ client: String) async throws -> String {
+            try await rig.claims(try await rig.authorize(["client_id": client]), audience: client).subject
+        }
+        let juice = try await sub("com.example.juice")
+        #expect(try await sub("com.example.juice.web") == juice)
+        #expect(try await sub("com.example.press") == juice)
+        #expect(try await sub("com.example.soda") != juice)
+    }
+
+    @Test func theDiscoveryDocumentNamesWhatThereIs() async throws {
+        let rig = try await ProviderRig()
+        let answer = try await rig.api.ask(.get, "/.well-known/openid-configuration")
+        #expect(answer.status == 200)
+        #expect(answer.json["issuer"].string == ProviderRig.issuer)
+        #expect(answer.json["authorization_endpoint"].string == "https://sign-in.example/")
+        for (name, path) in [
+            ("token_endpoint", "/auth/token"), ("revocation_endpoint", "/auth/revoke"), ("jwks_uri", "/auth/keys"),
+        ] { #expect(answer.json[name].string == ProviderRig.issuer + path) }
+        #expect(answer.json["id_token_signing_alg_values_supported"].items == [.string("ES256")])
+        let keys = try await rig.api.ask(.get, "/auth/keys")
+        #expect(keys.status == 200)
+        #expect(try await JWKSet.parse(keys.body).keys.count == 2)
+        #expect(!keys.text.contains("\"d\""))
+    }
+}

@@ -1,0 +1,327 @@
+// /auth/token and /auth/revoke, sentence by sentence as docs/DESIGN.md has them.
+
+import Foundation
+import HTTPTypes
+import Identity
+import PosternAPI
+import PosternStore
+import Testing
+
+@Suite struct TokenEndpointTests {
+    @Test func aCodeIsExchangedForTokens() async throws {
+        let rig = try await ProviderRig()
+        let authorization = try await rig.authorize()
+        let code = try #require(authorization.json["code"].string)
+        let answer = try await rig.redeem(code)
+        let claims = try await rig.claims(answer)
+        #expect(answer.json["token_type"].string == "Bearer")
+        #expect(answer.json["expires_in"] == .integer(3600))
+        #expect(answer.json["scope"].string == "email name openid")
+        #expect(answer.headers[.cacheControl] == "no-store")
+        let access = try #require(answer.json["access_token"].string)
+        #expect(claims.all["at_hash"]?.string == IdentityTokenContent.leftHalfHash(access))
+        #expect(claims.nonce == "n-0S6_WzA2Mj")
+        // The token of the authorization and that of the exchange are about the same user.
+        let first = try await rig.claims(authorization)
+        #expect(first.subject == claims.subject)
+        #expect(first.nonce == claims.nonce)
+        #expect(first.all["c_hash"]?.string == IdentityTokenContent.leftHalfHash(code))
+        #expect(try rig.api.store.provider.holder(accessToken: access, now: rig.api.now)?.clientID == "com.example.juice")
+    }
+
+    @Test func codesAreSingleUseAndASecondUseRevokesWhatTheFirstGave() async throws {
+        let rig = try await ProviderRig()
+        let code = try await rig.code()
+        let first = try await rig.redeem(code)
+        let refresh = try #require(first.json["refresh_token"].string)
+        let access = try #require(first.json["access_token"].string)
+        let other = try await rig.signedIn()
+        expectAuthError(try await rig.redeem(code), "invalid_grant")
+        expectAuthError(try await rig.refresh(refresh), "invalid_grant")
+        #expect(try rig.api.store.provider.holder(accessToken: access, now: rig.api.now) == nil)
+        // Only what that code gave: consent and other sign-ins stay.
+        #expect(try await rig.refresh(other.refresh).status == 200)
+        // Also long after.
+        rig.api.wait(seconds: 40 * 86_400)
+        _ = try rig.api.store.provider.deleteExpired(now: rig.api.now)
+        let late = try await rig.code()
+        let given = try #require(try await rig.redeem(late).json["refresh_token"].string)
+        rig.api.wait(seconds: 40 * 86_400)
+        _ = try rig.api.store.provider.deleteExpired(now: rig.api.now)
+        expectAuthError(try await rig.redeem(late), "invalid_grant")
+        expectAuthError(try await rig.refresh(given), "invalid_grant")
+    }
+
+    @Test func codesLiveFiveMinutes() async throws {
+        let rig = try await ProviderRig()
+        let (early, late) = (try await rig.code(), try await rig.code())
+        rig.api.wait(seconds: 299)
+        #expect(try await rig.redeem(early).status == 200)
+        rig.api.wait(seconds: 1)
+        expectAuthError(try await rig.redeem(late), "invalid_grant")
+    }
+
+    @Test func codesAreBoundToClientAndRedirect() async throws {
+        let rig = try await ProviderRig()
+        let code = try await rig.code()
+        expectAuthError(try await rig.redeem(code, "com.example.juice.web"), "invalid_grant")
+        expectAuthError(try await rig.redeem(code, "com.example.soda"), "invalid_grant")
+        expectAuthError(try await rig.redeem(code, redirect: ProviderRig.redirect + "/"), "invalid_grant")
+        expectAuthError(try await rig.redeem(code + "x"), "invalid_grant")
+        // None of these used it up.
+        #expect(try await rig.redeem(code).status == 200)
+    }
+
+    @Test func everyRefreshGivesAnAccessAndAnIdentityTokenAndNoRefreshToken() async throws {
+        let rig = try await ProviderRig()
+        let tokens = try await rig.signedIn()
+        rig.api.wait(seconds: 90 * 86_400)
+        let answer = try await rig.refresh(tokens.refresh)
+        let claims = try await rig.claims(answer)
+        #expect(answer.json["refresh_token"] == .null)
+        #expect(answer.json["expires_in"] == .integer(3600))
+        #expect(answer.json["access_token"].string != tokens.access)
+        // Of the first sign-in: when it was is said again, its nonce is not (OpenID Connect Core section 12.2).
+        #expect(claims.authenticatedAt == APIRig.start)
+        #expect(claims.nonce == nil)
+        #expect(claims.realUserStatus == nil)
+        #expect(claims.email != nil)
+        expectAuthError(try await rig.refresh(tokens.refresh, "com.example.juice.web"), "invalid_grant")
+        expectAuthError(try await rig.refresh(tokens.access), "invalid_grant")
+        expectAuthError(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "email admin")]), "invalid_scope")
+        #expect(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "email")]).status == 200)
+    }
+
+    @Test func accessTokensLiveAnHour() async throws {
+        let rig = try await ProviderRig()
+        let tokens = try await rig.signedIn()
+        let provider = rig.api.store.provider
+        #expect(try provider.holder(accessToken: tokens.access, now: rig.api.now + 3599) != nil)
+        #expect(try provider.holder(accessToken: tokens.access, now: rig.api.now + 3600) == nil)
+    }
+
+    @Test func everyRefreshChecksTheGrantAndRevokedIsInvalidAtOnce() async throws {
+        let rig = try await ProviderRig()
+        let tokens = try await rig.signedIn()
+        let pending = try await rig.code()
+        let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
+        let grant = try #require(try rig.api.store.grants.grants(account: account.number).first)
+        try rig.api.store.grants.revoke(account: account.number, group: grant.group, APIRig.change)
+        expectAuthError(try await rig.refresh(tokens.refresh), "invalid_grant")
+        expectAuthError(try await rig.redeem(pending), "invalid_grant")
+        #expect(try rig.api.store.provider.holder(accessToken: tokens.access, now: rig.api.now) == nil)
+        // A return does not revive them.
+        _ = try await rig.signedIn()
+        expectAuthError(try await rig.refresh(tokens.refresh), "invalid_grant")
+        expectAuthError(try await rig.redeem(pending), "invalid_grant")
+    }
+
+    @Test func beyondTheDailyNumberARefreshIs429() async throws {
+        let rig = try await ProviderRig(refreshesPerDay: 3)
+        rig.api.now = 20_000 * 86_400 + 3_600
+        let tokens = try await rig.signedIn()
+        let other = try await rig.signedIn()
+        for _ in 0..<3 { #expect(try await rig.refresh(tokens.refresh).status == 200) }
+        let refused = try await rig.refresh(tokens.refresh)
+        expectAuthError(refused, "slow_down", status: 429)
+        #expect(refused.headers[.retryAfter] == "\(82_800)")
+        #expect(try await rig.refresh(other.refresh).status == 200)
+        rig.api.wait(seconds: 82_800)
+        #expect(try await rig.refresh(tokens.refresh).status == 200)
+    }
+
+    @Test func aClientGetsATokenOfItsOwnForUserMigrationAlone() async throws {
+        let rig = try await ProviderRig()
+        func ask(_ scope: String?) async throws -> Answer {
+            try await rig.client(
+                "/auth/token", "com.example.juice", [("grant_type", "client_credentials")] + (scope.map { [("scope", $0)] } ?? []))
+        }
+        let answer = try await ask("user.migration")
+        #expect(answer.status == 200)
+        #expect(answer.json["refresh_token"] == .null)
+        #expect(answer.json["id_token"] == .null)
+        #expect(answer.json["expires_in"] == .integer(3600))
+        let token = try #require(answer.json["access_token"].string)
+        let holder = try rig.api.store.provider.holder(accessToken: token, now: rig.api.now)
+        #expect(holder?.clientID == "com.example.juice")
+        #expect(holder?.teamID == "juice")
+        #expect(holder?.scopes == ["user.migration"])
+        expectAuthError(try await ask("email"), "invalid_scope")
+        expectAuthError(try await ask(nil), "invalid_scope")
+        #expect(try await rig.revoke(token).status == 200)
+        #expect(try rig.api.store.provider.holder(accessToken: token, now: rig.api.now) == nil)
+    }
+
+    // MARK: Revoking
+
+    /// `token_type_hint` in any case, and also wrong ones; by either token.
+    @Test(arguments: [nil, "refresh_token", "REFRESH_TOKEN", "Access_Token", "access_token", "nonsense"], [true, false])
+    func revokingEndsTheGrantAndAllItsTokensAndTheTeamIsTold(_ hint: String?, _ byRefreshToken: Bool) async throws {
+        let rig = try await ProviderRig()
+        let group = try #require(try rig.api.store.apps.apps(team: "juice").first).group
+        let url = try EndpointURL("https://events.example/")
+        _ = try rig.api.store.endpoints.set(team: "juice", app: "com.example.juice", url: url, APIRig.change)
+        let tokens = try await rig.signedIn()
+        let web = try await rig.signedIn(["client_id": "com.example.juice.web"])
+        let press = try await rig.signedIn(["client_id": "com.example.press"])
+        let answer = try await rig.revoke(byRefreshToken ? tokens.refresh : tokens.access, hint: hint)
+        #expect(answer.status == 200)
+        #expect(answer.body.isEmpty)
+        #expect(answer.headers[.cacheControl] == "no-store")
+        expectAuthError(try await rig.refresh(tokens.refresh), "invalid_grant")
+        // The grant is the group's: what the other app of it was given ends too, and what an app outside it has stays.
+        expectAuthError(try await rig.refresh(web.refresh, "com.example.juice.web"), "invalid_grant")
+        #expect(try await rig.refresh(press.refresh, "com.example.press").status == 200)
+        let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
+        let grant = try rig.api.store.grants.grants(account: account.number).first { $0.group == group }
+        #expect(grant?.state == .revoked)
+        #expect(try rig.api.store.outbox.events(limit: 10).map(\.type) == [.consentRevoked])
+    }
+
+    @Test func unknownTokensAreRevokedAlready() async throws {
+        let rig = try await ProviderRig()
+        for token in ["pr_unknown", "x", String(repeating: "a", count: 5_000)] {
+            #expect(try await rig.revoke(token).status == 200)
+        }
+        let tokens = try await rig.signedIn()
+        #expect(try await rig.revoke(tokens.refresh).status == 200)
+        #expect(try await rig.revoke(tokens.refresh).status == 200)
+        expectAuthError(try await rig.client("/auth/revoke", "com.example.juice", []), "invalid_request")
+    }
+
+    @Test func aTokenOfAnotherClientIsNotRevoked() async throws {
+        let rig = try await ProviderRig()
+        let tokens = try await rig.signedIn()
+        expectAuthError(try await rig.revoke(tokens.refresh, "com.example.soda"), "invalid_grant")
+        #expect(try await rig.refresh(tokens.refresh).status == 200)
+    }
+
+    // MARK: Client secrets
+
+    @Test func aClientSecretIsAJWTOfTheTeam() async throws {
+        let rig = try await ProviderRig()
+        let now = rig.api.now
+        let stranger = try await TeamKey()
+        let cases: [(String, String)] = [
+            ("another team", try rig.secret(changing: ["iss": "soda"])),
+            ("another client", try rig.secret(changing: ["sub": "com.example.juice.web"])),
+            ("another audience", try rig.secret(changing: ["aud": "https://appleid.apple.com"])),
+            ("no audience", try rig.secret(changing: ["aud": nil])),
+            ("expired", try rig.secret(changing: ["iat": .integer(now - 600), "exp": .integer(now - 300)])),
+            ("no expiry", try rig.secret(changing: ["exp": nil])),
+            ("over six months", try rig.secret(changing: ["exp": .integer(now + 15_777_001)])),
+            ("of the future", try rig.secret(changing: ["iat": .integer(now + 3_600), "exp": .integer(now + 7_200)])),
+            ("an unknown key", try rig.secret(by: stranger)),
+            ("another team's key", try rig.secret(by: rig.soda)),
+            ("no JWT", "secret"), ("empty", ""),
+            ("cut", String(try rig.secret().dropLast(4))),
+        ]
+        for (name, secret) in cases {
+            let answer = try await rig.post(
+                "/auth/token",
+                [("client_id", "com.example.juice"), ("client_secret", secret), ("grant_type", "client_credentials"), ("scope", "user.migration")])
+            expectAuthError(answer, "invalid_client")
+            #expect(answer.headers[.wwwAuthenticate] == nil, "\(name)")
+            if secret.count > 10 { #expect(!answer.text.contains(secret), "\(name)") }
+        }
+        let longest = try rig.secret(changing: ["exp": .integer(now + 15_777_000)])
+        let taken = try await rig.post(
+            "/auth/token",
+            [("client_id", "com.example.juice"), ("client_secret", longest), ("grant_type", "client_credentials"), ("scope", "user.migration")])
+        #expect(taken.status == 200)
+        expectAuthError(try await rig.post("/auth/token", [("grant_type", "client_credentials")]), "invalid_client")
+        expectAuthError(try await rig.client("/auth/token", "com.example.none", [("grant_type", "client_credentials")]), "invalid_client")
+        // A key that was removed opens nothing more.
+        try rig.api.store.clients.removeKey(team: "juice", keyID: rig.juice.key.keyID, APIRig.change)
+        expectAuthError(try await rig.refresh("pr_x"), "invalid_client")
+    }
+
+    @Test func aClientMayAuthenticateByHTTPBasic() async throws {
+        let rig = try await ProviderRig()
+        func basic(_ user: String, _ secret: String) -> [String: String] {
+            ["Authorization": "Basic " + Data("\(user):\(secret)".utf8).base64EncodedString()]
+        }
+        let form = [("grant_type", "client_credentials"), ("scope", "user.migration")]
+        let good = try await rig.post("/auth/token", form, headers: basic("com.example.juice", try rig.secret()))
+        #expect(good.status == 200)
+        // What came by the field is refused with a challenge (RFC 6749 section 5.2).
+        for headers in [basic("com.example.juice", "wrong"), ["Authorization": "Bearer x"], ["Authorization": "Basic ???"]] {
+            let bad = try await rig.post("/auth/token", form, headers: headers)
+            expectAuthError(bad, "invalid_client", status: 401)
+            #expect(bad.headers[.wwwAuthenticate]?.hasPrefix("Basic ") == true)
+        }
+        let both = try await rig.post(
+            "/auth/token", form + [("client_secret", try rig.secret())], headers: basic("com.example.juice", try rig.secret()))
+        expectAuthError(both, "invalid_request")
+        let differing = try await rig.post(
+            "/auth/token", form + [("client_id", "com.example.press")], headers: basic("com.example.juice", try rig.secret()))
+        expectAuthError(differing, "invalid_request")
+    }
+
+    // MARK: Forms
+
+    @Test func bodiesAreFormsReadStrictly() async throws {
+        let rig = try await ProviderRig()
+        let secret = try rig.secret()
+        let start = "client_id=com.example.juice&client_secret=\(secret)"
+        func send(_ body: String, type: String = "application/x-www-form-urlencoded") async throws -> Answer {
+            try await rig.api.ask(.post, "/auth/token", body: body, headers: ["Content-Type": type])
+        }
+        for body in [
+            "\(start)&grant_type=refresh_token&grant_type=refresh_token", "\(start)&client_id=com.example.juice",
+            "\(start)&x=1&x=1", "\(start)&grant_type=%ZZ", "\(start)&grant_type=%F", "\(start)&grant_type=%FF", "\(start)&grant_type=a%00b",
+            start, "\(start)&grant_type=", "\(start)&grant_type=refresh_token", "\(start)&grant_type=refresh_token&refresh_token=",
+            "\(start)&grant_type=authorization_code&code=x", "\(start)&grant_type=authorization_code&redirect_uri=x",
+            start + String(repeating: "&a", count: 200),
+        ] {
+            expectAuthError(try await send(body), "invalid_request")
+        }
+        expectAuthError(try await send("\(start)&grant_type=password"), "unsupported_grant_type")
+        expectAuthError(try await send("{}", type: "application/json"), "invalid_request")
+        expectAuthError(try await send(start, type: "application/x-www-form-urlencoded; charset=latin1"), "invalid_request")
+        expectAuthError(try await send(start + "&x=" + String(repeating: "a", count: 100_000)), "invalid_request")
+        let good = try await send(
+            "\(start)&grant_type=client%5fcredentials&scope=user.migration&unknown=1", type: "application/x-www-form-urlencoded; charset=UTF-8")
+        #expect(good.status == 200)
+        // Only POST.
+        #expect(try await rig.api.ask(.get, "/auth/token").status == 405)
+    }
+
+    // MARK: PKCE
+
+    @Test func aChallengeIsAskedForWhereTheClientSentOne() async throws {
+        let rig = try await ProviderRig()
+        // RFC 7636 appendix B.
+        let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+        let challenge: [String: Any?] = [
+            "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
+        ]
+        let code = try await rig.code(challenge)
+        expectAuthError(try await rig.redeem(code), "invalid_grant")
+        expectAuthError(try await rig.redeem(code, "com.example.juice", [("code_verifier", String(verifier.reversed()))]), "invalid_grant")
+        expectAuthError(try await rig.redeem(code, "com.example.juice", [("code_verifier", "short")]), "invalid_request")
+        #expect(try await rig.redeem(code, "com.example.juice", [("code_verifier", verifier)]).status == 200)
+        // Whoever sends a verifier believes in a challenge that nobody made (RFC 9700 section 2.1.1).
+        let plain = try await rig.code()
+        expectAuthError(try await rig.redeem(plain, "com.example.juice", [("code_verifier", verifier)]), "invalid_grant")
+        #expect(try await rig.redeem(plain).status == 200)
+    }
+
+    // MARK: At rest
+
+    @Test func codesAndTokensAreStoredAsHashesAndNeverLogged() async throws {
+        let rig = try await ProviderRig()
+        let unused = try await rig.code()
+        let tokens = try await rig.signedIn()
+        _ = try await rig.redeem("pc_secretlooking")
+        let folder = rig.api.folder
+        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil).map { try Data(contentsOf: $0) }
+        func isFound(_ text: String) -> Bool { files.contains { $0.range(of: Data(text.utf8)) != nil } }
+        #expect(isFound("com.example.juice"))
+        for secret in [unused, tokens.access, tokens.refresh] {
+            #expect(!isFound(secret) && !isFound(String(secret.dropFirst(3))))
+            #expect(!rig.api.log.lines.contains { $0.contains(secret) })
+        }
+        #expect(!rig.api.log.lines.contains { $0.contains("secretlooking") })
+    }
+}

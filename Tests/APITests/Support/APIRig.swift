@@ -1,0 +1,155 @@
+// A store with two teams, keys of every kind, and the routes of some modules, asked without a listener.
+
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import InternetMessage
+import Logging
+import PosternAPI
+import PosternSQLite
+import PosternStore
+import Synchronization
+import Testing
+
+/// What a request was answered.
+struct Answer: Sendable {
+    let status: Int
+    let headers: HTTPFields
+    let body: [UInt8]
+
+    var text: String { String(decoding: body, as: UTF8.self) }
+    /// The body as JSON, or null.
+    var json: JSONValue { (try? JSONValue(parsing: body)) ?? .null }
+    /// The last part of a problem's type; nil for what is no problem.
+    var problem: String? {
+        guard headers[.contentType] == "application/problem+json", case .string(let type) = json["type"] else { return nil }
+        return type.split(separator: ":").last.map(String.init)
+    }
+}
+
+extension JSONValue {
+    /// A member of an object, or null.
+    subscript(_ name: String) -> JSONValue { if case .object(let members) = self { members[name] ?? .null } else { .null } }
+    /// The items of an array; empty for anything else.
+    var items: [JSONValue] { if case .array(let items) = self { items } else { [] } }
+    var string: String? { if case .string(let text) = self { text } else { nil } }
+}
+
+/// Keeps every line that is logged.
+final class LogRecorder: Sendable {
+    private let stored = Mutex<[String]>([])
+    var lines: [String] { stored.withLock { $0 } }
+
+    var logger: Logger {
+        var logger = Logger(label: "test") { _ in Handler(recorder: self) }
+        logger.logLevel = .trace
+        return logger
+    }
+
+    private struct Handler: LogHandler {
+        let recorder: LogRecorder
+        var metadata: Logger.Metadata = [:]
+        var logLevel: Logger.Level = .trace
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            let fields = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }
+            recorder.stored.withLock { $0.append("\(event.level) \(event.message)" + fields.joined()) }
+        }
+    }
+}
+
+/// Teams `juice` and `soda`, and the routes under test.
+final class APIRig: Sendable {
+    static let start: Int64 = 1_790_000_000
+    static let change = Change(actor: "uid:0", now: start)
+
+    let folder: URL
+    let store: Store
+    let pool = BlockingPool(threads: 2)
+    let cursors = Cursors(key: [UInt8](repeating: 7, count: 32))
+    let log = LogRecorder()
+    let keys: KeyCache
+    private let time = Mutex<Int64>(start)
+    private let uptime = Mutex<Double>(0)
+    private let settings: APISettings
+    private let router: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
+
+    /// Seconds since 1970; moves only when it is set.
+    var now: Int64 {
+        get { time.withLock { $0 } }
+        set { time.withLock { $0 = newValue } }
+    }
+
+    /// Moves both clocks on.
+    func wait(seconds: Int) {
+        now += Int64(seconds)
+        uptime.withLock { $0 += Double(seconds) }
+    }
+
+    var clock: APIClock { APIClock(now: { self.now }, monotonic: { self.uptime.withLock { $0 } }) }
+
+    /// - Parameter modules: the routes, made of the rig's store, pool, cursors and clock.
+    init(requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536, modules: (APIRig) -> [any RouteModule]) throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-api-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+        _ = try Migrator().migrate(database, now: Self.start)
+        let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
+        store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
+        keys = KeyCache(store.apiKeys)
+        settings = APISettings(host: "127.0.0.1", port: 0, bodyLimit: bodyLimit, requestsPerSecond: requestsPerSecond)
+        _ = try store.teams.add(id: "juice", name: "The Juice Company", Self.change)
+        _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
+        let made = APIService.router(settings: settings, modules: modules(self), keys: keys, clock: clock, logger: log.logger)
+        router.withLock { $0 = made }
+    }
+
+    deinit {
+        try? store.database.close()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Every route that was added.
+    var routes: [RouteEntry] { router.withLock { $0?.routes ?? [] } }
+
+    /// A key in clear, known to the routes at once. Nil for `team` makes an operator's.
+    func key(_ team: String?, _ scopes: [Scope]? = nil, expiresAt: Int64? = nil) throws -> String {
+        let scopes = scopes ?? Scope.available(to: team == nil ? .operator : .team)
+        let issued = try store.apiKeys.issue(team: team, scopes: Set(scopes), expiresAt: expiresAt, note: "", Self.change)
+        try keys.refresh()
+        return issued.text.revealed
+    }
+
+    /// A user with one verified inbox, and a relay address for a team.
+    func address(user: String, team: String, inbox: String? = nil, app: String? = nil) throws -> RelayAddress {
+        if (try? store.users.user(user)) == nil {
+            _ = try store.users.add(
+                id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed(inbox ?? "\(user)@home.example")), isVerified: true,
+                Self.change)
+        }
+        return try store.addresses.issue(team: team, user: user, app: app, Self.change).address
+    }
+
+    /// Asks. A body is sent as application/json unless a type is given among the headers.
+    func ask(
+        _ method: HTTPRequest.Method, _ path: String, key: String? = nil, body: String? = nil, headers: [String: String] = [:]
+    ) async throws -> Answer {
+        let responder = try #require(router.withLock { $0?.responder })
+        var fields = HTTPFields()
+        if let key { fields[.authorization] = "Bearer \(key)" }
+        if body != nil { fields[.contentType] = "application/json" }
+        for (name, value) in headers { fields[try #require(HTTPField.Name(name))] = value }
+        let (sent, method) = (fields, method)
+        return try await Application(responder: responder, logger: log.logger).test(.router) { client in
+            try await client.execute(uri: path, method: method, headers: sent, body: body.map { ByteBuffer(string: $0) }) { response in
+                Answer(status: response.status.code, headers: response.headers, body: Array(response.body.readableBytesView))
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+// The attacks: each as somebody would try it, and what comes of it.
+
+import Foundation
+import PosternStore
+import RiskDecisions
+import RiskPolicy
+import Testing
+
+@Suite struct AttackTests {
+    @Test func askingAgainWithALaterTokenChangesNothing() async throws {
+        let bench = try await TestBench()
+        let first = try await bench.signUp("mallory", status: 1)
+        #expect(first.decision == "require_verification")
+        #expect(first.reasons == ["REAL_USER_UNKNOWN"])
+        let second = try await bench.signUp("mallory", status: 2)
+        #expect(second.event == "sign_in", "it was seen before")
+        #expect(second.decision == "require_verification")
+        #expect(second.reasons == ["SIGNUP_UNVERIFIED"])
+        #expect(second.status == 1, "the first status stays")
+        #expect(try await bench.ask(.sensitiveAction, sub: "mallory").status == 1)
+    }
+
+    @Test func aTokenWithoutStatusFirstLeavesRoomForTheFirstOneThatHasIt() async throws {
+        let bench = try await TestBench()
+        #expect(try await bench.signUp("web", status: nil).status == nil)
+        #expect(try await bench.signUp("web", status: 1).status == 1)
+        #expect(try await bench.signUp("web", status: 2).status == 1)
+    }
+
+    @Test func ignoringTheCheckAndSigningInIsAskedAgainUntilItIsPassed() async throws {
+        let bench = try await TestBench()
+        let signUp = try await bench.signUp("mallory", status: 1)
+        for event in [PolicyEvent.signIn, .sensitiveAction, .upgrade] {
+            let answer = try await bench.ask(event, sub: "mallory")
+            #expect(answer.decision == "require_verification", "\(event)")
+            #expect(answer.reasons.contains("SIGNUP_UNVERIFIED"), "\(event)")
+        }
+        bench.clock.pass(40 * 86_400)
+        #expect(try await bench.ask(.signIn, sub: "mallory").reasons == ["SIGNUP_UNVERIFIED"], "time alone proves nothing")
+        let again = try await bench.ask(.signIn, sub: "mallory")
+        try await bench.report(again.id, .initiated, "email_code")
+        #expect(try await bench.ask(.signIn, sub: "mallory").decision == "require_verification", "begun is not passed")
+        try await bench.report(again.id, .passed, "email_code")
+        #expect(try await bench.ask(.signIn, sub: "mallory").decision == "allow")
+        _ = signUp
+    }
+
+    @Test(arguments: [PolicyEvent.signIn, .sensitiveAction, .upgrade])
+    func aSignUpThatIsCalledSomethingElseIsASignUp(_ claimed: PolicyEvent) async throws {
+        let bench = try await TestBench()
+        let answer = try await bench.ask(claimed, token: bench.token("mallory", status: 1, nonce: "n1"), nonce: "n1")
+        #expect(answer.event == "sign_up")
+        #expect(answer.decision == "require_verification")
+        #expect(answer.reasons == ["REAL_USER_UNKNOWN"])
+        // With an account that Postern itself issued, too, and without a token.
+        let sub = try bench.user("u1")
+        #expect(try await bench.ask(claimed, sub: sub).event == "sign_up")
+        #expect(try await bench.ask(claimed, sub: sub).event == claimed.rawValue, "by now it was seen")
+    }
+
+    @Test func anEstablishedAccountDoesNotSignUp() async throws {
+        let bench = try await TestBench()
+        _ = try await bench.signUp("jane", status: 2)
+        #expect(try await bench.ask(.signUp, sub: "jane").event == "sign_in")
+        // One that was authorized long before its team began to ask is no sign-up either.
+        let sub = try bench.user("u1")
+        bench.clock.pass(GrantView.signUpWindow + 1)
+        #expect(try await bench.ask(.signUp, sub: sub).event == "sign_in")
+    }
+
+    @Test func oneLikelyRealTokenDoesNotServeTwoSubjects() async throws {
+        let bench = try await TestBench()
+        let token = try bench.token("real", status: 2, nonce: "n1")
+        #expect(try await bench.ask(.signUp, token: token, nonce: "n1").decision == "allow")
+        await expectInvalid("/sub") { _ = try await bench.ask(.signUp, token: token, nonce: "n1", sub: "mallory") }
+        // Nor does the nonce in a token of another subject.
+        let stolen = try bench.token("mallory", status: 2, nonce: "n1")
+        await expectConflict { _ = try await bench.ask(.signUp, token: stolen, nonce: "n1") }
+        #expect(try await bench.ask(.signIn, sub: "mallory").credentialState == "not_found", "nothing was made for it")
+    }
+
+    @Test func oneLikelyRealTokenDoesNotServeTwoApps() async throws {
+        let bench = try await TestBench()
+        let token = try bench.token("real", status: 2, nonce: "n1")
+        await expectInvalid("/identity_token") { _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: TestBench.otherApp) }
+        await expectInvalid("/identity_token") {
+            _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: TestBench.foreignApp, team: bench.other)
+        }
+        // Another team cannot ask in the name of this one's app.
+        await expectInvalid("/client_id") { _ = try await bench.ask(.signUp, token: token, nonce: "n1", team: bench.other) }
+        #expect(try await bench.ask(.signUp, token: token, nonce: "n1").decision == "allow", "unused so far")
+    }
+
+    @Test func aNonceServesOnce() async throws {
+        let bench = try await TestBench()
+        let token = try bench.token("real", status: 2, nonce: "n1")
+        let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
+        #expect(try await bench.ask(.signUp, token: token, nonce: "n1") == answer, "the same question has the same answer")
+        await expectConflict { _ = try await bench.ask(.sensitiveAction, token: token, nonce: "n1") }
+        await expectInvalid("/nonce") { _ = try await bench.ask(.signUp, token: token, nonce: "n2") }
+        await expectInvalid("/nonce") { _ = try await bench.ask(.signUp, token: token, nonce: nil) }
+        await expectInvalid("/nonce") {
+            _ = try await bench.ask(.signUp, token: bench.token("real", status: 2), nonce: "n1")
+        }
+        await expectInvalid("/nonce") { _ = try await bench.ask(.signUp, token: bench.token("x", status: 2), nonce: nil) }
+        bench.clock.pass(700)
+        await expectInvalid("/identity_token") { _ = try await bench.ask(.signUp, token: token, nonce: "n1") }
+    }
+
+    @Test func aNonceServesOnceAmongManyAtTheSameTime() async throws {
+        let bench = try await TestBench()
+        let token = try bench.token("real", status: 2, nonce: "n1")
+        let bodies = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<50 {
+                group.addTask {
+                    try await bench.service.decide(
+                        DecisionQuestion(event: .signUp, clientID: TestBench.app, identityToken: token, nonce: "n1"), for: bench.juice
+                    ).body
+                }
+            }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(bodies.count == 1)
+        try bench.log.flush()
+        #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 99).0.count == 1)
+    }
+
+    @Test func revokingAndReturningIsASignUpThatRemembers() async throws {
+        let bench = try await TestBench()
+        _ = try await bench.signUp("mallory", status: 1)
+        let change = Change(actor: "test", now: bench.clock.now)
+        let app = try #require(try bench.store.apps.decisionApp(clientID: TestBench.app))
+        func history() throws -> GrantHistory {
+            let found = try bench.store.history.history(
+                team: app.teamNumber, group: app.groupNumber,
+                subject: .external(issuer: TestBench.externalIssuer, subject: "mallory"), now: bench.clock.now)
+            guard let found else { throw DecisionError.notFound }
+            return found
+        }
+        let group = try #require(try bench.store.grants.grants(account: history().accountNumber).first).group
+        for round in 1...2 {
+            try bench.store.grants.revoke(account: try history().accountNumber, group: group, change)
+            let revoked = try await bench.ask(.signIn, sub: "mallory")
+            #expect(revoked.reasons.first == "CONSENT_REVOKED")
+            #expect(revoked.credentialState == "revoked")
+            // A token from before the revocation opens nothing.
+            let old = try bench.token("mallory", status: 2, nonce: "old\(round)", issuedAt: bench.clock.now - 60)
+            #expect(try await bench.ask(.signUp, token: old, nonce: "old\(round)").credentialState == "revoked")
+            bench.clock.pass(60)
+            let back = try await bench.signUp("mallory", status: 0)
+            #expect(back.event == "sign_up")
+            #expect(back.credentialState == "authorized")
+            if round == 2 { #expect(back.reasons == ["ACCOUNT_HISTORY"], "INBOX_RECYCLED, as the team may see it") }
+        }
+        #expect(try history().grant?.signUpCheck == .pending, "what was never passed is still asked for")
+        #expect(try history().rejoins30d == 2)
+    }
+
+    @Test func aCaptchaIsNoReauthentication() async throws {
+        let bench = try await TestBench()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signIn, sub: sub)
+        bench.clock.pass(90 * 86_400)
+        let answer = try await bench.ask(.sensitiveAction, sub: sub)
+        #expect(answer.challenges == ["reauthenticate"])
+        await expectInvalid("/challenge") { try await bench.report(answer.id, .initiated, "human_check") }
+        await expectConflict { try await bench.report(answer.id, .passed, "reauthenticate") }
+        try await bench.report(answer.id, .initiated, "reauthenticate")
+        try await bench.report(answer.id, .passed, "reauthenticate")
+        #expect(try await bench.ask(.sensitiveAction, sub: sub).reasons == ["RECENTLY_VERIFIED"])
+        await expectConflict { try await bench.report(answer.id, .failed, "reauthenticate") }
+    }
+
+    @Test func leavingTheTokenOutIsNoWayAround() async throws {
+        let bench = try await TestBench()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signIn, sub: sub)
+        bench.clock.pass(90 * 86_400)
+        #expect(try await bench.ask(.sensitiveAction, sub: sub).reasons == ["STALE_TOKEN"])
+        // Nor is a name that nobody has, or none at all.
+        let unknown = try await bench.ask(.sensitiveAction, sub: "nobody")
+        #expect(unknown.decision == "require_verification")
+        #expect(unknown.credentialState == "not_found")
+        await expectInvalid("/identity_token") {
+            _ = try await bench.ask(DecisionQuestion(event: .sensitiveAction, clientID: TestBench.app))
+        }
+    }
+
+    @Test func aStaleAllowIsNotRenewedByItsToken() async throws {
+        let bench = try await TestBench()
+        let token = try bench.token("real", status: 2, nonce: "n1", lifetime: 3_600)
+        let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
+        #expect(answer.decision == "allow")
+        bench.clock.pass(301)
+        let again = try await bench.ask(.signUp, token: token, nonce: "n1")
+        #expect(again == answer, "the same answer with the same expiry, which is over")
+        #expect(again.body.contains(UTCTime.text(TestClock.start + 300)))
+        #expect(try await bench.service.decision(answer.id, for: bench.juice) == answer.body)
+    }
+
+    @Test func teamAAskingOftenDoesNotHarmAUserAtTeamB() async throws {
+        let bench = try await TestBench()
+        let mine = try bench.user("u1")
+        let theirs = try bench.user("u1", team: "other", app: TestBench.foreignApp)
+        func atB() async throws -> DecisionRecord {
+            let nonce = UUID().uuidString
+            let token = try bench.token(theirs, status: 1, nonce: nonce, app: TestBench.foreignApp, isOwn: true)
+            let answer = try await bench.ask(.signUp, token: token, nonce: nonce, app: TestBench.foreignApp, team: bench.other)
+            return try bench.logged(answer.id)
+        }
+        for number in 0..<40 {
+            let answer = try await bench.ask(.sensitiveAction, sub: mine)
+            if let challenge = answer.challenges.first {
+                try await bench.report(answer.id, .initiated, challenge)
+                try await bench.report(answer.id, .failed, challenge)
+                _ = try await bench.service.report(.label(.fraudulent), of: answer.id, for: bench.juice)
+            }
+            let nonce = "n\(number)"
+            _ = try await bench.ask(.signUp, token: bench.token(mine, status: 1, nonce: nonce, isOwn: true), nonce: nonce)
+        }
+        #expect(try await bench.ask(.signIn, sub: mine).reasons.contains("REPEATED_FAILED_CHECKS"), "its own concern")
+        let record = try await atB()
+        #expect(record.signals.contains(#""checks.failed_24h":0"#))
+        #expect(record.signals.contains(#""inbox.signups_24h":1"#), "asking is no sign-up: the user's own alone counts")
+        #expect(record.asked == ["unknown-new-user"])
+        // And a decision of one team is nobody else's to see or to report on.
+        let answer = try await bench.ask(.signIn, sub: mine)
+        await #expect(throws: DecisionError.notFound) { _ = try await bench.service.decision(answer.id, for: bench.other) }
+        await #expect(throws: DecisionError.notFound) {
+            _ = try await bench.service.report(.label(.fraudulent), of: answer.id, for: bench.other)
+        }
+    }
+}

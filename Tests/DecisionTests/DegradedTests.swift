@@ -1,0 +1,160 @@
+// The store is away: answers go on, none is an error, none is a block, and sensitive actions are asked for more.
+
+import Foundation
+import PosternStore
+import RiskDecisions
+import RiskPolicy
+import Testing
+
+@Suite struct DegradedTests {
+    @Test func withoutTheStoreAnswersGoOn() async throws {
+        let bench = try await TestBench()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signIn, sub: sub)
+        try bench.storeIsAway(true)
+        let signIn = try await bench.ask(.signIn, sub: sub)
+        #expect(signIn.degraded)
+        #expect(signIn.decision == "allow")
+        #expect(signIn.credentialState == nil, "nobody knows")
+        let sensitive = try await bench.ask(.sensitiveAction, sub: sub)
+        #expect(sensitive.decision == "require_verification")
+        #expect(sensitive.challenges == ["reauthenticate"])
+        #expect(sensitive.reasons.contains("HISTORY_UNAVAILABLE"))
+        let unknown = try await bench.signUp("new", status: 1)
+        #expect(unknown.decision == "require_verification")
+        #expect(unknown.reasons == ["REAL_USER_UNKNOWN"])
+        #expect(try await bench.signUp("real", status: 2).decision == "allow")
+        await expectUnavailable { try await bench.report(sensitive.id, .initiated, "reauthenticate") }
+        await expectUnavailable { _ = try await bench.service.report(.label(.fraudulent), of: sensitive.id, for: bench.juice) }
+        // What was just answered is still shown.
+        #expect(try await bench.service.decision(sensitive.id, for: bench.juice) == sensitive.body)
+        await #expect(throws: DecisionError.notFound) { _ = try await bench.service.decision(sensitive.id, for: bench.other) }
+    }
+
+    @Test func aStoreThatIsAwayLetsNobodyTryAgain() async throws {
+        let bench = try await TestBench()
+        try bench.storeIsAway(true)
+        let token = try bench.token("mallory", status: 1, nonce: "n1")
+        let first = try await bench.ask(.signUp, token: token, nonce: "n1")
+        #expect(try await bench.ask(.signUp, token: token, nonce: "n1") == first)
+        await expectConflict { _ = try await bench.ask(.sensitiveAction, token: token, nonce: "n1") }
+        await expectConflict { _ = try await bench.ask(.signUp, token: bench.token("other", status: 2, nonce: "n1"), nonce: "n1") }
+        let later = try await bench.signUp("mallory", status: 2)
+        #expect(later.status == 1, "the first status is remembered")
+        #expect(later.decision == "require_verification")
+    }
+
+    @Test func aNonceFromBeforeIsKnownWhileTheStoreIsAway() async throws {
+        let bench = try await TestBench()
+        let token = try bench.token("real", status: 2, nonce: "n1")
+        let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
+        try bench.storeIsAway(true)
+        #expect(try await bench.ask(.signUp, token: token, nonce: "n1") == answer)
+        await expectConflict { _ = try await bench.ask(.signUp, token: bench.token("x", status: 2, nonce: "n1"), nonce: "n1") }
+    }
+
+    @Test func whatWasDecidedMeanwhileIsWrittenWhenTheStoreIsBack() async throws {
+        let bench = try await TestBench()
+        try bench.storeIsAway(true)
+        let token = try bench.token("mallory", status: 1, nonce: "n1")
+        let first = try await bench.ask(.signUp, token: token, nonce: "n1")
+        _ = try await bench.ask(.sensitiveAction, sub: "mallory")
+        #expect(throws: TemporaryStoreError.self) { try bench.log.flush() }
+        try bench.storeIsAway(false)
+        #expect(try bench.logged(first.id).isDegraded)
+        #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 9).0.count == 2)
+        let after = try await bench.ask(.signIn, sub: "mallory")
+        #expect(!after.degraded)
+        #expect(after.reasons == ["SIGNUP_UNVERIFIED"], "asked at sign-up, and pending ever since")
+        #expect(after.status == 1)
+        #expect(try await bench.ask(.signUp, token: token, nonce: "n1") == first, "and the nonce is consumed")
+        try await bench.report(first.id, .initiated, "email_code")
+        try await bench.report(first.id, .passed, "email_code")
+        #expect(try await bench.ask(.signIn, sub: "mallory").decision == "allow")
+    }
+
+    @Test func theStoreMayGoAndComeUnderLoad() async throws {
+        let bench = try await TestBench()
+        let subs = try (0..<20).map { try bench.user("u\($0)") }
+        for sub in subs { _ = try await bench.ask(.signIn, sub: sub) }
+        bench.clock.pass(90 * 86_400)
+        let answers = try await withThrowingTaskGroup(of: [Answer].self) { group in
+            group.addTask {
+                for round in 0..<20 {
+                    bench.database.isAway = round % 2 == 0
+                    bench.holder.value += 2
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+                bench.database.isAway = true
+                return []
+            }
+            for sub in subs {
+                group.addTask {
+                    var answers: [Answer] = []
+                    for number in 0..<60 {
+                        let event: PolicyEvent = number % 2 == 0 ? .sensitiveAction : .signIn
+                        answers.append(try await bench.ask(event, sub: sub))
+                        if number % 10 == 0 { answers.append(try await bench.signUp("\(sub)\(number)", status: 1)) }
+                        await Task.yield()
+                    }
+                    return answers
+                }
+            }
+            return try await group.reduce(into: [Answer]()) { $0 += $1 }
+        }
+        bench.holder.value += 2
+        #expect(try await bench.ask(.signIn, sub: subs[0]).degraded, "the store is away now")
+        #expect(answers.count == 20 * 66)
+        for answer in answers {
+            #expect(["allow", "require_verification"].contains(answer.decision))
+            if answer.event == "sensitive_action" { #expect(answer.decision == "require_verification") }
+            if answer.event == "sign_up" { #expect(answer.decision == "require_verification") }
+        }
+        // With the store back everything is in the log, once.
+        try bench.storeIsAway(false)
+        #expect(bench.log.count == 0)
+        #expect(bench.log.dropped == 0)
+        let ids = Set(answers.map(\.id))
+        let (logged, _) = try bench.store.decisions.newest(DecisionFilter(), limit: 10_000)
+        #expect(ids.count == answers.count)
+        #expect(ids.isSubset(of: Set(logged.map(\.record.id))))
+    }
+
+    @Test func oneQuestionFindsOutAndTheOthersDoNotWait() async throws {
+        let bench = try await TestBench()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signIn, sub: sub)
+        bench.database.isAway = true
+        bench.holder.value += 2
+        #expect(try await bench.ask(.signIn, sub: sub).degraded)
+        bench.database.isAway = false
+        #expect(try await bench.ask(.signIn, sub: sub).degraded, "left alone for a second")
+        bench.holder.value += StoreBreaker.pause
+        #expect(try await !bench.ask(.signIn, sub: sub).degraded)
+    }
+
+    @Test func memoryIsBounded() {
+        let memory = DecisionMemory(capacity: 3)
+        func nonce(_ number: UInt8) -> ConsumedNonce {
+            ConsumedNonce(mark: [number], subject: [], claimedEvent: "", event: "", decisionID: "", answer: "", expiresAt: 0)
+        }
+        for number in 0..<100 { #expect(memory.consume(nonce(UInt8(number))) == nil) }
+        #expect(memory.nonce([96]) == nil)
+        #expect(memory.nonce([97]) != nil)
+        #expect(memory.consume(nonce(99)) != nil)
+        #expect(memory.firstStatus([1], given: nil) == nil)
+        #expect(memory.firstStatus([1], given: 1) == 1)
+        #expect(memory.firstStatus([1], given: 2) == 1)
+    }
+
+    @Test func issuerKeysThatCannotBeHadAreNotTreatedAsNoToken() async throws {
+        let bench = try await TestBench(keys: TestBench.NoKeys())
+        do {
+            _ = try await bench.signUp("real", status: 2)
+            Issue.record("answered")
+        } catch DecisionError.unavailable(_, let seconds) {
+            #expect(seconds == 11)
+        }
+        #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 9).0.isEmpty)
+    }
+}

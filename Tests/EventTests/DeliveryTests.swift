@@ -1,0 +1,205 @@
+// Events arrive: every one, in order for each account, at least once, whatever the endpoint does.
+
+import Foundation
+import Identity
+import InternetMessage
+import PosternServer
+import PosternStore
+import Synchronization
+import Testing
+
+@Suite struct DeliveryTests {
+    @Test func aReceiverCanVerifyWhatItGets() async throws {
+        try await withRig { rig, receiver in
+            try rig.toggle("u0", on: false)
+            await rig.delivery.deliverDue()
+            let taken = try #require(receiver.taken.first)
+            let account = try #require(try rig.store.accounts.accounts().first)
+            #expect(taken.type == "email-disabled")
+            #expect(taken.sub == account.sub)
+            #expect(taken.audience == "com.juice")
+            #expect(taken.email == (try rig.store.addresses.current(account: account.number)?.address.wireForm))
+            #expect(taken.eventTime == rig.clock.now * 1000)
+            // As a receiver checks it: by the published keys alone.
+            let keys = try await KeySet.parse(rig.signer.publishedKeys())
+            let issuer = IssuerConfiguration(
+                name: "postern", issuer: EventRig.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw, leeway: 60)
+            let event = try IncomingEvent.verify(
+                try CompactJWS(try #require(receiver.payloads.first)), issuer: issuer, keys: keys, now: rig.clock.now
+            ) { $0 == "com.juice" }
+            #expect(event.kind == .emailDisabled)
+            #expect(event.subject == account.sub)
+            #expect(event.isPrivateEmail == true)
+        }
+    }
+
+    @Test func eventsOfAnAccountArriveInOrderAndAccountsDoNotWaitForEachOther() async throws {
+        try await withRig(users: 4) { rig, receiver in
+            for round in 0..<10 {
+                for user in 0..<4 { try rig.toggle("u\(user)", on: round % 2 == 1) }
+            }
+            try await rig.deliver(within: 0)
+            let events = try rig.store.outbox.events(limit: 1000).reversed()
+            #expect(receiver.taken.count == 40)
+            for account in Set(events.map(\.sub)) {
+                #expect(receiver.taken.filter { $0.sub == account }.map(\.jti) == events.filter { $0.sub == account }.map(\.jti))
+            }
+            #expect(events.allSatisfy { $0.state == .delivered && $0.attempts == 1 && $0.email == nil })
+        }
+    }
+
+    @Test func anEventThatFailsComesAgainUnderTheSameJTI() async throws {
+        try await withRig { rig, receiver in
+            try rig.toggle("u0", on: false)
+            try rig.toggle("u0", on: true)
+            receiver.rule { _, count in count < 3 ? .status(500) : .status(204) }
+            let seconds = try await rig.deliver(within: 3600)
+            // 5, 10 and 20 seconds.
+            #expect(seconds == 35)
+            #expect(receiver.requests.count == 5)
+            #expect(Set(receiver.requests.prefix(4).map(\.jti)).count == 1)
+            #expect(receiver.taken.map(\.type) == ["email-disabled", "email-enabled"])
+        }
+    }
+
+    @Test(arguments: [301, 302, 307, 308]) func redirectsAreNotFollowed(_ status: Int) async throws {
+        try await withRig { rig, receiver in
+            let other = try await TestReceiver()
+            try rig.toggle("u0", on: false)
+            receiver.rule { [port = other.port] _, _ in
+                .status(status, ["Location": "https://hooks.example:\(port)/events"])
+            }
+            await rig.delivery.deliverDue()
+            #expect(receiver.requests.count == 1)
+            #expect(other.requests.isEmpty)
+            let event = try #require(try rig.store.outbox.events().first)
+            #expect(event.state == .pending)
+            #expect(event.lastError == "the answer is a redirect (\(status)), which is not followed")
+            await other.stop()
+        }
+    }
+
+    @Test func anEndpointThatHangsHoldsUpNobodyElse() async throws {
+        try await withRig(patience: 1) { rig, hanging in
+            let working = try await TestReceiver()
+            _ = try rig.store.teams.add(id: "milk", name: "Milk", rig.change)
+            _ = try rig.store.apps.add(team: "milk", clientID: "com.milk", group: nil, rig.change)
+            _ = try rig.store.endpoints.set(
+                team: "milk", app: nil, url: EndpointURL("https://hooks.example:\(working.port)/"), allowsPrivate: true, rig.change)
+            let milk = try rig.store.grants.authorize(AuthorizationRequest(clientID: "com.milk", userID: "u0"), rig.change)
+            hanging.rule { _, _ in .hang }
+            try rig.toggle("u0", on: false)
+            try rig.store.grants.revokeAll(account: milk.account.number, rig.change)
+            await rig.delivery.deliverDue()
+            #expect(working.taken.map(\.type) == ["consent-revoked"])
+            #expect(hanging.requests.count == 1)
+            let waiting = try #require(try rig.store.outbox.events(state: .pending).first)
+            #expect(waiting.lastError == "no whole answer in time")
+            hanging.rule { _, _ in .status(200) }
+            try await rig.deliver(within: 60)
+            #expect(hanging.taken.map(\.jti) == [waiting.jti])
+            await working.stop()
+        }
+    }
+
+    @Test func anEndpointThatComesBackAfterAnHourGetsEverythingInOrder() async throws {
+        try await withRig(users: 20) { rig, receiver in
+            let port = receiver.port
+            await receiver.stop()
+            for round in 0..<6 {
+                for user in 0..<20 { try rig.toggle("u\(user)", on: round % 2 == 1) }
+            }
+            let start = rig.clock.now
+            while rig.clock.now < start + 3600 {
+                await rig.delivery.deliverDue()
+                let endpoint = try #require(try rig.store.outbox.waitingEndpoints().first)
+                #expect(endpoint.retryAt - rig.clock.now <= 900)
+                rig.clock.advance(endpoint.retryAt - rig.clock.now)
+            }
+            let attempts = try rig.store.outbox.events(limit: 1000).map(\.attempts).reduce(0, +)
+            #expect(attempts <= 12, "120 events at an endpoint that is away are \(attempts) attempts in an hour")
+            let back = try await TestReceiver(port: port)
+            let seconds = try await rig.deliver(within: 900)
+            #expect(seconds <= 900)
+            let events = try rig.store.outbox.events(limit: 1000).reversed()
+            #expect(back.taken.count == 120)
+            for sub in Set(events.map(\.sub)) {
+                #expect(back.taken.filter { $0.sub == sub }.map(\.jti) == events.filter { $0.sub == sub }.map(\.jti))
+            }
+            await back.stop()
+        }
+    }
+
+    @Test func oneEventThatIsNeverTakenHoldsUpItsAccountAlone() async throws {
+        for status in [422, 500] {
+            try await withRig(users: 3) { rig, receiver in
+                for user in 0..<3 { for isOn in [false, true] { try rig.toggle("u\(user)", on: isOn) } }
+                let stubborn = try #require(try rig.store.outbox.events().last)
+                receiver.rule { event, _ in event.jti == stubborn.jti ? .status(status) : .status(200) }
+                try await rig.deliver(within: 86_400)
+                #expect(receiver.taken.count == 4, "\(status)")
+                #expect(!receiver.taken.contains { $0.sub == stubborn.sub })
+                // Its account goes on when it is parked, after three days.
+                rig.clock.advance(2 * 86_400)
+                await rig.delivery.tidy()
+                try await rig.deliver(within: 3600)
+                #expect(try rig.store.outbox.events(state: .parked).map(\.jti) == [stubborn.jti])
+                #expect(receiver.taken.filter { $0.sub == stubborn.sub }.map(\.type) == ["email-enabled"])
+                let attempts = receiver.requests.count { $0.jti == stubborn.jti }
+                #expect(attempts < 400, "\(attempts) attempts in three days")
+            }
+        }
+    }
+
+    @Test func anAnswerWithoutEndDoesNotKeepUs() async throws {
+        try await withRig(patience: 2) { rig, receiver in
+            receiver.rule { _, _ in .flood }
+            try rig.toggle("u0", on: false)
+            await rig.delivery.deliverDue()
+            #expect(try rig.store.outbox.events(state: .delivered).count == 1)
+        }
+    }
+
+    @Test func aConnectionThatEndsWithoutAnswerIsAFailure() async throws {
+        try await withRig { rig, receiver in
+            receiver.rule { _, count in count == 0 ? .close : .status(200) }
+            try rig.toggle("u0", on: false)
+            await rig.delivery.deliverDue()
+            #expect(try rig.store.outbox.events(state: .pending).count == 1)
+            try await rig.deliver(within: 60)
+            #expect(receiver.taken.count == 1)
+        }
+    }
+
+    @Test func anEndpointMayAskForTime() async throws {
+        try await withRig { rig, receiver in
+            receiver.rule { _, count in count == 0 ? .status(429, ["Retry-After": "120"]) : .status(200) }
+            try rig.toggle("u0", on: false)
+            await rig.delivery.deliverDue()
+            let endpoint = try #require(try rig.store.outbox.waitingEndpoints().first)
+            #expect(endpoint.retryAt == rig.clock.now + 120)
+            #expect(try await rig.deliver(within: 300) == 120)
+        }
+    }
+
+    @Test func aTestEventHasTheFormOfOthers() async throws {
+        try await withRig { rig, receiver in
+            let endpoint = try rig.store.endpoints.endpoint(team: "juice", app: nil)
+            #expect(try await rig.delivery.test(endpoint) == .delivered)
+            let jti = try rig.store.outbox.test(endpoint, rig.change)
+            await rig.delivery.deliverDue()
+            #expect(receiver.taken.map(\.type) == ["test", "test"])
+            #expect(receiver.taken.last?.jti == jti)
+            #expect(try rig.store.outbox.events().count == 1)
+        }
+    }
+
+    @Test func theScheduleIsTheOneThatIsStated() {
+        let middle = (1...12).map { RetrySchedule.delay(failures: $0, random: 0.5) }
+        #expect(middle == [5, 10, 20, 40, 80, 160, 320, 640, 900, 900, 900, 900])
+        #expect(RetrySchedule.delay(failures: 1, random: 0) == 4)
+        #expect(RetrySchedule.delay(failures: 1, random: 0.999999) == 6)
+        #expect(RetrySchedule.delay(failures: Int.max, random: 0) == 720)
+        #expect(RetrySchedule.delay(failures: 0, random: 0.5) == 5)
+    }
+}

@@ -1,0 +1,138 @@
+// Where requests of ours may go: never into the operator's own network, whatever a name says today.
+
+import MailAuth
+import NIOCore
+import PosternServer
+import PosternStore
+import Testing
+
+@Suite struct ReachableAddressTests {
+    static func octets(_ text: String) throws -> [UInt8] {
+        switch try SocketAddress(ipAddress: text, port: 0) {
+        case .v4(let address): withUnsafeBytes(of: address.address.sin_addr) { Array($0) }
+        case .v6(let address): withUnsafeBytes(of: address.address.sin6_addr) { Array($0) }
+        case .unixDomainSocket: []
+        }
+    }
+
+    /// Never, also where private ones are allowed.
+    @Test(arguments: [
+        "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "::", "ff02::1", "ff0e::1",
+        "::ffff:10.0.0.1", "::ffff:8.8.8.8", "::ffff:127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::808:808",
+        "64:ff9b:1::a00:1", "2002:7f00:1::1", "2002:a00:1::", "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    ]) func neverReached(_ text: String) throws {
+        #expect(ReachableAddress.objection(try Self.octets(text)) != nil)
+        #expect(ReachableAddress.objection(try Self.octets(text), allowsPrivate: true) != nil)
+    }
+
+    /// Only where allowed.
+    @Test(arguments: [
+        "127.0.0.1", "127.255.255.255", "10.0.0.0", "10.255.255.255", "172.16.0.1", "172.31.255.255", "192.168.0.1", "169.254.169.254",
+        "100.64.0.1", "100.127.255.255", "192.0.0.8", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.19.255.255", "198.51.100.7",
+        "203.0.113.9", "::1", "::127.0.0.1", "::2", "fe80::1", "febf::1", "fec0::1", "fc00::1", "fd12:3456::1", "100::1",
+        "2001:db8::1", "2001:2::1", "2001:10::1", "2001:20::1", "3fff::1", "5f00::1", "4000::1", "8000::1", "e000::1",
+    ]) func reachedOnlyWhereAllowed(_ text: String) throws {
+        #expect(ReachableAddress.objection(try Self.octets(text)) != nil)
+        #expect(ReachableAddress.objection(try Self.octets(text), allowsPrivate: true) == nil)
+    }
+
+    @Test(arguments: [
+        "8.8.8.8", "1.1.1.1", "9.255.255.255", "11.0.0.0", "126.255.255.255", "128.0.0.1", "100.63.255.255", "100.128.0.0",
+        "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0", "198.17.255.255",
+        "198.20.0.0", "223.255.255.255", "2606:4700::1111", "2a00:1450::1", "2001:4860:4860::8888", "2003::1", "3ffe::1",
+    ]) func reached(_ text: String) throws {
+        #expect(ReachableAddress.objection(try Self.octets(text)) == nil)
+    }
+
+    @Test func whatIsNoAddressIsNotReached() {
+        #expect(ReachableAddress.objection([]) != nil)
+        #expect(ReachableAddress.objection([8, 8, 8]) != nil)
+        #expect(ReachableAddress.objection([8, 8, 8, 8, 8], allowsPrivate: true) != nil)
+    }
+
+    @Test func everyAddressIsChecked() throws {
+        let url = try EndpointURL("https://hooks.example/")
+        func addresses(_ all: [String], allowsPrivate: Bool = false) throws -> [String] {
+            let resolver = ChangingResolver(["hooks.example": try all.map(Self.octets)])
+            return try EndpointAddresses(of: url, allowsPrivate: allowsPrivate, resolver: resolver).texts
+        }
+        #expect(try addresses(["2606:4700::1111", "1.1.1.1"]) == ["1.1.1.1", "2606:4700::1111"])
+        #expect(throws: EndpointAddresses.Refusal.self) { try addresses(["1.1.1.1", "10.0.0.1"]) }
+        #expect(throws: EndpointAddresses.Refusal.self) { try addresses(["1.1.1.1", "::1"]) }
+        #expect(throws: EndpointAddresses.Refusal.self) { try addresses([]) }
+        #expect(try addresses(["10.0.0.1"], allowsPrivate: true) == ["10.0.0.1"])
+    }
+
+    @Test(arguments: ["https://127.0.0.1/", "https://10.1.2.3/", "https://[::1]/", "https://[::ffff:127.0.0.1]/", "https://[fe80::1]/"])
+    func literalsAreChecked(_ text: String) throws {
+        let resolver = ChangingResolver([:])
+        #expect(throws: EndpointAddresses.Refusal.self) {
+            try EndpointAddresses(of: EndpointURL(text), allowsPrivate: false, resolver: resolver)
+        }
+        #expect(resolver.queries == 0)
+    }
+
+    // MARK: With a receiver
+
+    @Test func aNameThatLeadsHomeIsNotConnectedTo() async throws {
+        try await withRig { rig, receiver in
+            try rig.endpoint(receiver, allowsPrivate: false)
+            try rig.toggle("u0", on: false)
+            await rig.delivery.deliverDue()
+            #expect(receiver.requests.isEmpty)
+            #expect(try rig.store.outbox.events().first?.lastError == "an address of it is not globally reachable (loopback)")
+        }
+    }
+
+    /// The name exists in the resolver that is handed in and nowhere else: whoever looked it up again would find nothing.
+    @Test func theAddressThatWasCheckedIsConnectedToAndTheNameIsNotLookedUpAgain() async throws {
+        try await withRig { rig, receiver in
+            try rig.toggle("u0", on: false)
+            await rig.delivery.deliverDue()
+            #expect(receiver.taken.count == 1)
+            #expect(rig.resolver.queries == 2)
+        }
+    }
+
+    @Test func rebindingGainsNothing() async throws {
+        try await withRig { rig, receiver in
+            try rig.endpoint(receiver, allowsPrivate: false)
+            try rig.toggle("u0", on: false)
+            // Checked under a public address of documentation's making, and pointed home at the next question.
+            rig.resolver.set("hooks.example", [[127, 0, 0, 1]])
+            for _ in 0..<3 {
+                await rig.delivery.deliverDue()
+                rig.clock.advance(60)
+            }
+            #expect(receiver.requests.isEmpty)
+            // An endpoint that moves is found at its new address, if that is allowed.
+            try rig.endpoint(receiver, allowsPrivate: true)
+            rig.resolver.set("hooks.example", [[127, 0, 0, 2]])
+            await rig.delivery.deliverDue()
+            #expect(receiver.requests.isEmpty)
+            rig.resolver.set("hooks.example", [[127, 0, 0, 1]])
+            try await rig.deliver(within: 60)
+            #expect(receiver.taken.count == 1)
+        }
+    }
+
+    @Test func aCertificateForAnotherNameIsRefused() async throws {
+        try await withRig { rig, receiver in
+            rig.resolver.set("other.example", [[127, 0, 0, 1]])
+            try rig.endpoint(receiver, host: "other.example")
+            try rig.toggle("u0", on: false)
+            await rig.delivery.deliverDue()
+            #expect(receiver.requests.isEmpty)
+            #expect(try rig.store.outbox.events().first?.lastError?.contains("TLS") == true)
+        }
+    }
+
+    @Test func anotherAddressIsTriedWhereNobodyAnswers() async throws {
+        try await withRig { rig, receiver in
+            rig.resolver.set("hooks.example", [[127, 0, 0, 3], [127, 0, 0, 1]])
+            try rig.toggle("u0", on: false)
+            await rig.delivery.deliverDue()
+            #expect(receiver.taken.count == 1)
+        }
+    }
+}

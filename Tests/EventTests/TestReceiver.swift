@@ -1,0 +1,155 @@
+// A receiver of events on loopback: HTTPS with a certificate for hooks.example, behaving as a test wants it to.
+
+import Foundation
+import Identity
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// What arrived.
+struct ReceivedEvent: Sendable, Hashable {
+    let jti: String
+    let audience: String
+    let type: String
+    let sub: String
+    let email: String?
+    let eventTime: Int64
+    let issuedAt: Int64
+}
+
+/// A server that answers POST requests as told, and keeps what it took.
+final class TestReceiver: Sendable {
+    enum Behaviour: Sendable {
+        case status(Int, [String: String] = [:])
+        /// Never answers.
+        case hang
+        /// Ends the connection without an answer.
+        case close
+        /// 200, and then a body without end.
+        case flood
+    }
+
+    /// What to do with an event, by how many requests came before.
+    typealias Rule = @Sendable (ReceivedEvent, Int) -> Behaviour
+
+    private struct State {
+        var rule: Rule = { _, _ in .status(200) }
+        var requests: [ReceivedEvent] = []
+        var taken: [ReceivedEvent] = []
+        var payloads: [String] = []
+    }
+
+    private let state = Mutex(State())
+    private let channel: any Channel
+    let port: Int
+
+    /// Where the test certificates lie.
+    static func certificate(_ name: String) -> String {
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Certificates/\(name)").path
+    }
+
+    init(isSecure: Bool = true, port: Int = 0) async throws {
+        let context = try NIOSSLContext(
+            configuration: .makeServerConfiguration(
+                certificateChain: NIOSSLCertificate.fromPEMFile(Self.certificate("receiver.pem")).map { .certificate($0) },
+                privateKey: .privateKey(NIOSSLPrivateKey(file: Self.certificate("receiver-key.pem"), format: .pem))))
+        let box = Box()
+        channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    if isSecure { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context)) }
+                    try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+                    try channel.pipeline.syncOperations.addHandler(Handler(box))
+                }
+            }.bind(host: "127.0.0.1", port: port).get()
+        self.port = channel.localAddress?.port ?? 0
+        box.receiver.withLock { $0 = self }
+    }
+
+    func stop() async { try? await channel.close() }
+
+    /// From now on.
+    func rule(_ rule: @escaping Rule) { state.withLock { $0.rule = rule } }
+
+    /// Every request, in the order of arrival.
+    var requests: [ReceivedEvent] { state.withLock { $0.requests } }
+    /// Events that were answered with 200 … 299, repetitions included.
+    var taken: [ReceivedEvent] { state.withLock { $0.taken } }
+    /// JWS texts as they came.
+    var payloads: [String] { state.withLock { $0.payloads } }
+
+    fileprivate func answer(_ body: [UInt8]) -> Behaviour {
+        guard let (event, text) = try? Self.read(body) else { return .status(400) }
+        let (rule, count) = state.withLock { state in
+            state.payloads.append(text)
+            state.requests.append(event)
+            return (state.rule, state.requests.count - 1)
+        }
+        let behaviour = rule(event, count)
+        if case .status(200..<300, _) = behaviour { state.withLock { $0.taken.append(event) } }
+        if case .flood = behaviour { state.withLock { $0.taken.append(event) } }
+        return behaviour
+    }
+
+    private static func read(_ body: [UInt8]) throws -> (ReceivedEvent, String) {
+        let token = try IncomingEvent.payload(of: body)
+        let claims = try StrictJSON.parseObject(token.payload, limit: 65_536)
+        let event = try StrictJSON.parseObject(Array((claims["events"]?.string ?? "").utf8), limit: 65_536)
+        let text = try StrictJSON.parseObject(body, limit: 65_536)["payload"]?.string ?? ""
+        return (
+            ReceivedEvent(
+                jti: claims["jti"]?.string ?? "", audience: claims["aud"]?.string ?? "", type: event["type"]?.string ?? "",
+                sub: event["sub"]?.string ?? "", email: event["email"]?.string,
+                eventTime: event["event_time"]?.number?.integer ?? 0, issuedAt: claims["iat"]?.number?.integer ?? 0), text
+        )
+    }
+
+    private final class Box: Sendable {
+        let receiver = Mutex<TestReceiver?>(nil)
+    }
+
+    private final class Handler: ChannelInboundHandler {
+        typealias InboundIn = HTTPServerRequestPart
+        typealias OutboundOut = HTTPServerResponsePart
+        private let box: Box
+        private var body: [UInt8] = []
+        private var isPost = false
+
+        init(_ box: Box) { self.box = box }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            switch unwrapInboundIn(data) {
+            case .head(let head):
+                body = []
+                isPost = head.method == .POST
+            case .body(let buffer): body += Array(buffer.readableBytesView)
+            case .end:
+                let receiver = box.receiver.withLock { $0 }
+                switch isPost ? receiver?.answer(body) ?? .close : .status(405) {
+                case .hang: break
+                case .close: context.close(promise: nil)
+                case .status(let code, let fields):
+                    var headers = HTTPHeaders(fields.map { ($0.key, $0.value) })
+                    headers.add(name: "Content-Length", value: "0")
+                    let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: code), headers: headers)
+                    context.write(wrapOutboundOut(.head(head)), promise: nil)
+                    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+                case .flood:
+                    let head = HTTPResponseHead(version: .http1_1, status: .ok, headers: ["Transfer-Encoding": "chunked"])
+                    context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+                    flood(context)
+                }
+            }
+        }
+
+        private func flood(_ context: ChannelHandlerContext) {
+            let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+            let loop = NIOLoopBound(context, eventLoop: context.eventLoop)
+            let chunk = ByteBuffer(repeating: UInt8(ascii: "x"), count: 65_536)
+            context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(chunk)))).whenSuccess { bound.value.flood(loop.value) }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// Sign-in at a running `postern serve`, by clients that others wrote.
+
+import Foundation
+import PostfixHarness
+import Testing
+
+/// Python of `make test-tools` with Authlib and PyJWT; nil where it lacks them.
+private let python: String? = {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let own = root.appendingPathComponent(".build/test-tools/bin/python3").path
+    return [own, "/usr/bin/python3"].first { path in
+        (try? ManagedProcess.run(path, ["-c", "import authlib, jwt, requests, cryptography"]))?.status == 0
+    }
+}()
+
+@Suite struct SignInTests {
+    private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools/sign_in.py").path
+
+    @Test(.enabled(if: python != nil, "skipped: no python3 with Authlib and PyJWT (make test-tools)"))
+    func aClientOthersWroteSignsInRefreshesAndRevokes() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
+        try runner.succeed(
+            "app", "add", "juice", "com.example.juice", "--redirect-uri", "https://juice.example/signed-in")
+        try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified", "--name", "Jane Doe")
+        // The team's pair of keys, made as the help says.
+        let key = runner.folder.appendingPathComponent("client.pem").path
+        #expect(try ManagedProcess.run("/usr/bin/openssl", ["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key]).status == 0)
+        #expect(try ManagedProcess.run("/usr/bin/openssl", ["ec", "-in", key, "-pubout", "-out", key + ".pub"]).status == 0)
+        try runner.fail("app", "key", "add", "juice", "client.pem", status: 65, saying: "private key: it stays with the team")
+        let added = try runner.succeed("app", "key", "add", "juice", "client.pem.pub")
+        let kid = try #require(added.split(separator: " ").last.map(String.init))
+        #expect(try runner.succeed("app", "key", "list", "juice").hasPrefix(kid + "\t"))
+        let operatorKey = try runner.succeed("key", "issue", "--operator", "--scope", "authorizations:write")
+
+        let issuer = "http://127.0.0.1:\(try FreePort.next())"
+        let server = try ManagedProcess(
+            CommandRunner.executable.path,
+            [
+                "serve", "--config", runner.configuration, "--set", "milter.socket=unix:\(runner.folder.path)/milter",
+                "--set", "http.listen=\(issuer.dropFirst("http://".count))", "--set", "http.public_url=\(issuer)",
+                "--set", "provider.authorization_endpoint=https://sign-in.example/",
+            ])
+        defer {
+            server.signal(SIGTERM)
+            _ = try? server.waitForExit()
+        }
+        try server.waitForLine(containing: "serving")
+        try server.waitForLine(containing: "listening for HTTP")
+
+        let setup: [String: String] = [
+            "issuer": issuer, "operator_key": operatorKey, "team": "juice", "team_key": try String(contentsOfFile: key, encoding: .utf8),
+            "kid": kid, "client_id": "com.example.juice", "redirect_uri": "https://juice.example/signed-in", "user": "jane",
+        ]
+        let client = try ManagedProcess(try #require(python), [Self.script])
+        client.writeInput(String(decoding: try JSONSerialization.data(withJSONObject: setup), as: UTF8.self))
+        client.closeInput()
+        #expect(try client.waitForExit() == 0, "\(client.output)")
+        #expect(client.output.contains("and the address, and the name comes again"), "\(client.output)")
+        for secret in [operatorKey, "jane@home.example", "pr_", "pc_"] {
+            #expect(!server.output.contains(secret))
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// Permanent failures of inboxes, and what suspends forwarding and ends it.
+
+import InternetMessage
+import PosternStore
+import Testing
+
+@Suite struct BounceTests {
+    private struct Scene {
+        let test: TestStore
+        let account: Int64
+        let address: AddrSpec
+        let inbox: Int64
+
+        init(_ engine: Engine, forwarded: Int) throws {
+            test = try TestStore(engine)
+            try test.user("u1", inbox: "first@home.example")
+            let issued = try test.address("u1")
+            account = issued.account.number
+            address = issued.address
+            inbox = try #require(try test.store.inboxes.inboxes(user: "u1").first).number
+            try forward(forwarded)
+        }
+
+        func forward(_ count: Int, day: Int64 = TestStore.today) throws {
+            try test.store.counters.add([DailyCounter(accountNumber: account, day: day, kind: .forwarded, count: count)])
+        }
+
+        /// A failure of a message with this nonce; 3 of them, half of what was forwarded, suspend.
+        func fail(_ nonce: UInt8, sentDay: Int64 = TestStore.today, now: Int64 = TestStore.now) throws -> BounceRecord {
+            try test.store.bounces.record(
+                BounceRepository.Failure(account: account, mark: [nonce], expiresAt: now + 1_000_000, sentDay: sentDay), days: 14, now: now
+            ) { $0.failures >= 3 && $0.failures * 2 >= $0.forwarded }
+        }
+
+        var isSuspended: Bool {
+            get throws { try test.store.relay.relayAddress(localPart: address.localPart, domain: address.domain)?.isInboxSuspended == true }
+        }
+
+        func confirm(at now: Int64 = TestStore.now) throws -> Inbox {
+            try test.store.inboxes.confirm(user: "u1", .number(inbox), Change(actor: "uid:0", now: now))
+        }
+    }
+
+    @Test(arguments: Engine.all) func theRateSuspendsAndAConfirmationEndsIt(_ engine: Engine) throws {
+        let scene = try Scene(engine, forwarded: 6)
+        let store = scene.test.store
+        #expect(try scene.fail(1) == .recorded)
+        #expect(try scene.fail(1) == .known, "once for each message")
+        #expect(try scene.fail(2) == .recorded)
+        #expect(try !scene.isSuspended)
+        #expect(try scene.fail(3) == .suspended)
+        #expect(try scene.isSuspended)
+        #expect(try scene.fail(4) == .recorded, "suspended once")
+        #expect(try store.counters.count(account: scene.account, kind: .bouncedPermanently, day: TestStore.today) == 4)
+        #expect(try store.relay.account(number: scene.account, day: 1)?.isInboxSuspended == true)
+
+        let shown = try store.inboxes.inbox(user: "u1", .number(scene.inbox))
+        #expect(shown.suspendedAt == TestStore.now)
+        #expect(shown.suspendedFailures == 3)
+        let standing = try store.bounces.standing(inbox: scene.inbox, days: 14, now: TestStore.now)
+        #expect([standing.failures, standing.forwarded] == [4, 6])
+        let line = try #require(try store.audit.entries(limit: 1).first)
+        #expect([line.actor, line.action, line.subject] == ["relay", "inbox.suspend", "user:u1"])
+        #expect(line.detail == "inbox \(scene.inbox), 3 permanent failures, 6 messages forwarded, 14 days")
+
+        #expect(try !scene.confirm().isSuspended)
+        #expect(try !scene.isSuspended)
+        #expect(try store.audit.entries(limit: 1).first?.action == "inbox.confirm")
+        #expect(try store.bounces.standing(inbox: scene.inbox, days: 14, now: TestStore.now).failures == 0)
+        let lines = try store.audit.entries().count
+        _ = try scene.confirm()
+        #expect(try store.audit.entries().count == lines, "once more is no change")
+    }
+
+    @Test(arguments: Engine.all) func failuresOfMessagesFromBeforeTheConfirmationDoNotCount(_ engine: Engine) throws {
+        let scene = try Scene(engine, forwarded: 3)
+        for nonce in 1...3 { _ = try scene.fail(UInt8(nonce)) }
+        let later = TestStore.now + 2 * 86_400
+        _ = try scene.confirm(at: later)
+        for nonce in 10...20 { #expect(try scene.fail(UInt8(nonce), sentDay: TestStore.today, now: later) == .recorded) }
+        #expect(try !scene.isSuspended)
+        for nonce in 30...32 { _ = try scene.fail(UInt8(nonce), sentDay: TestStore.today + 2, now: later) }
+        #expect(try scene.isSuspended)
+    }
+
+    @Test(arguments: Engine.all) func onlyTheWindowCounts(_ engine: Engine) throws {
+        let scene = try Scene(engine, forwarded: 1_000)
+        for (nonce, day) in [(1, 0), (2, 0), (3, 13)] as [(UInt8, Int64)] {
+            let now = TestStore.now + day * 86_400
+            #expect(try scene.fail(nonce, sentDay: Day.number(now), now: now) == .recorded)
+        }
+        let later = TestStore.now + 14 * 86_400
+        let standing = try scene.test.store.bounces.standing(inbox: scene.inbox, days: 14, now: later)
+        #expect([standing.failures, standing.forwarded] == [1, 0])
+        #expect(try scene.test.store.counters.deleteExpired(countersBefore: TestStore.today + 1, now: 0) > 0)
+        #expect(try scene.test.store.bounces.standing(inbox: scene.inbox, days: 30, now: later).failures == 1, "old ones are deleted")
+    }
+
+    @Test(arguments: Engine.all) func mailGoesOnWhereAnotherInboxTakesItsPlace(_ engine: Engine) throws {
+        let scene = try Scene(engine, forwarded: 3)
+        for nonce in 1...3 { _ = try scene.fail(UInt8(nonce)) }
+        let store = scene.test.store
+        let second = try store.inboxes.add(
+            user: "u1", TestStore.inbox("second@home.example"), isVerified: true, isReplyOnly: false, TestStore.change)
+        #expect(try scene.isSuspended)
+        let later = Change(actor: "uid:0", now: TestStore.now + 86_400)
+        try store.inboxes.makeDefault(user: "u1", .number(second.number), later)
+        #expect(try !scene.isSuspended)
+        // Late bounces of what went to the first are no fault of the second.
+        for nonce in 10...20 { #expect(try scene.fail(UInt8(nonce), now: later.now) == .recorded) }
+        #expect(try !scene.isSuspended)
+        #expect(try store.inboxes.inbox(user: "u1", .number(scene.inbox)).isSuspended, "the first stays as it was")
+        try store.inboxes.makeDefault(user: "u1", .number(scene.inbox), later)
+        #expect(try scene.isSuspended)
+    }
+
+    @Test(arguments: Engine.all) func anAccountThatIsGoneHasNoFailures(_ engine: Engine) throws {
+        let scene = try Scene(engine, forwarded: 0)
+        let failure = BounceRepository.Failure(account: scene.account + 99, mark: [1], expiresAt: 1, sentDay: 0)
+        #expect(try scene.test.store.bounces.record(failure, days: 14, now: TestStore.now) { _ in true } == .known)
+    }
+}

@@ -1,0 +1,206 @@
+// Every change of forwarding, consent and existence writes its event in the transaction of the change.
+
+import InternetMessage
+import PosternStore
+import Synchronization
+import Testing
+
+@Suite struct OutboxTests {
+    private static let change = TestStore.change
+
+    /// One of the ways in which a team's picture of an account changes.
+    struct Way: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let events: [String]
+        let act: @Sendable (TestStore, AuthorizedGrant) throws -> Void
+
+        init(_ description: String, _ events: [String], _ act: @escaping @Sendable (TestStore, AuthorizedGrant) throws -> Void) {
+            testDescription = description
+            self.events = events
+            self.act = act
+        }
+    }
+
+    static let ways: [Way] = [
+        Way("forwarding off", ["email-disabled com.juice"]) {
+            try $0.store.addresses.setForwarding($1.relayAddress!.address, on: false, change)
+        },
+        Way("forwarding off and on", ["email-disabled com.juice", "email-enabled com.juice"]) {
+            try $0.store.addresses.setForwarding($1.relayAddress!.address, on: false, change)
+            try $0.store.addresses.setForwarding($1.relayAddress!.address, on: false, change)
+            try $0.store.addresses.setForwarding($1.relayAddress!.address, on: true, change)
+        },
+        Way("address retired and another issued", ["email-disabled com.juice", "email-enabled com.juice"]) {
+            try $0.store.addresses.retire($1.relayAddress!.address, change)
+            _ = try $0.store.addresses.issue(team: "juice", user: "u1", change)
+        },
+        Way("last verified inbox removed and another confirmed", ["email-disabled com.juice", "email-enabled com.juice"]) {
+            test, _ in
+            try test.store.inboxes.remove(user: "u1", .number(1), change)
+            let inbox = try test.store.inboxes.add(
+                user: "u1", TestStore.inbox("new@home.example"), isVerified: false, isReplyOnly: false, change)
+            _ = try test.store.inboxes.confirm(user: "u1", .number(inbox.number), change)
+        },
+        Way("one of two inboxes removed", []) { test, _ in
+            _ = try test.store.inboxes.add(
+                user: "u1", TestStore.inbox("new@home.example"), isVerified: true, isReplyOnly: false, change)
+            try test.store.inboxes.remove(user: "u1", .number(1), change)
+        },
+        Way("grant revoked", ["consent-revoked com.juice"]) {
+            try $0.store.grants.revoke(account: $1.account.number, group: $1.grant.group, change)
+        },
+        Way("forwarding switched after the grant was revoked", ["consent-revoked com.juice"]) {
+            try $0.store.grants.revokeAll(account: $1.account.number, change)
+            try $0.store.addresses.setForwarding($1.relayAddress!.address, on: false, change)
+        },
+        Way("account deleted", ["account-delete com.juice"]) { try $0.store.accounts.delete(account: $1.account.number, change) },
+        Way("account deleted after the grant was revoked", ["consent-revoked com.juice", "account-delete com.juice"]) {
+            try $0.store.grants.revokeAll(account: $1.account.number, change)
+            try $0.store.accounts.delete(account: $1.account.number, change)
+        },
+        Way("user removed", ["account-delete com.juice"]) { test, _ in try test.store.users.remove("u1", change) },
+        Way("team removed", ["account-delete com.juice"]) { test, _ in try test.store.teams.remove("juice", change) },
+        Way("app removed, another of the group left", []) { test, _ in
+            try test.store.apps.remove(team: "juice", clientID: "com.juice.web", change)
+        },
+        Way("last app of the group removed", ["consent-revoked com.juice"]) { test, _ in
+            try test.store.apps.remove(team: "juice", clientID: "com.juice.web", change)
+            try test.store.apps.remove(team: "juice", clientID: "com.juice", change)
+        },
+        Way("name shared, sign-in repeated", []) { test, _ in
+            _ = try test.store.addresses.issue(team: "juice", user: "u1", sharesName: true, change)
+            _ = try LifecycleTests.authorize(test, "com.juice.web")
+        },
+    ]
+
+    @Test(arguments: Engine.all, ways) func aChangeIsTold(_ engine: Engine, _ way: Way) throws {
+        let test = try LifecycleTests.world(engine)
+        let account = try LifecycleTests.authorize(test, "com.juice")
+        try way.act(test, account)
+        #expect(try LifecycleTests.told(test) == way.events)
+        let events = try test.store.outbox.events()
+        #expect(Set(events.map(\.jti)).count == events.count)
+        #expect(events.allSatisfy { $0.accountNumber == account.account.number && $0.eventTime == TestStore.now * 1000 })
+        // What was written can be found by whoever delivers, whatever was removed meanwhile.
+        let endpoints = try test.store.outbox.waitingEndpoints()
+        #expect(endpoints.reduce(0) { $0 + $1.pending } == way.events.count)
+    }
+
+    @Test(arguments: Engine.all) func anAddressIsNamedInEventsAboutItAlone(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let account = try LifecycleTests.authorize(test, "com.juice")
+        let address = try #require(account.relayAddress).address
+        try test.store.addresses.setForwarding(address, on: false, Self.change)
+        try test.store.grants.revokeAll(account: account.account.number, Self.change)
+        #expect(try test.store.outbox.events().reversed().map(\.email) == [address.wireForm, nil])
+    }
+
+    @Test(arguments: Engine.all) func whatIsRolledBackIsNotTold(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let account = try LifecycleTests.authorize(test, "com.juice")
+        let raised = Mutex(0)
+        test.store.outboxSignal.onRaise { raised.withLock { $0 += 1 } }
+        expectRefusal(.notFound) { try test.store.inboxes.remove(user: "u1", .number(99), Self.change) }
+        expectRefusal(.unmet) { try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.change) }
+        #expect(try LifecycleTests.told(test).isEmpty)
+        #expect(raised.withLock { $0 } == 0)
+        try test.store.grants.revokeAll(account: account.account.number, Self.change)
+        #expect(raised.withLock { $0 } == 1)
+    }
+
+    @Test(arguments: Engine.all) func groupsWithoutAnEndpointAreNotWrittenFor(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let address = try test.address("u1")
+        try test.store.addresses.setForwarding(address.address, on: false, Self.change)
+        #expect(try test.store.outbox.events().isEmpty)
+    }
+
+    @Test(arguments: Engine.all) func anAccountsEventsAreDueOneAfterTheOther(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let account = try LifecycleTests.authorize(test, "com.juice")
+        try test.user("u2")
+        let other = try test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "u2"), Self.change)
+        for isOn in [false, true, false] {
+            try test.store.addresses.setForwarding(account.relayAddress!.address, on: isOn, Self.change)
+        }
+        try test.store.grants.revokeAll(account: other.account.number, Self.change)
+        let outbox = test.store.outbox
+        let endpoint = try #require(try outbox.waitingEndpoints().first).number
+        func due(_ now: Int64, isProbe: Bool = false) throws -> [Int64] {
+            try outbox.due(endpoint: endpoint, now: now, isProbe: isProbe, limit: 10).map(\.number)
+        }
+        let all = try outbox.events().reversed().map(\.number)
+        #expect(try due(Self.change.now) == [all[0], all[3]])
+        let first = try #require(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1).first)
+        let failure = DeliveryFailure(
+            reason: "500", isEndpoints: true, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
+        try outbox.failed(first, failure, now: Self.change.now)
+        // The first one holds back what follows it, and nobody else.
+        #expect(try due(Self.change.now) == [all[3]])
+        #expect(try due(Self.change.now + 5) == [all[3], all[0]])
+        // A probe takes what was tried least recently.
+        #expect(try due(Self.change.now, isProbe: true) == [all[3], all[0]])
+        #expect(try outbox.waitingEndpoints().first?.failures == 1)
+        try outbox.delivered(first, now: Self.change.now + 6)
+        #expect(try due(Self.change.now + 6) == [all[1], all[3]])
+        #expect(try outbox.waitingEndpoints().first?.failures == 0)
+    }
+
+    @Test(arguments: Engine.all) func afterThreeDaysAnEventIsParkedAndCanBeRetried(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let account = try LifecycleTests.authorize(test, "com.juice")
+        try test.store.grants.revokeAll(account: account.account.number, Self.change)
+        let outbox = test.store.outbox
+        let end = Self.change.now + 3 * 86_400
+        #expect(try outbox.parkExpired(now: end - 1) == 0)
+        #expect(try outbox.parkExpired(now: end) == 1)
+        #expect(try outbox.waitingEndpoints().isEmpty)
+        let parked = try #require(try outbox.events(team: "juice", state: .parked).first)
+        #expect(try outbox.retry(jti: parked.jti, Change(actor: "uid:0", now: end + 5)) == 1)
+        let again = try #require(try outbox.events(state: .pending).first)
+        #expect(again.jti == parked.jti)
+        #expect(again.parkAt == end + 5 + 3 * 86_400)
+        #expect(try outbox.park(team: "juice", Change(actor: "uid:0", now: end + 6)) == 1)
+        expectRefusal(.notFound) { _ = try outbox.retry(jti: "nothing", Self.change) }
+        #expect(try outbox.deleteEnded(now: end + 29 * 86_400) == 0)
+        #expect(try outbox.deleteEnded(now: end + 31 * 86_400) == 1)
+    }
+
+    @Test(arguments: Engine.all) func oneOfSeveralProcessesDelivers(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let outbox = test.store.outbox
+        #expect(try outbox.lease(holder: "a", now: 0, until: 100))
+        #expect(try !outbox.lease(holder: "b", now: 99, until: 199))
+        #expect(try outbox.lease(holder: "a", now: 99, until: 199))
+        #expect(try outbox.lease(holder: "b", now: 199, until: 299))
+        try outbox.releaseLease(holder: "a")
+        #expect(try !outbox.lease(holder: "a", now: 200, until: 300))
+        try outbox.releaseLease(holder: "b")
+        #expect(try outbox.lease(holder: "a", now: 200, until: 300))
+    }
+
+    @Test(arguments: [
+        ("https://Hooks.Example/events?a=b", "https://hooks.example/events?a=b", 443),
+        ("https://hooks.example", "https://hooks.example/", 443),
+        ("https://hooks.example?x", "https://hooks.example/?x", 443),
+        ("HTTPS://hooks.example:8443/", "https://hooks.example:8443/", 8443),
+        ("http://127.0.0.1:80/x", "http://127.0.0.1/x", 80), ("https://[2001:DB8::1]:443/", "https://[2001:db8::1]/", 443),
+    ]) func endpointsAreReadStrictly(_ text: String, _ shown: String, _ port: Int) throws {
+        let url = try EndpointURL(text)
+        #expect(url.description == shown)
+        #expect(url.port == port)
+        #expect(try EndpointURL(url.description) == url)
+    }
+
+    @Test(arguments: [
+        "", "hooks.example", "ftp://hooks.example/", "https:/hooks.example", "https://", "https:///x", "https://u@hooks.example/",
+        "https://hooks.example/#x", "https://hooks.example:0/", "https://hooks.example:65536/", "https://hooks.example:+1/",
+        "https://127.1/", "https://0177.0.0.1/", "https://2130706433/", "https://0x7f.0.0.1/", "https://127.0.0.256/",
+        "https://[::1/", "https://[::1]x/", "https://[]/", "https://[127.0.0.1]/", "https://hooks example/",
+        "https://hooks.example/\r\nX: y", "https://hooks.example\\@other.example/", "https://hooks.exämple/",
+        "https://a..b/", "https://hooks.example:443:443/", "https://%31/",
+    ]) func whatIsNoEndpointIsRefused(_ text: String) {
+        expectRefusal(.invalid) { _ = try EndpointURL(text) }
+    }
+}

@@ -1,0 +1,38 @@
+// Redirect URIs that are taken, and those that are not.
+
+import PosternStore
+import Testing
+
+@Suite struct RedirectURITests {
+    @Test(arguments: [
+        "https://juice.example/cb", "https://juice.example", "https://juice.example:8443/cb?x=1&y=%20", "HTTPS://juice.example/",
+        "http://127.0.0.1:3000/cb", "http://[::1]/cb", "http://localhost/cb", "com.example.juice:/cb", "com.example.juice://cb",
+    ]) func takes(_ uri: String) throws { #expect(try RedirectURI.checked(uri) == uri) }
+
+    @Test(arguments: [
+        "", "juice.example", "/cb", "http://juice.example/cb", "http://localhost.evil.example/", "http://127.0.0.1@evil.example/",
+        "http://127.0.0.1.evil.example/", "https://user@juice.example/", "https://juice.example/#x", "https://*.juice.example/",
+        "https:/juice.example", "https://", "https:///cb", "javascript:alert(1)", "data:text/html,x", "myapp://cb",
+        "https://juice.example/a b", "https://juice.example/ü", "https://juice.example\\@evil.example/", "http://[::1", "1com.example:/x",
+        "https://juice.example/" + String(repeating: "a", count: 2_000), "com.example:",
+    ]) func refuses(_ uri: String) { expectRefusal(.invalid) { _ = try RedirectURI.checked(uri) } }
+
+    @Test(arguments: Engine.all) func belongToAnApp(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let (apps, clients) = (test.store.apps, test.store.clients)
+        _ = try apps.add(team: "juice", clientID: "a.b", group: nil, redirectURIs: ["https://a.example/"], TestStore.change)
+        #expect(try clients.addRedirect(team: "juice", clientID: "a.b", uri: "https://b.example/", TestStore.change))
+        #expect(try !clients.addRedirect(team: "juice", clientID: "a.b", uri: "https://b.example/", TestStore.change))
+        #expect(try clients.redirects(team: "juice") == ["a.b": ["https://a.example/", "https://b.example/"]])
+        try clients.removeRedirect(team: "juice", clientID: "a.b", uri: "https://a.example/", TestStore.change)
+        expectRefusal(.notFound) { try clients.removeRedirect(team: "juice", clientID: "a.b", uri: "https://a.example/", TestStore.change) }
+        expectRefusal(.notFound) { _ = try clients.addRedirect(team: "juice", clientID: "x", uri: "https://b.example/", TestStore.change) }
+        for number in 1..<ClientRepository.maximumRedirects {
+            _ = try clients.addRedirect(team: "juice", clientID: "a.b", uri: "https://b.example/\(number)", TestStore.change)
+        }
+        expectRefusal(.limit) { _ = try clients.addRedirect(team: "juice", clientID: "a.b", uri: "https://c.example/", TestStore.change) }
+        // An app whose redirect URI is refused is not added.
+        expectRefusal(.invalid) { _ = try apps.add(team: "juice", clientID: "c.d", group: nil, redirectURIs: ["x"], TestStore.change) }
+        #expect(try apps.apps(team: "juice").map(\.clientID) == ["a.b"])
+    }
+}

@@ -110,31 +110,6 @@ package struct TokenVerifier: Sendable {
         }
     }
 
-    /// Verifies a notification, `{"payload": "<JWS>"}`.
-    /// - Parameters:
-    ///   - issuer: the name of the issuer that it has to be from.
-    ///   - now: seconds since 1970.
-    ///   - isAudience: whether this `aud` is a client that is served here.
-    /// - Throws: `TokenVerificationFailure`, and what the issuer directory or `isAudience` throws.
-    package func verifyEvent(
-        _ body: [UInt8], from issuer: String, now: Int64, isAudience: (String) async throws -> Bool
-    ) async throws -> IncomingEvent {
-        do {
-            let jws = try IncomingEvent.payload(of: body)
-            let (configuration, keys) = try await trust(jws)
-            guard configuration.name == issuer else { throw TokenRejection(.issuer, "the event is from another issuer") }
-            let event = try IncomingEvent.verify(jws, issuer: configuration, keys: keys, now: now) { _ in true }
-            guard try await isAudience(event.audience) else {
-                throw TokenRejection(.audience, "the event is for another audience")
-            }
-            return event
-        } catch let rejection as TokenRejection {
-            throw TokenVerificationFailure.rejected(rejection)
-        } catch let error as KeysUnavailable {
-            throw TokenVerificationFailure.unavailable(error)
-        }
-    }
-
     /// The configured issuer that a token claims to be from, and its keys. No key is fetched for a token that could not be
     /// valid whatever the keys are: unknown issuer, other algorithm, no key id, signature of an impossible length.
     package func trust(_ token: CompactJWS) async throws -> (IssuerConfiguration, JWKSet) {

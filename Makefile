@@ -19,9 +19,10 @@ demo: packages ## Play forward, reply, bounce and the rest through a real Postfi
 	swift build $(SWIFT_FLAGS) --product relay-demo
 	@.build/debug/relay-demo
 
-# Independent verifiers of what Postern signs.
+# Independent verifiers of what Postern signs, and a browser for the users' page.
 TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2
 test-tools: packages .build/test-tools/.installed
+	@scripts/packages chromium chromium-driver prometheus
 .build/test-tools/.installed: Makefile
 	python3 -m venv .build/test-tools
 	.build/test-tools/bin/pip install -q $(TEST_TOOLS)
@@ -32,6 +33,7 @@ test: packages test-tools ## Every test, those on a real Postfix included
 	swift test $(SWIFT_FLAGS) --skip-build
 
 bench: packages ## Benchmarks, in release builds
+	@scripts/packages wrk
 	swift build $(SWIFT_FLAGS) -c release --product AuthBench
 	swift build $(SWIFT_FLAGS) -c release --product PolicyBench
 	swift build $(SWIFT_FLAGS) -c release --product RelayBench

@@ -103,7 +103,7 @@ package struct Store: Sendable {
         transfers = TransferRepository(addresses: addresses, accounts: accounts, provider: provider)
         externalEvents = ExternalEventRepository(accounts: accounts)
         page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
-        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes)
+        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes, tombstones: tombstones)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         retention = RetentionRepository(database: database)

@@ -19,6 +19,7 @@ import Testing
         ["signing-key", "jwks"], ["verify"], ["doctor"], ["source", "check"], ["import"],
         ["policy"], ["policy", "check"], ["policy", "test"], ["policy", "explain"], ["policy", "eval"], ["policy", "diff"],
         ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"], ["policy", "show"],
+        ["policy", "backtest"], ["policy", "stats"],
         ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
     ]
 

@@ -76,7 +76,7 @@ package final class RelayRig: @unchecked Sendable {
     package var settings: [String] {
         let settings = [
             "milter.socket": socket, "milter.socket_mode": "0666", "dns.servers": "\(dns.address)", "operator_address": "ops@operator.example",
-            "http.listen": "127.0.0.1:0",
+            "http.listen": "127.0.0.1:0", "mail.submission": "127.0.0.1:\(postfix.port)",
         ].merging(options.settings) { $1 }
         return settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
     }

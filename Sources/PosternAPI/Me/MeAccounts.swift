@@ -44,7 +44,7 @@ extension MePage {
 
     private func card(_ account: PersonAccount) -> [String: Any] {
         var values: [String: Any] = [
-            "number": account.number, "team": account.team.name, "initial": account.team.name.prefix(1).uppercased(),
+            "number": account.number, "team": account.team.name, "initial": MeText.initial(account.team.name),
             "on": account.isForwardingOn, "since": MeText.date(account.createdAt), "is_active": account.isActive,
             "to_you": MeText.messages(account.recent.forwarded), "from_you": MeText.messages(account.recent.replied),
             "has_traffic": account.recent.forwarded + account.recent.replied > 0,
@@ -56,7 +56,8 @@ extension MePage {
     }
 
     func showAccount(
-        _ request: MeRequest, _ session: PageSession, alert: String? = nil, status: HTTPResponse.Status = .ok, written: (to: String, reverse: String)? = nil
+        _ request: MeRequest, _ session: PageSession, problem: String? = nil, status: HTTPResponse.Status = .ok,
+        written: (to: String, reverse: String)? = nil
     ) async throws -> Response {
         let account = try await account(request, session)
         let (counters, inboxes, sources) = try await pool.run { [store] in
@@ -82,15 +83,17 @@ extension MePage {
         if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }) { values["inbox"] = inbox.address.revealed.wireForm }
         values["sources"] = sources.map { ["name": $0.kind == .domain ? "anything@\($0.value)" : $0.value] }
         values["can_write"] = account.isActive && !sources.isEmpty
-        values["typed"] = request.form["correspondent"] ?? ""
-        if alert != nil { values["invalid"] = true }
+        if let problem {
+            values["typed"] = request.form["correspondent"] ?? ""
+            values["problem"] = problem
+        }
         if let written {
             values["written"] = true
             values["to"] = written.to
             values["reverse"] = written.reverse
         }
         return try request.html(
-            "account", values, title: account.team.name, status: status, current: .addresses, alert: alert, notice: notice(request))
+            "account", values, title: account.team.name, status: status, current: .addresses, notice: notice(request))
     }
 
     func switchForwarding(_ request: MeRequest, _ session: PageSession) async throws -> Response {
@@ -141,14 +144,14 @@ extension MePage {
         guard account.isActive, let relayAddress = account.address else { throw MeRefusal.notFound }
         guard let correspondent = try? AddrSpec.typed(typed) else {
             return try await showAccount(
-                request, session, alert: "That is no e-mail address. It is needed alone, as in help@example.com.", status: .unprocessableContent)
+                request, session, problem: "That is no e-mail address. It is needed alone, as in help@example.com.", status: .unprocessableContent)
         }
         let covers = try await pool.run { [store] in
             try store.sources.teams(registering: correspondent).contains(account.team.number)
         }
         guard covers else {
             return try await showAccount(
-                request, session, alert: "\(account.team.name) has not registered that address: only those listed below can be written to.",
+                request, session, problem: "\(account.team.name) has not registered that address: only those listed below can be written to.",
                 status: .unprocessableContent)
         }
         guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw MeRefusal.notFound }

@@ -10,7 +10,7 @@ import PosternStore
 extension MePage {
     func download(_ request: MeRequest, _ session: PageSession) async throws -> Response {
         let time = now()
-        let records = try await pool.run { [store] in try store.persons.records(user: session.userID) }
+        let records = try await pool.run { [store] in try store.persons.records(user: session.userID, now: time) }
         var headers: HTTPFields = [
             .contentType: "application/json", .cacheControl: "no-store",
             .contentDisposition: "attachment; filename=\"my-data.json\"",

@@ -7,7 +7,7 @@ import PosternStore
 
 extension MePage {
     func showInboxes(
-        _ request: MeRequest, _ session: PageSession, alert: String? = nil, about inbox: Int64? = nil, status: HTTPResponse.Status = .ok
+        _ request: MeRequest, _ session: PageSession, problem: String? = nil, about inbox: Int64? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let limits = mailer.settings.limits
         let rows = try await pool.run { [store, now] in
@@ -24,13 +24,17 @@ extension MePage {
                 "is_current": item.number == session.inboxNumber, "under_way": (state?.triesLeft ?? 0) > 0,
                 "since": MeText.date(item.verifiedAt ?? item.createdAt),
             ]
-            if item.number == inbox { values["invalid"] = true }
+            values["has_actions"] = !(item.isDefault && item.isVerified)
+            if let problem, item.number == inbox { values["item_problem"] = problem }
             return values
         }
-        let isAddressWrong = alert != nil && inbox == nil
+        var values: [String: Any] = ["inboxes": items]
+        if let problem, inbox == nil {
+            values["typed"] = request.form["email"] ?? ""
+            values["problem"] = problem
+        }
         return try request.html(
-            "inboxes", ["inboxes": items, "typed": isAddressWrong ? request.form["email"] ?? "" : "", "invalid": isAddressWrong],
-            title: "Your inboxes", status: status, current: .inboxes, alert: alert, notice: notice(request))
+            "inboxes", values, title: "Your inboxes", status: status, current: .inboxes, notice: notice(request))
     }
 
     private func notice(_ request: MeRequest) -> String? {
@@ -48,7 +52,7 @@ extension MePage {
         let typed = (request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)
         guard let address = try? AddrSpec.typed(typed) else {
             return try await showInboxes(
-                request, session, alert: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
+                request, session, problem: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
         }
         do {
             let change = Self.change(session, now())
@@ -59,7 +63,7 @@ extension MePage {
             try write(pending)
             return request.redirect("/me/inboxes?told=sent")
         } catch let refusal as StoreRefusal {
-            return try await showInboxes(request, session, alert: MeRequest.sentence(refusal.message), status: .conflict)
+            return try await showInboxes(request, session, problem: MeRequest.sentence(refusal.message), status: .conflict)
         }
     }
 
@@ -73,7 +77,7 @@ extension MePage {
             try write(pending)
             return request.redirect("/me/inboxes?told=sent")
         } catch let refusal as StoreRefusal where refusal.code != .notFound {
-            return try await showInboxes(request, session, alert: MeRequest.sentence(refusal.message), about: number, status: .conflict)
+            return try await showInboxes(request, session, problem: MeRequest.sentence(refusal.message), about: number, status: .conflict)
         }
     }
 
@@ -98,7 +102,7 @@ extension MePage {
             return request.redirect("/me/inboxes?told=confirmed")
         } catch let refusal as StoreRefusal where refusal.code != .notFound {
             return try await showInboxes(
-                request, session, alert: MeRequest.sentence(refusal.message), about: number, status: .unprocessableContent)
+                request, session, problem: MeRequest.sentence(refusal.message), about: number, status: .unprocessableContent)
         }
     }
 

@@ -71,7 +71,8 @@ struct MeRequest: Sendable {
     /// Browsers say where a request comes from; what says that it comes from elsewhere does not get in.
     func checkOrigin() throws {
         guard request.method != .get, request.method != .head else { return }
-        if let origin = request.headers[.origin], origin.lowercased() != page.origin { throw MeRefusal.foreign }
+        // Under our own no-referrer browsers write `null`; then Sec-Fetch-Site tells, and the token of the form in any case.
+        if let origin = request.headers[.origin], origin != "null", origin.lowercased() != page.origin { throw MeRefusal.foreign }
         if let name = HTTPField.Name("Sec-Fetch-Site"), let site = request.headers[name], site != "same-origin", site != "none" {
             throw MeRefusal.foreign
         }
@@ -205,7 +206,7 @@ enum MeForm {
         var result: [String: String] = [:]
         for pair in octets.split(separator: UInt8(ascii: "&")) {
             let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = text(parts[0]), let value = parts.count == 2 ? text(parts[1]) : "" else {
+            guard let name = FormBody.decode(parts[0]), let value = parts.count == 2 ? FormBody.decode(parts[1]) : "" else {
                 throw Problem.malformed("the form is no UTF-8")
             }
             guard result.updateValue(value, forKey: name) == nil, result.count <= maximumFields else {
@@ -213,23 +214,5 @@ enum MeForm {
             }
         }
         return result
-    }
-
-    private static func text(_ octets: some Collection<UInt8>) -> String? {
-        var output: [UInt8] = []
-        var rest = octets[...]
-        while let octet = rest.first {
-            rest = rest.dropFirst()
-            switch octet {
-            case UInt8(ascii: "+"): output.append(0x20)
-            case UInt8(ascii: "%"):
-                let digits = rest.prefix(2).compactMap { Character(UnicodeScalar($0)).hexDigitValue }
-                guard digits.count == 2 else { return nil }
-                output.append(UInt8(digits[0] << 4 | digits[1]))
-                rest = rest.dropFirst(2)
-            default: output.append(octet)
-            }
-        }
-        return String(validating: output, as: UTF8.self)
     }
 }

@@ -7,22 +7,31 @@ import PosternStore
 
 extension MePage {
     /// The door: a form that asks for the inbox. The browser gets its cookie here, before anything is known of its user.
-    func askForAddress(_ request: MeRequest, alert: String? = nil, status: HTTPResponse.Status = .ok) async throws -> Response {
+    func askForAddress(
+        _ request: MeRequest, alert: String? = nil, problem: String? = nil, status: HTTPResponse.Status = .ok
+    ) async throws -> Response {
         let browser = try request.browser ?? newToken()
+        var values: [String: Any] = ["csrf": MeCSRF.token(for: browser)]
+        if let problem {
+            values["problem"] = problem
+            values["typed"] = request.form["email"] ?? ""
+        }
         return try request.html(
-            "sign-in", ["csrf": MeCSRF.token(for: browser), "told_out": request.told == "out"], title: "Sign in", status: status,
-            alert: alert, notice: request.told == "out" ? "You are signed out." : nil,
+            "sign-in", values, title: "Sign in", status: status, alert: alert,
+            notice: request.told == "out" ? "You are signed out." : nil,
             cookies: [cookies.set(MeCookies.browser, browser, age: 86_400)])
     }
 
     /// The same answer whoever is asked for, and as fast: whether there is such a user is looked up afterwards.
     func sendSignInLink(_ request: MeRequest) async throws -> Response {
         guard let browser = request.browser else {
-            return try await askForAddress(request, alert: "Your browser keeps no cookies, or this page was open for too long. Try once more.", status: .badRequest)
+            return try await askForAddress(
+                request, alert: "Your browser keeps no cookies, or this page was open for too long. Try once more.", status: .badRequest)
         }
         guard MeCSRF.matches(request.form["csrf"], browser) else { throw MeRefusal.foreign }
         guard let address = try? AddrSpec.typed((request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)) else {
-            return try await askForAddress(request, alert: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
+            return try await askForAddress(
+                request, problem: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
         }
         let inbox = InboxAddress(address)
         let isQueued = queue.add { [store, mailer, now, logger] in

@@ -21,6 +21,12 @@ enum MeText {
         return (parts.year ?? 1970, min(max(parts.month ?? 1, 1), 12), parts.day ?? 1)
     }
 
+    /// The letter that stands for a team: the first of its name, without an article.
+    static func initial(_ name: String) -> String {
+        let rest = name.lowercased().hasPrefix("the ") ? name.dropFirst(4) : name[...]
+        return String(rest.trimmingPrefix(while: { !$0.isLetter && !$0.isNumber }).prefix(1)).uppercased()
+    }
+
     /// `no messages`, `1 message`, `12 messages`.
     static func messages(_ count: Int) -> String { count == 0 ? "no messages" : count == 1 ? "1 message" : "\(count) messages" }
 

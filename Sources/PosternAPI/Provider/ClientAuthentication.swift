@@ -32,7 +32,7 @@ struct ClientAuthentication: Sendable {
         }
         do {
             try ClientSecret.verify(
-                secret, team: client.teamID, clientID: clientID, issuer: issuer, keys: KeySet(keys), now: now())
+                secret, team: client.teamID, clientID: clientID, issuer: issuer, keys: JWKSet(keys), now: now())
         } catch {
             throw AuthError.invalidClient("client_secret is refused: \(error)", byHeader: byHeader)
         }

@@ -7,6 +7,7 @@ package struct PersonRepository: Sendable {
     let database: any Database
     let sealer: Sealer
     let inboxes: InboxRepository
+    let tombstones: TombstoneRepository
 
     /// The user's accounts by the name of the team; those where mail can come, first.
     /// - Parameter day: days since 1970, from which `recent` counts.
@@ -62,7 +63,17 @@ package struct PersonRepository: Sendable {
 
     /// Everything that is stored about a user, section by section. Keyed hashes, of which nobody can read anything, are told by
     /// what they are for and when they go. Consistent: from one snapshot.
-    package func records(user id: String) throws -> [PersonRecords] {
+    package func records(user id: String, now: Int64) throws -> [PersonRecords] {
+        let earlier = try tombstones.tombstones(user: id, now: now).map { stone in
+            [
+                (name: "day", value: PersonRecords.Value.day(stone.day)), (name: "deletions", value: .integer(Int64(stone.deletions))),
+                (name: "failures", value: .integer(Int64(stone.failures))),
+            ]
+        }
+        return try stored(user: id) + [PersonRecords(name: "earlier_accounts", rows: earlier)]
+    }
+
+    private func stored(user id: String) throws -> [PersonRecords] {
         try database.read { connection in
             let user = try connection.userNumber(id)
             return try PersonSection.all.map { section in

@@ -42,13 +42,17 @@ struct PersonSection: Sendable {
         PersonSection(
             "inboxes",
             """
-            SELECT id, address_key, address_sealed, is_default, reply_only, created_at, verified_at FROM inboxes
-            WHERE user_id = ?1 ORDER BY id
+            SELECT id, address_key, address_sealed, is_default, reply_only, created_at, verified_at, suspended_at, suspended_failures
+            FROM inboxes WHERE user_id = ?1 ORDER BY id
             """,
             [
                 ("inbox", .integer), ("address", .inbox), ("is_default", .flag), ("is_reply_only", .flag), ("added_at", .time),
-                ("verified_at", .time),
+                ("verified_at", .time), ("forwarding_rests_since", .time), ("failures_then", .integer),
             ]),
+        PersonSection(
+            "inbox_failures",
+            "SELECT x.inbox_id, x.day, x.count FROM inbox_failures x JOIN inboxes i ON i.id = x.inbox_id WHERE i.user_id = ?1 ORDER BY x.day",
+            [("inbox", .integer), ("day", .day), ("count", .integer)]),
         PersonSection(
             "inbox_verifications",
             """
@@ -59,12 +63,12 @@ struct PersonSection: Sendable {
         PersonSection(
             "accounts",
             """
-            SELECT a.id, t.handle, t.name, a.sub, a.shares_name, a.inbox_id, a.created_at FROM accounts a
+            SELECT a.id, t.handle, t.name, a.sub, a.email_kind, a.shares_name, a.inbox_id, a.created_at FROM accounts a
             JOIN teams t ON t.id = a.team_id WHERE a.user_id = ?1 ORDER BY a.id
             """,
             [
                 ("account", .integer), ("team", .text), ("team_name", .text), ("your_id_with_the_team", .text),
-                ("team_gets_your_name", .flag), ("inbox", .integer), ("since", .time),
+                ("address_that_the_team_has", .text), ("team_gets_your_name", .flag), ("inbox", .integer), ("since", .time),
             ]),
         PersonSection(
             "relay_addresses",
@@ -114,6 +118,33 @@ struct PersonSection: Sendable {
             "identities_elsewhere",
             "SELECT x.account_id, x.issuer, x.subject, x.forwarding_on, x.created_at FROM external_identities x \(ofUser)",
             [("account", .integer), ("issuer", .text), ("your_id_there", .text), ("forwarding_is_on", .flag), ("since", .time)]),
+        PersonSection(
+            "sign_ins_under_way",
+            """
+            SELECT c.client_id, y.scopes, y.authenticated_at, y.expires_at FROM authorization_codes y JOIN apps c ON c.id = y.app_id
+            JOIN grants x ON x.id = y.grant_id \(ofUser)
+            """,
+            [("app", .text), ("scopes", .words), ("signed_in_at", .time), ("expires_at", .time)]),
+        PersonSection(
+            "sign_ins",
+            """
+            SELECT c.client_id, y.scopes, y.authenticated_at, y.created_at FROM refresh_tokens y JOIN apps c ON c.id = y.app_id
+            JOIN grants x ON x.id = y.grant_id \(ofUser) ORDER BY y.id
+            """,
+            [("app", .text), ("scopes", .words), ("signed_in_at", .time), ("given_at", .time)]),
+        PersonSection(
+            "events_to_teams",
+            """
+            SELECT x.account_id, x.type, x.email, x.created_at, x.state, x.ended_at FROM outbox x \(ofUser) ORDER BY x.id
+            """,
+            [("account", .integer), ("event", .text), ("address", .text), ("at", .time), ("state", .text), ("ended_at", .time)]),
+        PersonSection(
+            "moves_to_other_teams",
+            """
+            SELECT x.old_account, x.new_account, x.moved_at, x.ends_at FROM account_transfers x
+            JOIN accounts a ON a.id = x.old_account WHERE a.user_id = ?1
+            """,
+            [("from_account", .integer), ("to_account", .integer), ("moved_at", .time), ("old_address_works_until", .time)]),
         PersonSection(
             "counts_by_day",
             "SELECT x.account_id, x.day, x.kind, x.count FROM daily_counters x \(ofUser) ORDER BY x.day, x.account_id, x.kind",

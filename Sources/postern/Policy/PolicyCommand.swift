@@ -12,11 +12,13 @@ struct PolicyCommand: ParsableCommand {
               postern policy show --export mine    the files of the policy in force
               postern policy test mine --coverage  does it do what its tests say, and do they say enough?
               postern policy diff mine             what it would decide differently
+              postern policy backtest mine         the same for the decisions of the past month
               postern policy activate mine         every host follows within five seconds
               postern policy rollback              back again
             """,
         subcommands: [
             PolicyCheck.self, PolicyTestCommand.self, PolicyExplain.self, PolicyEval.self, PolicyDiffCommand.self,
             PolicyActivate.self, PolicyRollback.self, PolicyBind.self, PolicyUnbind.self, PolicyList.self, PolicyShow.self,
+            PolicyBacktest.self, PolicyStats.self,
         ])
 }

@@ -133,7 +133,7 @@ final class ProviderRig: Sendable {
     /// The claims of an identity token, verified with the keys that the provider publishes.
     func claims(_ answer: Answer, audience: String = "com.example.juice") async throws -> IdentityClaims {
         try #require(answer.status == 200, "\(answer.text)")
-        let keys = try await KeySet.parse(try await api.ask(.get, "/auth/keys").body)
+        let keys = try await JWKSet.parse(try await api.ask(.get, "/auth/keys").body)
         let token = try CompactJWS(try #require(answer.json["id_token"].string))
         try TokenChecks.signature(token, algorithms: [.es256], keys: keys)
         let claims = try IdentityClaims(payload: token.payload)

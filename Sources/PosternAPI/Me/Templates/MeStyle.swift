@@ -105,9 +105,11 @@ enum MeStyle {
         .sign-out { margin-left: auto; }
 
         main { flex: 1; width: 100%; max-width: 46rem; margin: 0 auto; padding: 2.25rem 1.25rem 3rem; }
-        .narrow main { max-width: 29rem; padding-top: clamp(1.5rem, 8vh, 5rem); }
-        .narrow .bar { background: none; border-color: transparent; }
-        .narrow .bar-inner { max-width: none; }
+        .narrow main { max-width: 29rem; padding-top: 1.25rem; }
+        .narrow .bar { background: none; border: 0; padding-top: clamp(1rem, 7vh, 4.5rem); }
+        .narrow .bar-inner { justify-content: center; padding-bottom: 0; }
+        .narrow .brand { flex-direction: column; gap: 0.5rem; color: var(--quiet); font-size: 1rem; }
+        .narrow .brand .mark { width: 60px; height: 60px; }
         .foot { border-top: 1px solid var(--line); padding: 1.25rem; color: var(--quiet); font-size: 0.875rem; text-align: center; }
         .foot p { max-width: 34rem; margin: 0 auto; }
 
@@ -121,12 +123,13 @@ enum MeStyle {
         .back a::before { content: "←"; margin-right: 0.5rem; }
         .back a:hover { text-decoration: underline; }
         .door { text-align: center; margin-bottom: 1.75rem; }
-        .door .mark { width: 60px; height: 60px; color: var(--accent); margin-bottom: 1rem; }
 
         .card { background: var(--card); border: 1px solid var(--line); border-radius: 14px; padding: 1.25rem 1.35rem; margin-bottom: 1rem; box-shadow: 0 1px 2px rgb(0 0 0 / 0.04); }
-        .card h2 + p, .card h2 + form, .card h2 + ul, .card h2 + table, .card h2 + .field, .card h2 + .result { margin-top: 0.5rem; }
+        .card h2 + p, .card h2 + form, .card h2 + table, .card h2 + .field { margin-top: 0.5rem; }
+        .card h2 + .rows, .card h2 + .result { margin-top: 0.85rem; }
         .card > p + p { margin-top: 0.75rem; }
         .stack > * + * { margin-top: 1rem; }
+        .stack > input[type="hidden"]:first-child + * { margin-top: 0; }
         .empty { text-align: center; padding: 2.5rem 1.5rem; }
         .row { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0.75rem 1.25rem; }
         .row > :first-child { flex: 1 1 14rem; min-width: 0; }
@@ -136,7 +139,6 @@ enum MeStyle {
         .points li + li { margin-top: 0.5rem; }
         .points + p { margin-top: 1rem; }
         .actions { display: flex; flex-wrap: wrap; gap: 0.6rem; margin-top: 1rem; }
-        .actions:empty { display: none; }
 
         .address-head { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 0.85rem; }
         .names { flex: 1 1 10rem; min-width: 0; }
@@ -165,6 +167,8 @@ enum MeStyle {
         input.code { max-width: 11rem; font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; letter-spacing: 0.2em; }
         .pair { display: flex; flex-wrap: wrap; gap: 0.6rem; }
         .pair input { flex: 1 1 13rem; width: auto; min-width: 0; }
+        .field-problem { margin-top: 0.6rem; color: var(--wrong-text); font-weight: 600; font-size: 0.9375rem; }
+        .field-problem::before { content: "! "; font-weight: 800; }
         .help { margin-top: 0.5rem; color: var(--quiet); font-size: 0.9rem; }
         .chips { display: flex; flex-wrap: wrap; gap: 0.4rem; margin-top: 0.5rem; }
         .chips li { padding: 0.1rem 0.55rem; background: var(--sunken); border-radius: 7px; color: var(--text); overflow-wrap: anywhere; }
@@ -197,7 +201,6 @@ enum MeStyle {
           .bar-inner { padding: 0.35rem 1rem 0; }
           .bar nav { order: 3; flex-basis: 100%; }
           .bar nav ul { margin: 0 -0.75rem; }
-          .narrow .bar-inner { padding-bottom: 0.35rem; }
           .card { padding: 1.1rem 1.05rem; }
           .address-foot form, .address-foot button { width: 100%; }
           .actions > *, .actions button { flex: 1 1 auto; }

@@ -95,9 +95,10 @@ extension MeTemplates {
         <div class="field">
         <label for="correspondent">Their address</label>
         <div class="pair">
-        <input id="correspondent" name="correspondent" type="email" inputmode="email" autocomplete="off" spellcheck="false" autocapitalize="none" required maxlength="254" value="{{typed}}" aria-describedby="correspondent-help{{#invalid}} problem{{/invalid}}"{{#invalid}} aria-invalid="true"{{/invalid}}>
+        <input id="correspondent" name="correspondent" type="email" inputmode="email" autocomplete="off" spellcheck="false" autocapitalize="none" required maxlength="254" value="{{typed}}" aria-describedby="correspondent-help{{#problem}} problem{{/problem}}"{{#problem}} aria-invalid="true"{{/problem}}>
         <button class="second" type="submit">Get an address</button>
         </div>
+        {{#problem}}<p class="field-problem" id="problem" role="alert">{{problem}}</p>{{/problem}}
         <div class="help" id="correspondent-help">You get an address to write to in its place, which does not show your own. {{team}} can be reached at:
         <ul class="chips">{{#sources}}<li><code>{{name}}</code></li>{{/sources}}</ul></div>
         </div>
@@ -166,7 +167,7 @@ extension MeTemplates {
         </div>
         <ul class="cards">
         {{#inboxes}}
-        <li class="card">
+        <li class="card" id="inbox-{{number}}">
         <div class="row">
         <div class="names">
         <h2 class="inbox">{{address}}</h2>
@@ -175,19 +176,21 @@ extension MeTemplates {
         {{#is_default}}<span class="state is-on">Mail goes here</span>{{/is_default}}
         {{^is_verified}}<span class="state is-off">Not confirmed</span>{{/is_verified}}
         </div>
+        {{#item_problem}}<p class="field-problem" id="problem" role="alert">{{item_problem}}</p>{{/item_problem}}
         {{#under_way}}
-        <form class="stack code-form" method="post" action="/me/inboxes/{{number}}/code">
+        <form class="stack code-form" method="post" action="/me/inboxes/{{number}}/code#inbox-{{number}}">
         <input type="hidden" name="csrf" value="{{csrf}}">
         <div class="field">
         <label for="code-{{number}}">The code of the message</label>
         <div class="pair">
-        <input id="code-{{number}}" name="code" class="code" type="text" inputmode="numeric" autocomplete="one-time-code" required maxlength="16" pattern="[0-9 ]{6,10}" aria-describedby="code-help-{{number}}{{#invalid}} problem{{/invalid}}"{{#invalid}} aria-invalid="true"{{/invalid}}>
+        <input id="code-{{number}}" name="code" class="code" type="text" inputmode="numeric" autocomplete="one-time-code" required maxlength="16" pattern="[0-9 ]{6,10}" aria-describedby="code-help-{{number}}{{#item_problem}} problem{{/item_problem}}"{{#item_problem}} aria-invalid="true"{{/item_problem}}>
         <button type="submit">Confirm</button>
         </div>
         <p class="help" id="code-help-{{number}}">Six digits. Its link, or any answer to it, does the same.</p>
         </div>
         </form>
         {{/under_way}}
+        {{#has_actions}}
         <div class="actions">
         {{#can_use}}
         <form method="post" action="/me/inboxes/{{number}}/use">
@@ -196,7 +199,7 @@ extension MeTemplates {
         </form>
         {{/can_use}}
         {{^is_verified}}
-        <form method="post" action="/me/inboxes/{{number}}/send">
+        <form method="post" action="/me/inboxes/{{number}}/send#inbox-{{number}}">
         <input type="hidden" name="csrf" value="{{csrf}}">
         <button class="second" type="submit">{{#under_way}}Send another message{{/under_way}}{{^under_way}}Send a message{{/under_way}}<span class="unseen"> to {{address}}</span></button>
         </form>
@@ -208,18 +211,20 @@ extension MeTemplates {
         </form>
         {{/can_remove}}
         </div>
+        {{/has_actions}}
         </li>
         {{/inboxes}}
         </ul>
-        <form class="card stack" method="post" action="/me/inboxes">
+        <form class="card stack" id="add" method="post" action="/me/inboxes#add">
         <input type="hidden" name="csrf" value="{{csrf}}">
         <h2>Another inbox</h2>
         <div class="field">
         <label for="email">E-mail address</label>
         <div class="pair">
-        <input id="email" name="email" type="email" inputmode="email" autocomplete="email" spellcheck="false" autocapitalize="none" required maxlength="254" value="{{typed}}" aria-describedby="email-help{{#invalid}} problem{{/invalid}}"{{#invalid}} aria-invalid="true"{{/invalid}}>
+        <input id="email" name="email" type="email" inputmode="email" autocomplete="email" spellcheck="false" autocapitalize="none" required maxlength="254" value="{{typed}}" aria-describedby="email-help{{#problem}} problem{{/problem}}"{{#problem}} aria-invalid="true"{{/problem}}>
         <button type="submit">Add</button>
         </div>
+        {{#problem}}<p class="field-problem" id="problem" role="alert">{{problem}}</p>{{/problem}}
         <p class="help" id="email-help">A message with a code is sent there. To change your inbox: add the new one, confirm it, and let mail go to it.</p>
         </div>
         </form>

@@ -45,7 +45,7 @@ enum MeTemplates {
         <p class="message done" role="status">{{text}}</p>
         {{/notice}}
         {{#alert}}
-        <p class="message wrong" id="problem" role="alert">{{text}}</p>
+        <p class="message wrong" role="alert">{{text}}</p>
         {{/alert}}
         {{{content}}}
         </main>
@@ -59,7 +59,6 @@ enum MeTemplates {
 
     private static let signIn = #"""
         <div class="door">
-        {{{mark}}}
         <h1>Sign in to {{service}}</h1>
         <p class="lead">See the addresses that hide your inbox, and decide what comes through.</p>
         </div>
@@ -67,7 +66,8 @@ enum MeTemplates {
         <input type="hidden" name="csrf" value="{{csrf}}">
         <div class="field">
         <label for="email">Your real e-mail address</label>
-        <input id="email" name="email" type="email" autocomplete="email" inputmode="email" spellcheck="false" autocapitalize="none" required maxlength="254" placeholder="name@example.com" aria-describedby="email-help">
+        <input id="email" name="email" type="email" autocomplete="email" inputmode="email" spellcheck="false" autocapitalize="none" required maxlength="254" placeholder="name@example.com" aria-describedby="email-help{{#problem}} problem{{/problem}}"{{#problem}} aria-invalid="true"{{/problem}} value="{{typed}}">
+        {{#problem}}<p class="field-problem" id="problem" role="alert">{{problem}}</p>{{/problem}}
         <p class="help" id="email-help">The inbox that mail is sent on to. There is no password: a link that works once is sent there.</p>
         </div>
         <button type="submit">Send me a link</button>
@@ -76,7 +76,6 @@ enum MeTemplates {
 
     private static let sent = #"""
         <div class="door">
-        {{{mark}}}
         <h1>Look into your inbox</h1>
         <p class="lead">If this address is known here, a link is on its way to it.</p>
         </div>
@@ -92,7 +91,6 @@ enum MeTemplates {
 
     private static let signInLink = #"""
         <div class="door">
-        {{{mark}}}
         <h1>You are almost in</h1>
         <p class="lead">One more step, so that programs that look at your mail do not sign in for you.</p>
         </div>
@@ -104,7 +102,6 @@ enum MeTemplates {
 
     private static let link = #"""
         <div class="door">
-        {{{mark}}}
         {{#other_browser}}
         <h1>This link belongs to another browser</h1>
         <p class="lead">Open it in the browser in which you asked for it, or ask for one here.</p>
@@ -126,7 +123,6 @@ enum MeTemplates {
 
     private static let confirm = #"""
         <div class="door">
-        {{{mark}}}
         <h1>Is this your inbox?</h1>
         <p class="lead">If you confirm, {{service}} sends mail from your apps on to the inbox in which you found this link.</p>
         </div>
@@ -138,7 +134,6 @@ enum MeTemplates {
 
     private static let confirmed = #"""
         <div class="door">
-        {{{mark}}}
         <h1>Your inbox is confirmed</h1>
         <p class="lead">Mail can be sent on to it from now on.</p>
         </div>
@@ -149,7 +144,6 @@ enum MeTemplates {
 
     private static let refusal = #"""
         <div class="door">
-        {{{mark}}}
         <h1>{{title}}</h1>
         <p class="lead">{{text}}</p>
         </div>
@@ -160,7 +154,6 @@ enum MeTemplates {
 
     private static let goodbye = #"""
         <div class="door">
-        {{{mark}}}
         <h1>Everything is deleted</h1>
         <p class="lead">Your addresses no longer exist. Mail to them is refused as for an address that never was.</p>
         </div>

@@ -1,0 +1,157 @@
+// `postern policy backtest`: a candidate put to the decisions of the past.
+
+import ArgumentParser
+import Foundation
+import PosternStore
+import RiskDecisions
+import RiskPolicy
+
+struct PolicyBacktest: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backtest",
+        abstract: "Put a policy to the decisions of the log.",
+        discussion: """
+            Shows how many people would have been asked for more, before and after; which rules make the difference; and what is \
+            known of the people whose decision flips. Decisions of teams that the candidate would not serve are left out; \
+            --team asks those of one team instead, whatever it is bound to.
+
+            What it shows is no forecast: whoever was allowed was never checked. The report says so with figures.
+            """)
+
+    @Argument(help: ReferredPolicy.help, completion: .directory)
+    var candidate: String
+
+    @OptionGroup var period: PeriodOptions
+
+    @Option(help: ArgumentHelp("Also write a page with plots that needs nothing else.", valueName: "file"), completion: .file())
+    var html: String?
+
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        try installation.withStore { store in
+            let now = PosternClock.now()
+            let referred = try ReferredPolicy(candidate) { store.policies }
+            let filter = try period.filter(now: now)
+            let slice: Int64 = now - (filter.since ?? 0) <= 4 * 86_400 ? 3_600 : 86_400
+            var run = try BacktestRun(referred.policy, store: store, filter: filter, sliceSeconds: slice, now: now)
+            let bar = ProgressBar(total: try store.decisions.count(filter))
+            defer { bar.clear() }
+            try run.run { bar.update(done: $0, count: $0, of: "decisions") }
+            bar.clear()
+            if let html {
+                let page = BacktestPage(run.backtest, label: referred.label, leftOut: run.leftOut, madeAt: now)
+                try Data(page.html.utf8).write(to: URL(filePath: html))
+            }
+            if output.json { return try printJSON(BacktestRow(run, referred)) }
+            print("\(referred.label) on \(Figures.count(run.backtest.comparison.total.questions)) decisions\(period.words)\n")
+            print(run.backtest.text(leftOut: run.leftOut))
+            if let html { print("\nWrote \(html)") }
+        }
+    }
+}
+
+/// Which decisions of the log.
+struct PeriodOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("How far back: 12h, 30d, 8w, or a day as in 2026-11-01.", valueName: "time"))
+    var since = "30d"
+
+    @Option(help: ArgumentHelp("Only decisions of this team.", valueName: "team"))
+    var team: String?
+
+    var words: String { " since \(since)" + (team.map { " of team \($0)" } ?? "") }
+
+    func filter(now: Int64) throws -> DecisionFilter {
+        guard let start = Self.start(since, now: now) else {
+            throw CommandError.usage("--since \(since): give a time as in 12h, 30d, 8w or 2026-11-01")
+        }
+        return DecisionFilter(since: start, team: team)
+    }
+
+    static func start(_ text: String, now: Int64) -> Int64? {
+        let units: [Character: Int64] = ["m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
+        if let last = text.last, let unit = units[last], let number = Int64(text.dropLast()), (0...100_000).contains(number) {
+            return max(0, now - number * unit)
+        }
+        return CELTimestamp(text: text + "T00:00:00Z")?.seconds ?? CELTimestamp(text: text)?.seconds
+    }
+}
+
+/// Outcomes as JSON.
+struct OutcomeRow: Encodable {
+    let asked: Int
+    let passed: Int
+    let failed: Int
+    let abandoned: Int
+    let open: Int
+    let legitimate: Int
+    let fraudulent: Int
+
+    init(_ counts: OutcomeCounts) {
+        (asked, passed, failed, abandoned) = (counts.asked, counts.passed, counts.failed, counts.abandoned)
+        (open, legitimate, fraudulent) = (counts.open, counts.legitimate, counts.fraudulent)
+    }
+}
+
+private struct BacktestRow: Encodable {
+    struct Rule: Encodable {
+        let rule: String
+        let newlyAsks: Int
+        let noLongerAsks: Int
+        let newly: OutcomeRow
+        let noLonger: OutcomeRow
+    }
+    struct Slice: Encodable {
+        let at: String
+        let questions: Int
+        let askedBefore: Int
+        let askedAfter: Int
+    }
+
+    let candidate: String
+    let hash: String
+    let first: String?
+    let last: String?
+    let leftOut: Int
+    let stepUpBefore: Double?
+    let stepUpAfter: Double?
+    let comparison: ComparisonRow
+    let flips: [Rule]
+    let newlyAsked: OutcomeRow
+    let noLongerAsked: OutcomeRow
+    let slices: [Slice]
+    let lackingDecisions: Int
+    let lackingSignals: [String: Int]
+    let brokenGuarantees: Int
+    let unreadable: Int
+    let cautions: [String]
+
+    init(_ run: BacktestRun, _ referred: ReferredPolicy) {
+        let backtest = run.backtest
+        candidate = "\(referred.policy.name) \(referred.policy.version)"
+        hash = referred.hash
+        first = backtest.first.map(timestamp)
+        last = backtest.last.map(timestamp)
+        leftOut = run.leftOut
+        stepUpBefore = backtest.stepUpBefore
+        stepUpAfter = backtest.stepUpAfter
+        comparison = ComparisonRow(backtest.comparison)
+        flips = backtest.flippingRules.map {
+            Rule(
+                rule: $0.id, newlyAsks: $0.count.newlyAsks, noLongerAsks: $0.count.noLongerAsks, newly: OutcomeRow($0.flips.newlyAsked),
+                noLonger: OutcomeRow($0.flips.noLongerAsked))
+        }
+        newlyAsked = OutcomeRow(backtest.flips.newlyAsked)
+        noLongerAsked = OutcomeRow(backtest.flips.noLongerAsked)
+        slices = backtest.slices.sorted { $0.key < $1.key }.map {
+            Slice(
+                at: timestamp($0.key), questions: $0.value.questions, askedBefore: $0.value.askedBefore, askedAfter: $0.value.askedAfter)
+        }
+        lackingDecisions = backtest.lackingRows
+        lackingSignals = backtest.lacking
+        brokenGuarantees = backtest.brokenGuaranteeCount
+        unreadable = backtest.unreadable
+        cautions = backtest.cautions
+    }
+}

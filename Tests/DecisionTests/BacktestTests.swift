@@ -1,0 +1,205 @@
+// A candidate before the log: what it would have changed, what is known of those people, and what the log cannot say.
+
+import Foundation
+import PosternStore
+import RiskDecisions
+import RiskPolicy
+import Testing
+
+@Suite struct BacktestTests {
+    private static let day: Int64 = 86_400
+    private static let now = PolicyTestStore.now
+
+    /// A store with the built-in policy in force and a month of decisions by it.
+    private func month(_ count: Int = 4_000) throws -> (test: PolicyTestStore, policy: LoadedPolicy) {
+        let test = try PolicyTestStore()
+        _ = try ActivePolicies.installBuiltIn(test.policies, PolicyTestStore.change)
+        let policy = try LoadedPolicy(.builtIn)
+        var traffic = LoggedTraffic(
+            policy, client: "com.example.juice", period: (Self.now - 30 * Self.day, Self.now - 7_200), count: count)
+        try traffic.write(to: test.store)
+        return (test, policy)
+    }
+
+    private func candidate(_ edits: (old: String, new: String)...) throws -> Policy {
+        var text = try #require(PolicyDocument(octets: StoredPolicy.builtIn.document)?.files["policy.yaml"])
+        for edit in edits {
+            try #require(text.contains(edit.old))
+            text = text.replacingOccurrences(of: edit.old, with: edit.new)
+        }
+        return try PolicyLoader.load(text)
+    }
+
+    private func run(_ candidate: Policy, _ test: PolicyTestStore, team: String? = nil) throws -> BacktestRun {
+        let filter = DecisionFilter(since: Self.now - 40 * Self.day, team: team)
+        var run = try BacktestRun(candidate, store: test.store, filter: filter, sliceSeconds: Self.day, now: Self.now)
+        try run.run()
+        return run
+    }
+
+    @Test func thePolicyInForceWouldHaveDecidedTheSame() throws {
+        let (test, policy) = try month()
+        let run = try run(policy.policy, test)
+        let total = run.backtest.comparison.total
+        #expect(total.questions == 4_000 && run.read == 4_000 && run.leftOut == 0)
+        #expect(!total.differs)
+        #expect(total.askedBefore == total.askedAfter && total.askedBefore > 400)
+        #expect(run.backtest.flippingRules.isEmpty)
+        #expect(run.backtest.lackingRows == 0 && run.backtest.unreadable == 0 && run.backtest.brokenGuaranteeCount == 0)
+        #expect(run.backtest.slices.count >= 30)
+        #expect(run.backtest.slices.values.reduce(0) { $0 + $1.questions } == 4_000)
+    }
+
+    @Test func aLooserRuleIsSeenInItsFlipsAndInWhatBecameOfThosePeople() throws {
+        let (test, _) = try month()
+        let run = try run(try candidate(("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}")), test)
+        let backtest = run.backtest
+        let total = backtest.comparison.total
+        #expect(total.noLongerAsked > 0 && total.newlyAsked == 0)
+        #expect(backtest.flippingRules.map(\.id) == ["inbox-velocity"])
+        // Counted by hand: who was asked for this rule alone, at 3 or 4 sign-ups.
+        let decisions = try test.store.decisions.oldest(DecisionFilter(), limit: 10_000).0
+        let flipped = decisions.filter { decision in
+            decision.record.asked == ["inbox-velocity"]
+                && (decision.record.signals.contains("\"inbox.signups_24h\":3,") || decision.record.signals.contains("\"inbox.signups_24h\":4,"))
+        }
+        #expect(total.noLongerAsked == flipped.count)
+        let gone = backtest.flips.noLongerAsked
+        #expect(gone.asked == flipped.count)
+        #expect(gone.passed == flipped.count { $0.checks.contains { $0.passedAt != nil } })
+        #expect(gone.fraudulent == flipped.count { $0.label == .fraudulent })
+        #expect(gone.passed + gone.failed + gone.abandoned + gone.open == gone.asked)
+        #expect(try #require(backtest.stepUpAfter) < #require(backtest.stepUpBefore))
+        #expect(run.backtest.cautions.contains { $0.hasPrefix("Selection bias") })
+    }
+
+    @Test func aStricterRuleNewlyAsksWhoWasAllowed() throws {
+        let (test, _) = try month()
+        let stricter = try candidate(("condition: account.hours_since_seen >= 4320}", "condition: account.hours_since_seen >= 200}"))
+        let backtest = try run(stricter, test).backtest
+        #expect(backtest.comparison.total.newlyAsked > 50 && backtest.comparison.total.noLongerAsked == 0)
+        #expect(backtest.comparison.events[.signUp]?.differs == false)
+        #expect(backtest.flips.newlyAsked.asked == 0, "those who were allowed have no check")
+        #expect(backtest.flippingRules.map(\.id) == ["dormant-return"])
+    }
+
+    @Test func decisionsThatLackANewSignalAreCountedAndNamed() throws {
+        let (test, _) = try month(500)
+        let new = try candidate(
+            ("  app.signups_1h_baseline: double?", "  app.signups_1h_baseline: double?\n  context.amount: int?"),
+            ("condition: account.hours_since_seen >= 4320}", "condition: account.hours_since_seen >= 4320 || context.amount > 5}"))
+        let backtest = try run(new, test).backtest
+        #expect(backtest.lackingRows == 500 && backtest.lacking == ["context.amount": 500])
+        #expect(backtest.cautions[0].contains("context.amount in 500"))
+        // Declared, and read by nobody: no lack.
+        let unread = try candidate(("  app.signups_1h_baseline: double?", "  app.signups_1h_baseline: double?\n  context.amount: int?"))
+        #expect(try run(unread, test).backtest.lackingRows == 0)
+    }
+
+    @Test func rulesThatBreakTheirGuaranteeOnTheLogAreNamed() throws {
+        let (test, _) = try month(1_000)
+        var options = PolicyLoadOptions()
+        options.generatedInputs = 0
+        let text = try #require(PolicyDocument(octets: StoredPolicy.builtIn.document)?.files["policy.yaml"])
+            .replacingOccurrences(of: "- {id: unknown-new-user,", with: "- {id: unknown-new-user, mode: disabled,")
+        let backtest = try run(try PolicyLoader.load(text, options: options), test).backtest
+        #expect(backtest.brokenGuaranteeCount > 0)
+        #expect(backtest.brokenGuarantees.first?.decision.hasPrefix("rd_traffic") == true)
+        #expect(backtest.cautions[0].contains("break its own guarantees"))
+    }
+
+    @Test func decisionsOfThoseWithTheirOwnPolicyAreLeftOut() throws {
+        let (test, policy) = try month(300)
+        _ = try test.store.teams.add(id: "other", name: "Other", PolicyTestStore.change)
+        let other = try test.store.teams.team("other").number
+        var traffic = LoggedTraffic(
+            policy, team: other, client: "com.other", period: (Self.now - 9 * Self.day, Self.now - 7_200), count: 200, seed: 2)
+        try traffic.write(to: test.store)
+        #expect(try run(policy.policy, test).backtest.comparison.total.questions == 500)
+        try test.activate("own", "1", reach: .bound)
+        try test.policies.bind(.team("other"), to: "own", PolicyTestStore.change)
+        let rest = try run(policy.policy, test)
+        #expect(rest.leftOut == 200 && rest.backtest.comparison.total.questions == 300)
+        let own = try LoadedPolicy(try test.policies.policy(hash: try test.policies.resolve("own")))
+        #expect(try run(own.policy, test).backtest.comparison.total.questions == 200)
+        #expect(try run(policy.policy, test, team: "other").backtest.comparison.total.questions == 200)
+    }
+
+    @Test func statisticsGiveRatesByRule() throws {
+        let (test, _) = try month(3_000)
+        var statistics = PolicyStatistics(now: Self.now)
+        let decisions = try test.store.decisions.oldest(DecisionFilter(), limit: 10_000).0
+        for decision in decisions { statistics.add(decision) }
+        let total = statistics.total
+        #expect(total.questions == 3_000)
+        #expect(total.outcomes.asked == decisions.count { $0.record.decision == "require_verification" })
+        let outcomes = total.outcomes
+        #expect(outcomes.passed + outcomes.failed + outcomes.abandoned + outcomes.open == outcomes.asked)
+        #expect(try #require(outcomes.passRate) > 0.5)
+        let rule = try #require(statistics.rules["unknown-new-user"])
+        #expect(rule.matched == decisions.count { $0.record.asked.contains("unknown-new-user") })
+        #expect(rule.outcomes.asked == rule.matched)
+        #expect(statistics.rules["young-unproven"]?.waived == decisions.count { $0.record.waived.contains("young-unproven") })
+    }
+
+    @Test func anOutcomeIsOpenForAnHourAndAbandonedThen() {
+        func counts(_ checks: [CheckRecord], after seconds: Int64) -> OutcomeCounts {
+            let record = DecisionRecord(
+                id: "rd_x", teamNumber: 1, clientID: "a", claimedEvent: "sign_in", event: "sign_in", decision: "require_verification",
+                challenges: ["email_code"], policyName: "p", policyVersion: "1", policyHash: "h", credentialState: "authorized",
+                evaluatedAt: 1_000, expiresAt: 1_300)
+            var counts = OutcomeCounts()
+            counts.add(LoggedDecision(number: 1, record: record, teamID: "t", label: nil, labelledAt: nil, checks: checks), now: 1_000 + seconds)
+            return counts
+        }
+        let begun = CheckRecord(challenge: "email_code", initiatedAt: 1_500, passedAt: nil, failedAt: nil)
+        #expect(counts([], after: 3_599).open == 1)
+        #expect(counts([], after: 3_600).abandoned == 1)
+        #expect(counts([begun], after: 3_700).open == 1)
+        #expect(counts([begun], after: 4_100).abandoned == 1)
+        let passed = CheckRecord(challenge: "reauthenticate", initiatedAt: 1_600, passedAt: 1_700, failedAt: nil)
+        let failed = CheckRecord(challenge: "email_code", initiatedAt: 1_500, passedAt: nil, failedAt: 1_550)
+        #expect(counts([failed, passed], after: 10).passed == 1)
+        #expect(counts([failed], after: 10).failed == 1)
+    }
+
+    @Test func thePageStandsAlone() throws {
+        let (test, _) = try month(800)
+        let run = try run(try candidate(("inbox.signups_24h >= 3}", "inbox.signups_24h >= 5}")), test)
+        let page = BacktestPage(run.backtest, label: "a <b> & \"c\"", leftOut: 3, madeAt: Self.now).html
+        #expect(page.contains("a &lt;b&gt; &amp; &quot;c&quot;") && !page.contains("a <b>"))
+        for outside in ["http", "src=", "<script", "url(", "@import", "<link"] { #expect(!page.contains(outside), "\(outside)") }
+        #expect(page.contains("prefers-color-scheme: dark"))
+        #expect(page.components(separatedBy: "<svg ").count == 5)
+        #expect(!page.contains("NaN") && !page.contains("nan\"") && !page.contains("inf\""))
+        // Well formed enough for a strict reader: every plot on its own.
+        for plot in page.components(separatedBy: "<svg ").dropFirst() {
+            let text = "<svg " + (plot.components(separatedBy: "</svg>").first ?? "") + "</svg>"
+            #expect(Self.tags(text), "\(text.prefix(200))")
+        }
+    }
+
+    /// Whether every tag is closed in its order.
+    private static func tags(_ text: String) -> Bool {
+        var open: [Substring] = []
+        for part in text.split(separator: "<", omittingEmptySubsequences: true) {
+            guard let end = part.firstIndex(of: ">") else { return false }
+            let tag = part[..<end]
+            if tag.hasSuffix("/") { continue }
+            if tag.hasPrefix("/") {
+                guard open.popLast() == tag.dropFirst() else { return false }
+            } else {
+                open.append(tag.split(separator: " ").first ?? "")
+            }
+        }
+        return open.isEmpty
+    }
+
+    @Test func anEmptyLogIsSaid() throws {
+        let test = try PolicyTestStore()
+        _ = try ActivePolicies.installBuiltIn(test.policies, PolicyTestStore.change)
+        let run = try run(try LoadedPolicy(.builtIn).policy, test)
+        #expect(run.backtest.text(leftOut: 0) == "No decisions to test against.")
+        #expect(BacktestPage(run.backtest, label: "x", leftOut: 0, madeAt: 0).html.contains("No decisions to test against."))
+    }
+}

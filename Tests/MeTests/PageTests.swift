@@ -1,0 +1,268 @@
+// What users do on their page, and what becomes of it in the store and in their inboxes.
+
+import Foundation
+import PosternStore
+import Testing
+
+@testable import PosternAPI
+
+@Suite struct MePageTests {
+    private func signedIn(_ body: (MeRig, Visitor) async throws -> Void) async throws {
+        try await MeRig.with { rig in
+            let anna = Visitor(rig)
+            try await anna.signIn("anna")
+            try await body(rig, anna)
+        }
+    }
+
+    // MARK: Addresses
+
+    @Test func everyAddressShowsItsTeamItsAppsAndWhatCameThrough() async throws {
+        try await signedIn { rig, anna in
+            let address = try #require(try rig.store.addresses.addresses(user: "anna").first)
+            let today = Day.number(rig.now)
+            try rig.store.counters.add([
+                DailyCounter(accountNumber: address.account.number, day: today, kind: .forwarded, count: 3),
+                DailyCounter(accountNumber: address.account.number, day: today - 29, kind: .replied, count: 1),
+                DailyCounter(accountNumber: address.account.number, day: today - 40, kind: .forwarded, count: 5),
+            ])
+            let text = try await anna.get("/me").text
+            for part in [address.address.wireForm, "com.juice.app", "since 21 September 2026", "3 messages to you, 1 message from you", "anna@home.example"] {
+                #expect(text.contains(part), "\(part)")
+            }
+            let detail = try await anna.get("/me/addresses/1").text
+            #expect(detail.contains("September 2026") && detail.contains("August 2026"))
+            #expect(detail.contains("<td class=\"number\">8</td>"))
+        }
+    }
+
+    @Test func forwardingIsSwitchedOffAndOn() async throws {
+        try await signedIn { rig, anna in
+            #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "off"]).location == "/me?told=off")
+            #expect(try rig.store.addresses.addresses(user: "anna").first?.isForwardingOn == false)
+            #expect(try await anna.get("/me?told=off").text.contains("Forwarding is off: mail to this address is refused"))
+            #expect(try rig.store.audit.entries().first.map { "\($0.actor) \($0.action)" } == "user:anna address.off")
+            try await anna.get("/me/addresses/1")
+            #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "on", "back": "account"]).location == "/me/addresses/1?told=on")
+            #expect(try rig.store.addresses.addresses(user: "anna").first?.isForwardingOn == true)
+            #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "maybe"]).status == 403)
+        }
+    }
+
+    @Test func stoppingAnAppAsksFirstAndEndsTheConsent() async throws {
+        try await signedIn { rig, anna in
+            let text = try await anna.get("/me/addresses/1/apps/1").text
+            #expect(text.contains("Stop using com.juice.app?") && text.contains("It is the last app"))
+            #expect(try rig.store.addresses.addresses(user: "anna").first?.hasLiveGrant == true)
+            #expect(try await anna.submit("/me/addresses/1/apps/1").location == "/me/addresses/1?told=stopped")
+            #expect(try rig.store.addresses.addresses(user: "anna").first?.hasLiveGrant == false)
+            #expect(try await anna.get("/me").text.contains("No longer in use"))
+            #expect(try await anna.get("/me/addresses/1/apps/1").status == 404)
+        }
+    }
+
+    @Test func anAddressToWriteToFirstIsMadeForWhatTheTeamRegisteredAlone() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/addresses/1")
+            let text = try await anna.submit("/me/addresses/1/write", ["correspondent": " billing@mail.juice.example "]).text
+            #expect(text.contains("billing=mail.juice.example.") && text.contains("@relay.example</code>"))
+            for other in ["billing@soda.example", "juice.example", "billing@notjuice.example"] {
+                let answer = try await anna.submit("/me/addresses/1/write", ["correspondent": other])
+                #expect(answer.status == 422 && !answer.text.contains("=soda"), "\(other)")
+            }
+            // What does not fit into an address is stored for the account.
+            let long = String(repeating: "x", count: 40) + "@mail.juice.example"
+            #expect(try await anna.submit("/me/addresses/1/write", ["correspondent": long]).text.contains("@relay.example</code>"))
+            #expect(try rig.store.persons.records(user: "anna", now: rig.now).first { $0.name == "stored_correspondents" }?.rows.count == 1)
+        }
+    }
+
+    // MARK: Inboxes
+
+    private func code(_ rig: MeRig, _ inbox: String) throws -> String {
+        String(try #require(try rig.mail(inbox).firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
+    }
+
+    @Test func anInboxIsChangedByItsCodeAndTheOldOneIsTold() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes", ["email": "new@home.example"]).location == "/me/inboxes?told=sent")
+            let code = try code(rig, "new@home.example")
+            let text = try await anna.get("/me/inboxes?told=sent").text
+            let number = try #require(try rig.store.inboxes.inboxes(user: "anna").last?.number)
+            #expect(text.contains("Not confirmed") && !text.contains("Send mail here"))
+            #expect(try await anna.submit("/me/inboxes/\(number)/use").status == 409)
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes/\(number)/code", ["code": code]).location == "/me/inboxes?told=confirmed")
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes/\(number)/use").location == "/me/inboxes?told=used")
+            #expect(try rig.mail("anna@home.example").contains("goes to another inbox"))
+            #expect(try await anna.get("/me").text.contains("new@home.example"))
+            try await anna.get("/me/inboxes")
+            // The one that mail goes to stays; the other one goes, and with it the session that came by it.
+            #expect(try await anna.submit("/me/inboxes/\(number)/remove").status == 409)
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes/1/remove").location == "/me/inboxes?told=removed")
+            #expect(try await anna.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    @Test func triesAreLimitedAndCounted() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/inboxes")
+            try await anna.submit("/me/inboxes", ["email": "new@home.example"])
+            let code = try code(rig, "new@home.example")
+            let wrong = code == "000 000" ? "000001" : "000000"
+            let number = try #require(try rig.store.inboxes.inboxes(user: "anna").last?.number)
+            for left in ["4 tries are left", "3 tries are left", "2 tries are left", "1 try is left", "that was the last try"] {
+                try await anna.get("/me/inboxes")
+                let answer = try await anna.submit("/me/inboxes/\(number)/code", ["code": wrong])
+                #expect(answer.status == 422 && answer.text.contains(left), "\(left)")
+            }
+            try await anna.get("/me/inboxes")
+            #expect(!anna.page.text.contains("name=\"code\""))
+            #expect(try await anna.submit("/me/inboxes/\(number)/code", ["code": code]).status == 422)
+            try await anna.get("/me/inboxes")
+            try await anna.submit("/me/inboxes/\(number)/send")
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes/\(number)/code", ["code": try self.code(rig, "new@home.example")]).status == 303)
+        }
+    }
+
+    /// Whether an address is somebody else's is not told to whoever asks, only to whoever has it.
+    @Test func anInboxOfSomebodyElseLooksLikeAnyOther() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes", ["email": "bob@home.example"]).location == "/me/inboxes?told=sent")
+            let code = try code(rig, "bob@home.example")
+            try await anna.get("/me/inboxes")
+            let answer = try await anna.submit("/me/inboxes/2/code", ["code": code])
+            #expect(answer.status == 404 || answer.status == 422)
+            #expect(try rig.store.inboxes.userID(verified: MeRig.inbox("bob@home.example")) == "bob")
+        }
+    }
+
+    @Test func messagesToNewInboxesAreLimited() async throws {
+        try await MeRig.with(limits: NoticeLimits(perInbox: 5, perUser: 3)) { rig in
+            let anna = Visitor(rig)
+            try await anna.signIn("anna")
+            for (number, expected) in [(1, 303), (2, 303), (3, 409)] {
+                try await anna.get("/me/inboxes")
+                #expect(try await anna.submit("/me/inboxes", ["email": "n\(number)@home.example"]).status == expected)
+            }
+            rig.queue.drain()
+            #expect(rig.sink.messages.filter { $0.recipients.first?.hasPrefix("<n") == true }.count == 2)
+        }
+    }
+
+    @Test func theLinkOfAVerificationConfirmsByItsButtonAndNotByALook() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/inboxes")
+            try await anna.submit("/me/inboxes", ["email": "new@home.example"])
+            let link = try rig.link("new@home.example")
+            let phone = Visitor(rig)
+            #expect(try await phone.get(link).text.contains("Is this your inbox?"))
+            #expect(try rig.store.inboxes.inboxes(user: "anna").last?.isVerified == false)
+            #expect(try await phone.submit(link, token: false).text.contains("Your inbox is confirmed"))
+            #expect(try rig.store.inboxes.inboxes(user: "anna").last?.isVerified == true)
+            #expect(try await phone.get(link).text.contains("Your inbox is confirmed"))
+            rig.now += 86_400
+            #expect(try await phone.get(link).status == 410)
+            #expect(try await phone.submit(link, token: false).status == 409)
+        }
+    }
+
+    // MARK: Data
+
+    @Test func theDownloadHoldsEverythingThatIsStored() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/addresses/1")
+            try await anna.submit("/me/addresses/1/forwarding", ["state": "off"])
+            let answer = try await anna.get("/me/data.json")
+            #expect(answer.header("Content-Disposition") == "attachment; filename=\"my-data.json\"")
+            let object = try #require(try JSONSerialization.jsonObject(with: Data(answer.text.utf8)) as? [String: Any])
+            func rows(_ name: String) -> [[String: Any]] { object[name] as? [[String: Any]] ?? [] }
+            #expect(rows("user").first?["id"] as? String == "anna" && rows("user").first?["name"] as? String == "anna")
+            #expect(rows("inboxes").first?["address"] as? String == "anna@home.example")
+            #expect(rows("relay_addresses").first?["forwarding_is_on"] as? Bool == false)
+            #expect(rows("consents").first?["app"] as? String == "com.juice.app")
+            #expect(rows("counts_by_day").contains { $0["what"] as? String == "forwarding_switched" })
+            #expect(rows("messages_from_us").first?["kind"] as? String == "sign-in")
+            #expect(rows("sessions").count == 1)
+            #expect(rows("changes").contains { $0["what"] as? String == "address.off" && $0["by"] as? String == "user:anna" })
+            #expect(!answer.text.contains("bob"))
+        }
+    }
+
+    /// Whatever a migration adds about users has to join the download, or stand here with the reason why it does not.
+    @Test func everyTableIsInTheDownloadOrItIsSaidWhyNot() throws {
+        let without: [String: String] = [
+            "teams": "of teams", "outbound_sources": "of teams", "app_groups": "of teams", "apps": "of teams", "settings": "of the installation",
+            "schema_migrations": "of the installation", "dkim_keys": "of the installation", "page_links": "in links_under_way",
+            "notices": "in messages_from_us", "page_sessions": "in sessions", "audit": "in changes", "users": "in user",
+            "daily_counters": "in counts_by_day", "stored_tokens": "in stored_correspondents", "once_marks": "in marks_of_what_happened_once",
+            "grants": "in consents", "external_identities": "in identities_elsewhere", "outbox": "in events_to_teams",
+            "account_transfers": "in moves_to_other_teams", "refresh_tokens": "in sign_ins", "authorization_codes": "in sign_ins_under_way",
+            "tombstones": "in earlier_accounts",
+        ]
+        let rig = try MeRig()
+        defer { rig.stop() }
+        let tables = try rig.store.database.read { try $0.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'", []) }
+        let sections = Set(try rig.store.persons.records(user: "anna", now: rig.now).map(\.name))
+        for table in try tables.map({ try $0.text(0) }) where without[table] == nil && PersonTables.notPersonal[table] == nil {
+            #expect(sections.contains(table), "\(table)")
+        }
+    }
+
+    // MARK: Deletion
+
+    @Test func deletionIsAskedForTwiceAndEndsEverything() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/delete")
+            #expect(try await anna.submit("/me/delete").text.contains("Look into your inbox"))
+            #expect(try rig.store.users.user("anna").id == "anna")
+            let link = try rig.link("anna@home.example")
+            let other = Visitor(rig)
+            #expect(try await other.get(link).location == "/me/sign-in")
+            try await other.signIn("bob")
+            #expect(try await other.get(link).status == 403)
+            #expect(try await anna.get(link).text.contains("Delete everything now?"))
+            let relay = try #require(try rig.store.addresses.addresses(user: "anna").first?.address)
+            #expect(try await anna.submit(link).location == "/me/goodbye")
+            #expect(throws: StoreRefusal.self) { try rig.store.users.user("anna") }
+            #expect(try rig.store.relay.relayAddress(localPart: relay.localPart, domain: relay.domain) == nil)
+            #expect(anna.cookies.isEmpty)
+            #expect(try await anna.get("/me/goodbye").text.contains("Everything is deleted"))
+            #expect(try await anna.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    @Test func aLinkOfDeletionExpiresAndIsNoSignIn() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/delete")
+            try await anna.submit("/me/delete")
+            let link = try rig.link("anna@home.example")
+            #expect(try await anna.get(link.replacing("/delete/", with: "/sign-in/")).status == 410)
+            try await anna.get(link)
+            rig.now += PageLifetime.link
+            #expect(try await anna.submit(link).status == 410)
+            #expect(try rig.store.users.user("anna").id == "anna")
+        }
+    }
+}
+
+/// Tables that hold nothing of a user's, or nothing that anybody could tell to be theirs.
+enum PersonTables {
+    static let notPersonal: [String: String] = [
+        "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation",
+        "policies": "of the installation", "policy_names": "of the installation", "policy_team_bindings": "of teams",
+        "policy_app_bindings": "of teams", "policy_changes": "of the installation", "policy_hosts": "of the installation",
+        "consumed_nonces": "keyed hashes without a user", "upgraded_accounts": "keyed hashes of a team's own accounts",
+        "idempotency_keys": "keyed hashes of requests of teams", "verified_signups": "keyed hashes, gone after two days",
+        "app_signups": "counts of apps", "issuers": "of the installation", "issuer_keys": "of the installation",
+        "identity_keys": "of the installation", "event_endpoints": "of teams", "delivery_lease": "of the installation",
+        "received_events": "hashes of events", "retired_names": "keyed hashes without a user", "app_transfers": "of teams",
+        "transfer_subs": "random; of a transfer between teams", "app_redirects": "of teams", "client_keys": "of teams",
+        "access_tokens": "hashes; gone after an hour",
+    ]
+}

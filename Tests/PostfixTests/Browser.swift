@@ -1,0 +1,152 @@
+// A real browser: headless Chromium, driven by WebDriver (W3C Recommendation) through chromedriver.
+
+import Foundation
+import PostfixHarness
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// One browser window with a profile of its own. `quit` ends it.
+final class Browser {
+    static let driver = ["/usr/bin/chromedriver", "/usr/local/bin/chromedriver"].first(where: FileManager.default.isExecutableFile)
+    /// For suites that need one.
+    static let isThere: any SuiteTrait & TestTrait = .enabled(
+        if: driver != nil, "skipped: no chromium-driver (make test-tools installs it)")
+
+    private let process: ManagedProcess
+    private let base: String
+    private var session = ""
+
+    init() throws {
+        guard let driver = Self.driver else { throw HarnessError("there is no chromedriver") }
+        process = try ManagedProcess(driver, ["--port=0"])
+        let line = try process.waitForLine(containing: "started successfully on port")
+        guard let port = line.split(separator: " ").last.flatMap({ Int($0.filter(\.isNumber)) }) else { throw HarnessError(line) }
+        base = "http://127.0.0.1:\(port)"
+        let options: [String: Any] = [
+            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,900"],
+        ]
+        let value = try call(
+            "POST", "/session",
+            ["capabilities": ["alwaysMatch": [
+                "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": ["browser": "ALL", "performance": "ALL"],
+            ]]])
+        guard let id = (value as? [String: Any])?["sessionId"] as? String else { throw HarnessError("no session") }
+        session = "/session/\(id)"
+    }
+
+    func quit() {
+        _ = try? call("DELETE", session)
+        process.end()
+    }
+
+    // MARK: What a person does
+
+    func open(_ url: String) throws { _ = try call("POST", session + "/url", ["url": url]) }
+
+    func click(_ selector: String) throws { _ = try call("POST", session + "/element/\(try element(selector))/click", [:]) }
+
+    func type(_ text: String, into selector: String) throws {
+        _ = try call("POST", session + "/element/\(try element(selector))/value", ["text": text])
+    }
+
+    /// Presses keys wherever the focus is; `Key` has those without a letter.
+    func press(_ keys: String) throws {
+        let actions = keys.flatMap { [["type": "keyDown", "value": String($0)], ["type": "keyUp", "value": String($0)]] }
+        _ = try call("POST", session + "/actions", ["actions": [["type": "key", "id": "keyboard", "actions": actions]]])
+    }
+
+    enum Key {
+        static let tab = "\u{E004}"
+        static let enter = "\u{E007}"
+    }
+
+    // MARK: What a person sees
+
+    var url: String { get throws { try call("GET", session + "/url") as? String ?? "" } }
+    func text(_ selector: String) throws -> String { try call("GET", session + "/element/\(try element(selector))/text") as? String ?? "" }
+    var focusedText: String {
+        get throws {
+            let found = try call("GET", session + "/element/active") as? [String: String]
+            return try call("GET", session + "/element/\(found?.values.first ?? "")/text") as? String ?? ""
+        }
+    }
+
+    /// A value that a script of the test's computes. Scripts of pages do not run where `forbidScripts` was said.
+    func value(_ script: String) throws -> Any { try call("POST", session + "/execute/sync", ["script": script, "args": []]) }
+
+    /// The whole page as a PNG, in a width in pixels.
+    func screenshot(width: Int, dark: Bool) throws -> Data {
+        try chrome("Emulation.setEmulatedMedia", ["features": [["name": "prefers-color-scheme", "value": dark ? "dark" : "light"]]])
+        try resize(width: width, height: 800)
+        let height = try value("return document.documentElement.scrollHeight") as? Int ?? 800
+        try resize(width: width, height: height)
+        let text = try call("GET", session + "/screenshot") as? String ?? ""
+        guard let data = Data(base64Encoded: text), data.starts(with: [0x89, 0x50, 0x4E, 0x47]) else { throw HarnessError("no screenshot") }
+        return data
+    }
+
+    func resize(width: Int, height: Int) throws {
+        try chrome(
+            "Emulation.setDeviceMetricsOverride",
+            ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500])
+    }
+
+    /// From now on no page runs a script.
+    func forbidScripts() throws { try chrome("Emulation.setScriptExecutionDisabled", ["value": true]) }
+
+    /// What the browser complained about since this was asked last.
+    func complaints() throws -> [String] {
+        let entries = try call("POST", session + "/se/log", ["type": "browser"]) as? [[String: Any]] ?? []
+        return entries.compactMap { $0["message"] as? String }
+    }
+
+    /// Hosts that pages sent requests to since this was asked last.
+    func hostsAsked() throws -> Set<String> {
+        let entries = try call("POST", session + "/se/log", ["type": "performance"]) as? [[String: Any]] ?? []
+        return Set(
+            entries.compactMap { entry -> String? in
+                guard let text = entry["message"] as? String,
+                    let event = (try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])?["message"] as? [String: Any],
+                    event["method"] as? String == "Network.requestWillBeSent",
+                    let request = (event["params"] as? [String: Any])?["request"] as? [String: Any], let url = request["url"] as? String
+                else { return nil }
+                return URL(string: url).flatMap { url in url.host.map { "\($0):\(url.port ?? 0)" } }
+            })
+    }
+
+    // MARK: The protocol
+
+    private func element(_ selector: String) throws -> String {
+        let found = try call("POST", session + "/element", ["using": "css selector", "value": selector]) as? [String: String]
+        guard let id = found?.values.first else { throw HarnessError("there is no \(selector)") }
+        return id
+    }
+
+    private func chrome(_ command: String, _ parameters: [String: Any]) throws {
+        _ = try call("POST", session + "/goog/cdp/execute", ["cmd": command, "params": parameters])
+    }
+
+    @discardableResult
+    private func call(_ method: String, _ path: String, _ body: [String: Any]? = nil) throws -> Any {
+        guard let url = URL(string: base + path) else { throw HarnessError("no URL: \(path)") }
+        var request = URLRequest(url: url, timeoutInterval: 120)
+        request.httpMethod = method
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        if let body { request.httpBody = try JSONSerialization.data(withJSONObject: body) }
+        let answer = Watched<Result<Data, any Error>?>(nil)
+        URLSession.shared.dataTask(with: request) { data, _, error in
+            let result: Result<Data, any Error> = error.map { .failure($0) } ?? .success(data ?? Data())
+            answer.with { $0 = result }
+        }.resume()
+        guard let result = answer.wait(seconds: 120, for: { $0 }) else { throw HarnessError("no answer to \(method) \(path)") }
+        let object = try JSONSerialization.jsonObject(with: try result.get()) as? [String: Any]
+        let value = object?["value"] ?? NSNull()
+        if let error = value as? [String: Any], let name = error["error"] as? String {
+            throw HarnessError("\(method) \(path): \(name): \(error["message"] ?? "")")
+        }
+        return value
+    }
+}

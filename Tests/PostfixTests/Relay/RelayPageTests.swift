@@ -1,0 +1,207 @@
+// Inboxes that are verified, and the page of one's own, with a real Postfix and a real browser.
+
+import Foundation
+import InternetMessage
+import PostfixHarness
+import RelayHarness
+import Testing
+
+/// A relay whose Postfix takes Postern's own mail, and a user's.
+private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws -> (rig: RelayRig, url: String) {
+    let url = "http://127.0.0.1:\(try FreePort.next())"
+    let options = World.options { options in
+        options.trustsLoopback = true
+        options.settings["http.listen"] = String(url.dropFirst("http://".count))
+        options.settings["http.public_url"] = url
+        change(&options)
+    }
+    let rig = try RelayRig(options)
+    try rig.addTeam("juice", name: "The Juice Company", source: World.team)
+    return (rig, url)
+}
+
+@Suite(needsPostfix) struct RelayVerificationTests {
+    private func text(_ message: SinkMessage) -> String {
+        let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
+        return String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
+    }
+
+    @Test func nothingIsForwardedUntilTheUserAnswersTheMessage() throws {
+        let (rig, _) = try home()
+        defer { rig.stop() }
+        try rig.run(["user", "add", "anna", "--inbox", "anna@home.example"])
+        let address = try rig.address("juice", "anna")
+        let early = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        #expect(early.data.map { "\($0)" }?.hasPrefix("451 4.2.1") == true, "\(early)")
+
+        try rig.run(["inbox", "verify", "anna", "1"] + rig.settings)
+        let message = try rig.arrival(for: "anna@home.example")
+        #expect(message.value("Auto-Submitted") == "auto-generated" && message.value("DKIM-Signature")?.contains("d=relay.example") == true)
+        let answerTo = message.address("Reply-To")
+        #expect(answerTo.hasSuffix("@relay.example") && message.mailFrom == "<\(answerTo)>")
+
+        // A vacation note, a stranger, and somebody who cannot prove to be anna confirm nothing.
+        let note = "From: anna@home.example\nTo: \(answerTo)\nAuto-Submitted: auto-replied\n\nAway\n"
+        #expect(try rig.send(from: "", to: [answerTo], note).data?.code == 250)
+        let stranger = try rig.send(from: "bob@home.example", to: [answerTo], "From: bob@home.example\nTo: \(answerTo)\n\nyes\n")
+        #expect(stranger.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true, "\(stranger)")
+        let forged = try rig.send(from: "x@nowhere.example", to: [answerTo], "From: anna@home.example\nTo: \(answerTo)\n\nyes\n")
+        #expect(forged.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true, "\(forged)")
+        #expect(try rig.run(["inbox", "list", "anna"]).contains("unverified"))
+
+        let reply = "From: Anna <anna@home.example>\nTo: \(answerTo)\nSubject: Re: your code\n\nyes, it is me\n"
+        #expect(try rig.send(from: "anna@home.example", to: [answerTo], reply).data?.code == 250)
+        #expect(try !rig.run(["inbox", "list", "anna"]).contains("unverified"))
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+        #expect(try rig.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
+        // The answer went no further, and no log holds the inbox.
+        try rig.postfix.waitUntilDone()
+        #expect(rig.sink.messages.count == 2)
+        #expect(try !rig.process.output.contains("home.example"))
+    }
+
+    @Test(
+        .enabled(if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM"))
+    func theMessageVerifiesWithDkimpyAndMailDKIM() throws {
+        let (rig, _) = try home()
+        defer { rig.stop() }
+        try rig.run(["user", "add", "anna", "--inbox", "anna@home.example"])
+        try rig.run(["inbox", "verify", "anna", "1"] + rig.settings)
+        let message = try rig.arrival(for: "anna@home.example")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-notice-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Data(message.data).write(to: folder.appendingPathComponent("1.eml"))
+        struct Record: Decodable {
+            let name: String
+            let text: String
+        }
+        let records = try JSONDecoder().decode([Record].self, from: Data(try rig.run(["dkim", "dns", "--json"]).utf8))
+        try Data(records.map { "\($0.name)\t\($0.text)\n" }.joined().utf8).write(to: folder.appendingPathComponent("dns.tsv"))
+        let python = try #require(DKIMVerifiers.python)
+        #expect(try DKIMVerifiers.dkimpy(folder, python: python).map { $0.dropFirst().first } == ["pass"])
+        #expect(try DKIMVerifiers.mailDKIM(folder).map { $0.dropFirst().first } == ["pass"])
+    }
+}
+
+@Suite(needsPostfix, Browser.isThere) struct RelayPageTests {
+    private func link(_ message: SinkMessage) throws -> String {
+        let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
+        let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
+        return String(try #require(text.firstMatch(of: /http:\/\/[0-9.:]+\/me\/[a-z-]+\/[a-z2-7]{32}/)).output)
+    }
+
+    /// Keeps a picture where POSTERN_SCREENSHOTS names a folder.
+    private func keep(_ data: Data, _ name: String) throws {
+        #expect(data.count > 5000)
+        guard let folder = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] else { return }
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try data.write(to: URL(fileURLWithPath: folder).appendingPathComponent(name + ".png"))
+    }
+
+    @Test func forwardingIsSwitchedInTheBrowserAndTheMailFollows() throws {
+        let (rig, url) = try home()
+        defer { rig.stop() }
+        try rig.addUser("anna", inboxes: ["anna@home.example"])
+        let address = try rig.address("juice", "anna")
+        let browser = try Browser()
+        defer { browser.quit() }
+        // Everything works without a script.
+        try browser.forbidScripts()
+
+        try browser.open(url + "/me")
+        #expect(try browser.url == url + "/me/sign-in")
+        try browser.type("anna@home.example", into: "#email")
+        try browser.click("main button")
+        #expect(try browser.text("h1") == "Look into your inbox")
+        try browser.open(try link(try rig.arrival(for: "anna@home.example")))
+        try browser.click("main button")
+        #expect(try browser.url == url + "/me" && browser.text("h1") == "Your addresses")
+        #expect(try browser.text(".mail code") == address && browser.text(".state") == "Forwarding on")
+
+        try browser.click(".address-foot button")
+        #expect(try browser.text(".state") == "Forwarding off")
+        #expect(try browser.text("[role=status]").hasPrefix("Forwarding is off"))
+        let refused = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        #expect(refused.data.map { "\($0)" }?.hasPrefix("550 5.2.1") == true, "\(refused)")
+
+        try browser.click(".address-foot button")
+        #expect(try browser.text(".state") == "Forwarding on")
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+        #expect(try rig.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
+        try browser.open(url + "/me")
+        #expect(try browser.text(".address-foot .quiet").hasPrefix("1 message to you"))
+
+        // To write first: the address that the page shows leads to the team, without the inbox.
+        try browser.open(url + "/me/addresses/1")
+        try browser.type("billing@juice.example", into: "#correspondent")
+        try browser.click(".pair button")
+        let reverse = try browser.text(".result code")
+        let letter = "From: Anna <anna@home.example>\nTo: \(reverse)\nSubject: A question\n\nHello\n"
+        #expect(try rig.send(from: "anna@home.example", to: [reverse], letter).data?.code == 250)
+        let arrived = try rig.arrival(for: "billing@juice.example")
+        #expect(arrived.address("From") == address && !arrived.text.contains("home.example"))
+
+        // Nothing was asked of anybody else, and nothing was complained about.
+        #expect(try browser.hostsAsked() == [String(url.dropFirst("http://".count))])
+        #expect(try browser.complaints() == [])
+        #expect(try !rig.process.output.contains("home.example"))
+    }
+
+    @Test func thePageFitsEveryWidthInLightAndDark() throws {
+        let (rig, url) = try home()
+        defer { rig.stop() }
+        try rig.addUser("anna", inboxes: ["anna@home.example"])
+        try rig.addTeam("long", name: "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft", source: "shop.example")
+        _ = try rig.address("juice", "anna")
+        _ = try rig.address("long", "anna")
+        try rig.run(["inbox", "add", "anna", "a.considerably.longer.name.than.most@home.example"] + rig.settings)
+        let browser = try Browser()
+        defer { browser.quit() }
+        try browser.open(url + "/me")
+        try keep(try browser.screenshot(width: 1000, dark: false), "sign-in")
+        try browser.type("anna@home.example", into: "#email")
+        try browser.click("main button")
+        try browser.open(try link(try rig.arrival(for: "anna@home.example")))
+        try browser.click("main button")
+        for (name, path) in [("addresses", "/me"), ("address", "/me/addresses/1"), ("inboxes", "/me/inboxes"), ("data", "/me/data"), ("delete", "/me/delete")] {
+            try browser.open(url + path)
+            for (variant, width, dark) in [("light", 1000, false), ("dark", 1000, true), ("phone", 390, false), ("small", 320, true)] {
+                try keep(try browser.screenshot(width: width, dark: dark), "\(name)-\(variant)")
+                let overflow = try browser.value("return document.documentElement.scrollWidth - window.innerWidth") as? Int
+                #expect(overflow.map { $0 <= 0 } == true, "\(name) at \(width): \(overflow ?? -1) too wide")
+                let ground = try browser.value("return getComputedStyle(document.body).backgroundColor") as? String
+                #expect(ground == (dark ? "rgb(18, 23, 28)" : "rgb(247, 246, 242)"), "\(name)-\(variant)")
+            }
+            // Fingers need room: 44 CSS pixels for whatever is pressed (links in running text aside).
+            try browser.resize(width: 390, height: 800)
+            let small = try browser.value(
+                "return [...document.querySelectorAll('button, .button, nav a, .brand')].filter(e => e.getBoundingClientRect().height < 43.5).map(e => e.textContent)")
+            #expect((small as? [Any])?.isEmpty == true, "\(name): \(small)")
+        }
+    }
+
+    @Test func theKeyboardAloneWillDo() throws {
+        let (rig, url) = try home()
+        defer { rig.stop() }
+        try rig.addUser("anna", inboxes: ["anna@home.example"])
+        _ = try rig.address("juice", "anna")
+        let browser = try Browser()
+        defer { browser.quit() }
+        try browser.open(url + "/me")
+        try browser.press(Browser.Key.tab)
+        #expect(try browser.focusedText == "Skip to content")
+        try browser.press(Browser.Key.enter + Browser.Key.tab + "anna@home.example" + Browser.Key.enter)
+        #expect(try browser.text("h1") == "Look into your inbox")
+        try browser.open(try link(try rig.arrival(for: "anna@home.example")))
+        try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.enter)
+        #expect(try browser.text("h1") == "Your addresses")
+        // Skip the head, then inbox, team, button; what has the focus can be seen to have it.
+        try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.tab + Browser.Key.tab)
+        #expect(try browser.focusedText.hasPrefix("Turn off"))
+        let outline = try browser.value("return getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth")
+        #expect(outline as? String == "solid3px")
+        try browser.press(Browser.Key.enter)
+        #expect(try browser.text(".state") == "Forwarding off")
+    }
+}

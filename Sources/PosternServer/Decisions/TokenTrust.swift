@@ -14,11 +14,11 @@ package struct TokenTrust: IssuerDirectory, VerificationKeySource {
     /// The published keys as a set, parsed again only where they changed.
     private actor OwnKeys {
         private var document: [UInt8] = []
-        private var keys = KeySet()
+        private var keys = JWKSet()
 
-        func keys(_ document: [UInt8]) async throws -> KeySet {
+        func keys(_ document: [UInt8]) async throws -> JWKSet {
             if document == self.document { return keys }
-            let parsed = try await KeySet.parse(document)
+            let parsed = try await JWKSet.parse(document)
             (self.document, keys) = (document, parsed)
             return parsed
         }
@@ -39,7 +39,7 @@ package struct TokenTrust: IssuerDirectory, VerificationKeySource {
         return try await issuers.issuer(iss)
     }
 
-    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> KeySet {
+    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
         guard let ownIssuer, ownIssuer.hasSameOctets(as: issuer.issuer) else { return try await cache.keys(of: issuer, for: keyID) }
         do {
             return try await ownKeys.keys(try await signer.publishedKeys())

@@ -12,18 +12,18 @@ package struct DataClass: Sendable, Hashable {
     package static let counters = DataClass(
         name: "counters", standardDays: 400, range: 31...3650,
         reason: "Daily counts per account: policies look back a year.")
-    package static let decisions = DataClass(
-        name: "decisions", standardDays: 400, range: 31...3650,
-        reason: "Risk decisions with their signals: to explain, replay and compare over a year.")
-    package static let checks = DataClass(
-        name: "checks", standardDays: 400, range: 90...3650,
-        reason: "Outcomes of challenges: policies look back 90 days, and ask when the last pass was.")
     package static let rejections = DataClass(
         name: "rejections", standardDays: 14, range: 1...90,
         reason: "Why mail from a team's sources was refused: long enough to notice and mend.")
     package static let audit = DataClass(
         name: "audit", standardDays: 1100, range: 90...36_500,
         reason: "Administrative changes: three years, as auditors commonly ask for.")
+    package static let decisions = DataClass(
+        name: "decisions", standardDays: 400, range: 1...3650,
+        reason: "The log of risk decisions: to be replayed months later, and to try policies on a year of them.")
+    package static let checks = DataClass(
+        name: "checks", standardDays: 400, range: 90...3650,
+        reason: "Outcomes of challenges: policies look back 90 days, and ask when the last pass was.")
 
     /// Every kind, in the order of names.
     package static let all: [DataClass] = [audit, checks, counters, decisions, rejections]

@@ -100,11 +100,14 @@ package actor KeySetCache: VerificationKeySource {
     package func refresh(_ issuers: [IssuerConfiguration]) async {
         let names = Set(issuers.map(\.name))
         for name in entries.keys where !names.contains(name) { entries[name] = nil }
+        // All at once: one that hangs must not keep the others waiting.
+        var fetches: [Task<Void, Never>] = []
         for issuer in issuers {
             await open(issuer)
             let time = now()
-            if entry(issuer).freshUntil <= time, mayFetch(issuer, at: time) { await startFetch(issuer).value }
+            if entry(issuer).freshUntil <= time, mayFetch(issuer, at: time) { fetches.append(startFetch(issuer)) }
         }
+        for fetch in fetches { await fetch.value }
     }
 
     /// How each issuer's keys stand, for status pages and `postern issuer test`.

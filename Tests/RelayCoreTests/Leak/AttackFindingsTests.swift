@@ -100,15 +100,15 @@ import Testing
     }
 
     @Test func utf16UnderAnotherName() throws {
-        let text = "Dear team, write to anna.berg@inbox.example\r\n".utf8.flatMap { [$0, 0] }
+        let text: [UInt8] = "Dear team, write to anna.berg@inbox.example\r\n".utf8.flatMap { [$0, 0] as [UInt8] }
         let said = try Self.said(Base64.encode(text), type: "text/plain; charset=utf-8", encoding: "base64")
         #expect(said.utf8.filter { $0 != 0 }.elementsEqual("Dear team, write to annarelay2@relay.example\r\n".utf8))
     }
 
     /// An LF that was half a character became a line break.
     @Test func utf32InQuotedPrintableStaysWhole() throws {
-        let text = "write to anna.berg@inbox.example\r\nRhabarber\r\n".unicodeScalars.flatMap { [UInt8($0.value), 0, 0, 0] }
-        let encoded = text.flatMap { octet in Array("=".utf8) + Array((octet < 16 ? "0" : "").utf8) + Array(String(octet, radix: 16, uppercase: true).utf8) }
+        let text: [UInt8] = "write to anna.berg@inbox.example\r\nRhabarber\r\n".utf8.flatMap { [$0, 0, 0, 0] as [UInt8] }
+        let encoded: [UInt8] = text.flatMap { octet in Array("=".utf8) + Array((octet < 16 ? "0" : "").utf8) + Array(String(octet, radix: 16, uppercase: true).utf8) }
         #expect(
             try Self.said(encoded, type: "text/plain; charset=utf-32le", encoding: "quoted-printable")
                 == "write to annarelay2@relay.example\r\nRhabarber\r\n")

@@ -19,8 +19,8 @@ demo: packages ## Play forward, reply, bounce and the rest through a real Postfi
 	swift build $(SWIFT_FLAGS) --product relay-demo
 	@.build/debug/relay-demo
 
-# Independent verifiers of what Postern signs, and a browser for the users' page.
-TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2
+# Independent verifiers of what Postern signs, of its HTTP API, and a browser for the users' page.
+TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 schemathesis==4.32.5 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2
 test-tools: packages .build/test-tools/.installed
 	@scripts/packages chromium chromium-driver prometheus
 .build/test-tools/.installed: Makefile
@@ -30,7 +30,9 @@ test-tools: packages .build/test-tools/.installed
 
 test: packages test-tools ## Every test, those on a real Postfix included
 	swift build $(SWIFT_FLAGS) --build-tests
-	swift test $(SWIFT_FLAGS) --skip-build
+	rm -rf .build/test-logs
+	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs swift test $(SWIFT_FLAGS) --skip-build
+	scripts/search-logs .build/test-logs
 
 bench: packages ## Benchmarks, in release builds
 	@scripts/packages wrk

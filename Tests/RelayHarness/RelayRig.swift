@@ -33,6 +33,8 @@ package final class RelayRig: @unchecked Sendable {
     package let program: String
     private let options: Options
     private var service: ManagedProcess?
+    /// What must not stand in the log of the service.
+    private var knownInboxes: Set<String> = []
 
     package var configuration: String { folder + "/postern/postern.yaml" }
     package var socket: String { "unix:\(folder)/milter.sock" }
@@ -65,6 +67,7 @@ package final class RelayRig: @unchecked Sendable {
     package func stop() {
         postfix.stop()
         service?.end()
+        if let service { ServiceLogs.keep(service.lines, inboxes: knownInboxes) }
         sink.stop()
         dns.stop()
         try? FileManager.default.removeItem(atPath: folder)
@@ -102,6 +105,7 @@ package final class RelayRig: @unchecked Sendable {
         let process = try process
         process.signal(signal)
         let status = try process.waitForExit()
+        ServiceLogs.keep(process.lines, inboxes: knownInboxes)
         service = nil
         return status
     }
@@ -125,6 +129,7 @@ package final class RelayRig: @unchecked Sendable {
     /// A user with verified inboxes, the first the default.
     package func addUser(_ user: String, inboxes: [String]) throws {
         guard let first = inboxes.first else { return }
+        knownInboxes.formUnion(inboxes)
         try run(["user", "add", user, "--inbox", first, "--verified"])
         for inbox in inboxes.dropFirst() { try run(["inbox", "add", user, inbox, "--verified"]) }
     }

@@ -12,12 +12,6 @@ package struct DataClass: Sendable, Hashable {
     package static let counters = DataClass(
         name: "counters", standardDays: 400, range: 31...3650,
         reason: "Daily counts per account: policies look back a year.")
-    package static let decisions = DataClass(
-        name: "decisions", standardDays: 400, range: 31...3650,
-        reason: "Risk decisions with their signals: to explain, replay and compare over a year.")
-    package static let checks = DataClass(
-        name: "checks", standardDays: 400, range: 31...3650,
-        reason: "Extra checks and what came of them: policies look back a year.")
     package static let rejections = DataClass(
         name: "rejections", standardDays: 14, range: 1...90,
         reason: "Why mail from a team's sources was refused: long enough to notice and mend.")

@@ -58,7 +58,7 @@ package final class RelayTransaction {
         case .empty, .elsewhere: nil
         case .operatorMail: .operator
         case .forward: .forward
-        case .reply, .answer: .reply
+        case .reply: .reply
         case .returnPath: .report
         case .answer: .answer
         }

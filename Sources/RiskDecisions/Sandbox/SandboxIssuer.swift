@@ -39,15 +39,15 @@ package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
     /// `iss`.
     package let issuer: String
     private let key: IdentitySigningKey
-    private let keySet: KeySet
+    private let keySet: JWKSet
 
     /// Makes a key. Throws where the library cannot.
     package static func make(issuer: String) async throws -> SandboxIssuer {
         let (key, _) = try await IdentitySigningKey.generate()
-        return SandboxIssuer(issuer: issuer, key: key, keySet: KeySet([try await key.verificationKey()]))
+        return SandboxIssuer(issuer: issuer, key: key, keySet: JWKSet([try await key.verificationKey()]))
     }
 
-    private init(issuer: String, key: IdentitySigningKey, keySet: KeySet) {
+    private init(issuer: String, key: IdentitySigningKey, keySet: JWKSet) {
         self.issuer = issuer
         self.key = key
         self.keySet = keySet
@@ -58,7 +58,7 @@ package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
         return IssuerConfiguration(name: "sandbox", issuer: issuer, source: .inline(""))
     }
 
-    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> KeySet { keySet }
+    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet { keySet }
 
     /// A signed token.
     /// - Parameter now: seconds since 1970.

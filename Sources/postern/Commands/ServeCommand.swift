@@ -21,6 +21,7 @@ struct ServeCommand: AsyncParsableCommand {
         let (flag, set) = (options.config, options.set)
         let installation = try Installation.open(flag: flag, environment: environment, set: set, now: PosternClock.now())
         let logger = LogOutput.logger(installation.configuration.log)
+        FileDescriptors.raise()
         try await RelayService.run(
             installation: installation,
             reread: { try Installation.open(flag: flag, environment: environment, set: set, now: PosternClock.now()) }, logger: logger

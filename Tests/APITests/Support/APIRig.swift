@@ -95,18 +95,29 @@ final class APIRig: Sendable {
     var clock: APIClock { APIClock(now: { self.now }, monotonic: { self.uptime.withLock { $0 } }) }
 
     /// - Parameter modules: the routes, made of the rig's store, pool, cursors and clock.
-    init(requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536, modules: (APIRig) -> [any RouteModule]) throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-api-\(UUID().uuidString)")
+    convenience init(
+        requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536, modules: (APIRig) throws -> [any RouteModule]
+    ) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-api-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
         _ = try Migrator().migrate(database, now: Self.start)
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
-        store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
+        let store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
+        try self.init(folder: folder, store: store, requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit, modules: modules)
+    }
+
+    /// Over a store that is there already; the folder is removed with the rig.
+    init(
+        folder: URL, store: Store, requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536, modules: (APIRig) throws -> [any RouteModule]
+    ) throws {
+        self.folder = folder
+        self.store = store
         keys = KeyCache(store.apiKeys)
         settings = APISettings(host: "127.0.0.1", port: 0, bodyLimit: bodyLimit, requestsPerSecond: requestsPerSecond)
         _ = try store.teams.add(id: "juice", name: "The Juice Company", Self.change)
         _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
-        let made = APIService.router(settings: settings, modules: modules(self), keys: keys, clock: clock, logger: log.logger)
+        let made = APIService.router(settings: settings, modules: try modules(self), keys: keys, clock: clock, logger: log.logger)
         router.withLock { $0 = made }
     }
 

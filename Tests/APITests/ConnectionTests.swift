@@ -1,0 +1,97 @@
+// Clients that are slow, broken or many, over real connections.
+
+import Foundation
+import PosternAPI
+import Testing
+
+/// A listener with short patience, on a free port.
+private final class Listener: Sendable {
+    let port: UInt16
+    private let task: Task<Void, any Error>
+
+    init(_ rig: APIRig, connections: Int = 100, _ adjust: (inout ConnectionTimeouts) -> Void = { _ in }) async throws {
+        var settings = APISettings(host: "127.0.0.1", port: 0, connections: connections, bodyLimit: 1000)
+        adjust(&settings.timeouts)
+        let (ports, continuation) = AsyncStream<UInt16>.makeStream()
+        let service = APIService(
+            settings: settings, modules: [HealthRoutes(store: rig.store, pool: rig.pool), EchoRoutes()], keys: rig.keys, clock: rig.clock,
+            logger: rig.log.logger
+        ) { address in
+            continuation.yield(address.split(separator: ":").last.flatMap { UInt16($0) } ?? 0)
+        }
+        task = Task { try await service.run() }
+        port = try #require(await ports.first { _ in true })
+    }
+
+    deinit { task.cancel() }
+}
+
+private struct EchoRoutes: RouteModule {
+    func addRoutes(to routes: APIRoutes) {
+        routes.post("/echo", access: .open) { request, context in try await .json(["octets": request.collect(context).readableBytes]) }
+    }
+}
+
+@Suite struct ConnectionTests {
+    private static func rig() throws -> APIRig { try APIRig { _ in [] } }
+
+    /// Blocking calls stay off the threads that the listener runs on.
+    private func exchange(_ port: UInt16, _ text: String) async throws -> String {
+        try await BlockingPool(threads: 1).run {
+            let wire = try Wire(port)
+            wire.send(text)
+            return wire.rest()
+        }
+    }
+
+    @Test(arguments: [
+        ("GET / HTTP/1.1\r\nHost: a\r\nX-Sl", "HTTP/1.1 408", "too-slow"),
+        ("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", "HTTP/1.1 408", "too-slow"),
+        ("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "HTTP/1.1 408", "too-slow"),
+    ]) func aRequestThatNeverEndsIs408(_ text: String, _ status: String, _ problem: String) async throws {
+        let listener = try await Listener(Self.rig()) { $0.head = .milliseconds(200); $0.body = .milliseconds(200) }
+        let answer = try await exchange(listener.port, text)
+        #expect(answer.hasPrefix(status), "\(answer)")
+        #expect(answer.contains("urn:postern:problem:\(problem)"))
+        #expect(answer.lowercased().contains("connection: close"))
+        #expect(answer.components(separatedBy: "HTTP/1.1 ").count == 2, "one answer, not \(answer)")
+    }
+
+    @Test(arguments: [
+        ("NONSENSE\r\n\r\n", "HTTP/1.1 400", "malformed"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", "HTTP/1.1 400", "malformed"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "a", count: 20_000) + "\r\n\r\n", "HTTP/1.1 431", "head-too-large"),
+        ("GET / HTTP/1.1\r\nHost: a\r\n" + (0..<150).map { "X-\($0): a\r\n" }.joined() + "\r\n", "HTTP/1.1 431", "head-too-large"),
+        ("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", "HTTP/1.1 413", "too-large"),
+        ("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + String(repeating: "a", count: 2000) + "\r\n", "HTTP/1.1 413", "too-large"),
+    ]) func whatIsNoRequestGetsAClearAnswer(_ text: String, _ status: String, _ problem: String) async throws {
+        let listener = try await Listener(Self.rig()) { $0.body = .seconds(5); $0.linger = .milliseconds(200) }
+        let answer = try await exchange(listener.port, text)
+        #expect(answer.hasPrefix(status), "\(answer.prefix(300))")
+        #expect(answer.contains("urn:postern:problem:\(problem)"))
+    }
+
+    @Test func anIdleConnectionIsClosedInSilence() async throws {
+        let listener = try await Listener(Self.rig()) { $0.idle = .milliseconds(200) }
+        #expect(try await exchange(listener.port, "").isEmpty)
+        let kept = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(kept.hasPrefix("HTTP/1.1 200") && kept.hasSuffix("{\"status\":\"ok\"}"))
+    }
+
+    @Test func requestsOnOneConnectionAreAnsweredInTheirOrder() async throws {
+        let listener = try await Listener(Self.rig())
+        let text =
+            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc" + "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+            + "GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        let answer = try await exchange(listener.port, text)
+        let bodies = answer.components(separatedBy: "HTTP/1.1 200 OK").dropFirst().compactMap { $0.components(separatedBy: "\r\n\r\n").last }
+        #expect(bodies == ["{\"octets\":3}", "{\"status\":\"ok\"}", "{\"status\":\"ready\"}"])
+    }
+
+    @Test func aBodyThatIsCutOffIsNotTakenForWhole() async throws {
+        let rig = try Self.rig()
+        let listener = try await Listener(rig) { $0.body = .milliseconds(200) }
+        _ = try await exchange(listener.port, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc")
+        #expect(!rig.log.lines.contains { $0.contains("route=/echo") && $0.contains("status=200") })
+    }
+}

@@ -1,0 +1,100 @@
+// The service as it runs: keys revoked while it serves, idle crowds, metrics for Prometheus, and its log.
+
+import Foundation
+import Glibc
+import PosternAPI
+import PosternServer
+import PostfixHarness
+import Testing
+
+@Suite struct LiveTests {
+    /// Asks until an answer is as wanted; false where it never is.
+    private func eventually(_ holds: () throws -> Bool) rethrows -> Bool {
+        let end = ContinuousClock.now + .seconds(30)
+        while ContinuousClock.now < end {
+            if try holds() { return true }
+            usleep(50_000)
+        }
+        return false
+    }
+
+    @Test func aKeyIsTakenAndRevokedWhileTheServiceRuns() throws {
+        let service = try LiveService()
+        try service.run("team", "add", "juice", "--name", "Juice")
+        let key = try service.key("juice", "--scope", "sources:read")
+        #expect(try eventually { try service.ask("GET", "/v1/sources", key: key).status == 200 })
+        let id = String(key.split(separator: "_")[1])
+        #expect(try service.run("key", "list", "juice").contains(id))
+        try service.run("key", "revoke", id, "--yes")
+        #expect(try eventually { try service.ask("GET", "/v1/sources", key: key).status == 401 })
+        #expect(!service.log.contains(key))
+    }
+
+    @Test func aThousandIdleConnectionsHinderNeitherMailNorOthers() throws {
+        let service = try LiveService()
+        FileDescriptors.raise()
+        let idle = try (0..<1000).map { _ in try Wire(service.port) }
+        for wire in idle.prefix(500) { wire.send("GET / HTTP/1.1\r\nHo") }
+        #expect(MilterProbe.ask(service.socket) == .fine)
+        #expect(try service.ask("GET", "/readyz").status == 200)
+        for _ in 0..<50 { #expect(MilterProbe.ask(service.socket) == .fine) }
+        withExtendedLifetime(idle) {}
+    }
+
+    @Test func connectionsBeyondTheBoundWaitAndMailGoesOn() throws {
+        let service = try LiveService(["http.connections": "10"])
+        var idle = try (0..<30).map { _ in try Wire(service.port) }
+        #expect(MilterProbe.ask(service.socket) == .fine)
+        idle.removeAll()
+        #expect(try eventually { try service.ask("GET", "/healthz").status == 200 })
+    }
+
+    @Test func prometheusAcceptsTheMetrics() throws {
+        let service = try LiveService()
+        let key = try service.key("--operator", "--scope", "metrics:read")
+        #expect(try eventually { try service.ask("GET", "/metrics", key: key).status == 200 })
+        let text = try service.ask("GET", "/metrics", key: key).body
+        #expect(text.contains("postern_http_requests_total{route=\"/metrics\",method=\"GET\",status=\"200\"}"))
+        guard let promtool = ["/usr/bin/promtool", "/usr/local/bin/promtool"].first(where: FileManager.default.isExecutableFile) else {
+            print("promtool is not installed (Debian: prometheus): the metrics were not checked with it")
+            return
+        }
+        let result = try ManagedProcess.run(promtool, ["check", "metrics"], input: text)
+        #expect(result.status == 0, "\(result.output)")
+        #expect(try ManagedProcess.run(promtool, ["check", "metrics"], input: "postern_x{ 1\n").status != 0)
+    }
+
+    @Test func theLogHoldsNoInboxHoweverItIsSent() throws {
+        let inbox = "jane.private@home.example"
+        let service = try LiveService(inboxes: [inbox])
+        let key = try service.key("--operator", "--scope", "users:read,users:write")
+        #expect(try eventually { try service.ask("GET", "/v1/users", key: key).status == 200 })
+        #expect(try service.ask("POST", "/v1/users", key: key, body: "{\"user\":\"jane\",\"inbox\":\"\(inbox)\"}").status == 201)
+        for (method, path, body) in [
+            ("GET", "/v1/users/\(inbox)", nil), ("GET", "/v1/users?cursor=\(inbox)", nil), ("GET", "/\(inbox)?\(inbox)", nil),
+            ("POST", "/v1/users", "{\"user\":\"\(inbox)\",\"inbox\":\"\(inbox)\"}"), ("POST", "/v1/users", "{\"\(inbox)\":1}"),
+            ("POST", "/v1/users/jane/inboxes", "{\"inbox\":\"\(inbox)\"}"), ("POST", "/v1/users", inbox),
+            ("POST", "/v1/users/jane/addresses", "{\"team\":\"\(inbox)\"}"), ("POST", "/v1/users/jane/inboxes/1/verification", nil),
+        ] as [(String, String, String?)] {
+            let answer = try service.ask(method, path, key: key, body: body)
+            #expect(answer.status >= 400 && answer.status != 500, "\(method) \(path): \(answer.status)")
+        }
+        let wire = try Wire(service.port)
+        wire.send("GET /healthz HTTP/1.1\r\nHost: \(inbox)\r\nAuthorization: Bearer \(inbox)\r\nX-Request-Id: \(inbox)\r\nConnection: close\r\n\r\n")
+        #expect(wire.rest().contains("HTTP/1.1 "))
+        try service.waitForLog("route=/healthz")
+        #expect(!service.log.lowercased().contains(inbox))
+        #expect(!service.log.contains("private"))
+    }
+
+    @Test func statusShowsTheRunningService() throws {
+        let service = try LiveService()
+        func status() throws -> String {
+            try ManagedProcess.run(service.program, ["status", "--config", service.folder + "/postern.yaml"]).output
+        }
+        #expect(try eventually { try status().contains("pid ") })
+        let text = try status()
+        #expect(text.contains("milter \(service.socket)"))
+        #expect(text.contains("operator_address is not set"))
+    }
+}

@@ -1,0 +1,48 @@
+// The served description against the running service, by a program that knows nothing but the description.
+
+import Foundation
+import PostfixHarness
+import PosternStore
+import Testing
+
+@Suite struct SchemathesisTests {
+    /// `make test-tools` puts it there.
+    private static var tool: String? {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../../.build/test-tools/bin")
+        let path = root.appendingPathComponent("schemathesis").standardizedFileURL.path
+        return FileManager.default.isExecutableFile(atPath: path) ? path : nil
+    }
+
+    /// Test cases, over all operations and both kinds of key.
+    private static let wanted = 2000
+
+    @Test(arguments: ["operator", "team"]) func theServiceKeepsToItsDescription(_ owner: String) throws {
+        guard let tool = Self.tool else {
+            print("schemathesis is not installed (make test-tools): the description was not tried with it")
+            return
+        }
+        let service = try LiveService()
+        for team in ["juice", "soda"] { try service.run("team", "add", team, "--name", team) }
+        try service.run("source", "add", "juice", "juice.example")
+        try service.run("user", "add", "jane", "--inbox", "jane.private@home.example", "--verified")
+        try service.run("address", "issue", "juice", "jane")
+        let scopes = Scope.available(to: owner == "team" ? .team : .operator).map(\.rawValue).joined(separator: ",")
+        let key = try service.key(owner == "team" ? "juice" : "--operator", "--scope", scopes)
+        let report = service.folder + "/report.ndjson"
+        let process = try ManagedProcess(
+            tool,
+            [
+                "run", "http://127.0.0.1:\(service.port)/openapi.yaml", "--header", "Authorization: Bearer \(key)", "--checks",
+                "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance",
+                "--phases", "examples,coverage,fuzzing", "--max-examples", "80", "--seed", "20261121", "--no-shrink", "--continue-on-failure",
+                "--suppress-health-check", "all", "--request-timeout", "20", "--report", "ndjson", "--report-ndjson-path", report,
+                "--workers", "4", "--exclude-path-regex", "^/(auth|me)(/|$)",
+            ], directory: service.folder)
+        let status = try process.waitForExit(seconds: 300)
+        let output = process.output
+        #expect(status == 0, "\(output.suffix(6000))")
+        let cases = output.firstMatch(of: #/([0-9,]+) generated/#).flatMap { Int($0.1.replacing(",", with: "")) } ?? 0
+        #expect(cases >= Self.wanted / 2, "only \(cases) cases were tried: \(output.suffix(2000))")
+        #expect(!service.log.contains("status=500"))
+    }
+}

@@ -1,0 +1,170 @@
+// What each route answers.
+
+import Foundation
+import HTTPTypes
+import InternetMessage
+import PosternAPI
+import PosternStore
+import Testing
+
+@Suite struct RouteTests {
+    let serving: ServingRig
+    var rig: APIRig { serving.rig }
+    let juice: String
+    let soda: String
+    let boss: String
+
+    init() throws {
+        serving = try ServingRig()
+        juice = try serving.rig.key("juice")
+        soda = try serving.rig.key("soda")
+        boss = try serving.rig.key(nil)
+    }
+
+    private func lookup(_ address: String, from: String? = nil, key: String? = nil) async throws -> Answer {
+        let from = from.map { ",\"from\":\"\($0)\"" } ?? ""
+        return try await rig.ask(.post, "/v1/addresses/lookup", key: key ?? juice, body: "{\"address\":\"\(address)\"\(from)}")
+    }
+
+    @Test func anAddressTellsItsTeamWhetherItMayBeWrittenTo() async throws {
+        let address = try rig.address(user: "jane", team: "juice").address
+        let free = try await lookup(address.wireForm)
+        #expect(free.json["can_write"] == .bool(true))
+        #expect(free.json["account"]["messages_left_today"] == .integer(100))
+        #expect(try await lookup(address.wireForm.uppercased()).json["is_known"] == .bool(true))
+        #expect(try await lookup(address.wireForm, from: "a@juice.example").json["reasons"] == .array([.string("unregistered-source")]))
+        _ = try rig.store.sources.add(
+            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIRig.start), APIRig.change)
+        #expect(try await lookup(address.wireForm, from: "a@sub.juice.example").json["can_write"] == .bool(true))
+        try rig.store.addresses.setForwarding(address, on: false, APIRig.change)
+        #expect(try await lookup(address.wireForm).json["reasons"] == .array([.string("forwarding-off")]))
+        try rig.store.addresses.retire(address, APIRig.change)
+        #expect(try await lookup(address.wireForm).json["reasons"].items.first == .string("address-retired"))
+    }
+
+    @Test func theDailyLimitAndAnUnverifiedInboxAreReasons() async throws {
+        _ = try rig.store.users.add(
+            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false, APIRig.change)
+        let address = try rig.address(user: "new", team: "juice")
+        for _ in 0..<100 {
+            _ = try rig.store.counters.reserve(account: address.account.number, kind: .forwarded, day: Day.number(rig.now), limit: 100)
+        }
+        let found = try await lookup(address.address.wireForm)
+        #expect(found.json["reasons"] == .array([.string("inbox-unverified"), .string("daily-limit")]))
+        #expect(found.json["account"]["messages_left_today"] == .integer(0))
+    }
+
+    @Test func anotherTeamsAddressLooksExactlyLikeOneThatNeverWas() async throws {
+        let address = try rig.address(user: "jane", team: "juice").address.wireForm
+        let foreign = try await lookup(address, key: soda)
+        let unknown = try await lookup("aaaaaaaaaa@relay.example", key: soda)
+        #expect(foreign.status == unknown.status)
+        #expect(foreign.text == unknown.text.replacing("aaaaaaaaaa@relay.example", with: address))
+        #expect(foreign.headers.map(\.name) == unknown.headers.map(\.name))
+    }
+
+    @Test func refusalsAreToldToTheTeamWhoseSourceItWas() async throws {
+        for team in ["juice", "soda"] {
+            _ = try rig.store.sources.add(
+                team: team, try rig.store.sources.checked("\(team).example", envelopeDomain: nil, now: APIRig.start), APIRig.change)
+        }
+        let account = try rig.address(user: "jane", team: "juice").account.number
+        func refuse(_ author: String, _ reason: String, tells: Bool, at: Int64) throws {
+            try rig.store.rejections.add([
+                RejectionEvent(
+                    at: at, author: try AddrSpec.typed(author), account: account, tellsOfAccount: tells, answer: "550 5.7.26", reason: reason,
+                    reference: "abcdefgh")
+            ])
+        }
+        try refuse("billing@mail.juice.example", "proof-failed", tells: false, at: APIRig.start)
+        try refuse("other@juice.example", "proof-failed", tells: false, at: APIRig.start + 1)
+        try refuse("billing@juice.example", "forwarding-off", tells: true, at: APIRig.start + 2)
+        try refuse("x@soda.example", "forwarding-off", tells: true, at: APIRig.start + 3)
+        try refuse("x@nobody.example", "proof-failed", tells: false, at: APIRig.start)
+        let items = try await rig.ask(.get, "/v1/rejections", key: juice).json["items"].items
+        #expect(items.map { $0["reason"].string } == ["forwarding-off", "proof-failed"])
+        #expect(items.last?["count"] == .integer(2))
+        #expect(items.last?["source"] == .string("juice.example"))
+        let others = try await rig.ask(.get, "/v1/rejections", key: soda)
+        #expect(others.json["items"].items.isEmpty)
+        #expect(!(try await rig.ask(.get, "/v1/rejections", key: juice).text.contains("billing")))
+        #expect(try rig.store.rejections.deleteExpired(before: APIRig.start + 2) == 1)
+    }
+
+    @Test func pagesOfAccountsHoldEachOnce() async throws {
+        var subs: Set<String> = []
+        for number in 0..<5 { subs.insert(try rig.address(user: "user\(number)", team: "juice").account.sub) }
+        _ = try rig.address(user: "user0", team: "soda")
+        var (found, cursor): ([String], String?) = ([], nil)
+        repeat {
+            let page = try await rig.ask(.get, "/v1/accounts?limit=2" + (cursor.map { "&cursor=\($0)" } ?? ""), key: juice)
+            #expect(page.status == 200)
+            found += page.json["items"].items.compactMap { $0["sub"].string }
+            cursor = page.json["next_cursor"].string
+            if let cursor {
+                #expect(try await rig.ask(.get, "/v1/accounts?cursor=\(cursor)", key: soda).status == 400)
+            }
+        } while cursor != nil
+        #expect(found.count == 5 && Set(found) == subs)
+        let everyone = try await rig.ask(.get, "/v1/accounts", key: boss).json["items"].items
+        #expect(everyone.count == 6 && everyone.allSatisfy { $0["user"].string != nil })
+        #expect(!(try await rig.ask(.get, "/v1/accounts", key: juice).text.contains("user0")))
+    }
+
+    @Test func theOperatorMakesUsersInboxesAndAddresses() async throws {
+        let made = try await rig.ask(
+            .post, "/v1/users", key: boss, body: #"{"user":"jane","name":"Jane","inbox":"jane.private@home.example","is_verified":true}"#)
+        #expect(made.status == 201)
+        #expect(made.json["inboxes"].items.first?["hint"] == .string("j…@home.example"))
+        #expect(!made.text.contains("private"))
+        #expect(try await rig.ask(.post, "/v1/users", key: boss, body: #"{"user":"jane","inbox":"x@home.example"}"#).status == 409)
+        let issued = try await rig.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"juice"}"#)
+        #expect(issued.status == 201)
+        #expect(try await rig.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"juice"}"#).status == 200)
+        #expect(try await rig.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"nobody"}"#).status == 404)
+        let address = try #require(issued.json["address"].string)
+        let off = try await rig.ask(.post, "/v1/addresses/forwarding", key: boss, body: "{\"address\":\"\(address)\",\"forwarding\":false}")
+        #expect(off.json["changed"] == .bool(true))
+        let alias = try await rig.ask(
+            .post, "/v1/users/jane/inboxes", key: boss, body: #"{"inbox":"jane@work.example","is_verified":true,"is_reply_only":true}"#)
+        #expect(alias.status == 201)
+        guard case .integer(let number) = alias.json["inbox"] else { throw CancellationError() }
+        #expect(try await rig.ask(.delete, "/v1/users/jane/inboxes/\(number)", key: boss).status == 204)
+        #expect(try await rig.ask(.delete, "/v1/users/jane/inboxes/\(number)", key: boss).status == 404)
+        #expect(try await rig.ask(.get, "/v1/users?limit=1", key: boss).json["items"].items.first?["user"] == .string("jane"))
+        #expect(try await rig.ask(.delete, "/v1/users/jane", key: boss).status == 204)
+        #expect(try await rig.ask(.get, "/v1/users/jane", key: boss).status == 404)
+        let actors = Set(try rig.store.audit.entries(limit: 5).map(\.actor))
+        #expect(actors.allSatisfy { $0.hasPrefix("key:") })
+    }
+
+    @Test func anInboxInAPathOrQueryIsNotRepeated() async throws {
+        for path in ["/v1/users/jane@home.example", "/v1/users?cursor=jane@home.example", "/v1/users?jane@home.example=1"] {
+            let answer = try await rig.ask(.get, path, key: boss)
+            #expect([400, 404].contains(answer.status))
+            #expect(!answer.text.contains("home.example"))
+        }
+        #expect(!rig.log.lines.joined().contains("home.example"))
+    }
+
+    @Test func sourcesSayWhatTheirDNSLacks() async throws {
+        _ = try rig.store.sources.add(
+            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIRig.start), APIRig.change)
+        let answer = try await rig.ask(.get, "/v1/sources", key: juice)
+        let item = try #require(answer.json["items"].items.first)
+        #expect(item["source"] == .string("juice.example"))
+        #expect(item["checks"].items.contains { $0["name"] == .string("spf juice.example") })
+        let other = try await rig.ask(.post, "/v1/sources/check", key: soda, body: #"{"domain":"juice.example"}"#)
+        #expect(other.json["verdict"] == .string("broken"))
+        #expect(other.json["checks"].items.first?["sentence"].string?.contains("no registered source") == true)
+    }
+
+    @Test func metricsHoldNoAddress() async throws {
+        _ = try await rig.ask(.get, "/v1/users/jane@home.example", key: boss)
+        let metrics = try await rig.ask(.get, "/metrics", key: boss)
+        #expect(metrics.headers[.contentType]?.hasPrefix("text/plain; version=0.0.4") == true)
+        #expect(metrics.text.contains("postern_build_info{version="))
+        #expect(!metrics.text.contains("@"))
+        #expect(try await rig.ask(.get, "/metrics", key: juice).status == 403)
+    }
+}

@@ -1,0 +1,34 @@
+// The routes exactly as `postern serve` has them, over an installation of its own.
+
+import Foundation
+import InternetMessage
+import PosternAPI
+import PosternServer
+import PosternStore
+import RiskDecisions
+import Testing
+
+/// An installation with every route of the service, asked without a listener.
+final class ServingRig: Sendable {
+    let rig: APIRig
+    let installation: Installation
+
+    /// - Parameter settings: configuration keys.
+    init(requestsPerSecond: Int = 100_000, _ settings: [String: String] = [:]) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-serving-\(UUID().uuidString)")
+        let change = Change(actor: "uid:0", now: APIRig.start)
+        let path = try Installation.create(directory: folder.path, relayDomains: ["relay.example"], change: change)
+        let set = settings.merging([
+            "provider.issuer": "https://id.relay.example", "hostname": "mx.relay.example", "dns.servers": "127.0.0.1:9", "dns.timeout_ms": "100", "dns.tries": "1",
+        ]) { old, _ in old }
+        let installation = try Installation.open(
+            flag: path, environment: [:], set: set.map { "\($0.key)=\($0.value)" }, now: APIRig.start)
+        self.installation = installation
+        try ActivePolicies.installBuiltIn(installation.store.policies, change)
+        rig = try APIRig(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { rig in
+            HTTPRoutes.modules(
+                try ServiceParts(
+                    installation: installation, pool: rig.pool, policies: ActivePolicies(installation.store.policies, host: "mx.relay.example", now: APIRig.start, logger: rig.log.logger), now: { rig.now }, logger: rig.log.logger))
+        }
+    }
+}

@@ -1,0 +1,179 @@
+// Every route with every kind of key: nothing of another team is found, and the description names every route.
+
+import Foundation
+import HTTPTypes
+import InternetMessage
+import PosternAPI
+import PosternServer
+import PosternStore
+import Testing
+import Yams
+
+@Suite struct WalkTests {
+    /// What belongs to team `juice` and must reach nobody else.
+    private struct Marks {
+        let words: [String]
+        /// What stands in paths in place of `{name}`.
+        let parameters: [String: String]
+        let address: String
+    }
+
+    private func world(_ serving: ServingRig) throws -> Marks {
+        let rig = serving.rig
+        let address = try rig.address(user: "jane-of-juice", team: "juice", inbox: "jane.marker@home.example")
+        _ = try rig.store.sources.add(
+            team: "juice", try rig.store.sources.checked("marker-juice.example", envelopeDomain: nil, now: APIRig.start), APIRig.change)
+        try rig.store.rejections.add([
+            RejectionEvent(
+                at: APIRig.start, author: try AddrSpec.typed("a@marker-juice.example"), account: address.account.number, tellsOfAccount: false,
+                answer: "550 5.7.26", reason: "proof-failed", reference: "markerref")
+        ])
+        let inbox = try #require(try rig.store.inboxes.inboxes(user: "jane-of-juice").first?.number)
+        return Marks(
+            words: [
+                address.address.localPart, address.account.sub, "jane-of-juice", "jane.marker", "marker-juice", "markerref", "The Juice",
+            ],
+            parameters: ["user": "jane-of-juice", "inbox": "\(inbox)", "sub": address.account.sub, "address": address.address.wireForm],
+            address: address.address.wireForm)
+    }
+
+    private func path(_ entry: RouteEntry, _ marks: Marks) -> String {
+        entry.path.split(separator: "/").map { part in
+            part.hasPrefix("{") ? marks.parameters[String(part.dropFirst().dropLast())] ?? "1" : String(part)
+        }.reduce("") { $0 + "/" + $1 }
+    }
+
+    /// The example in the description, with juice's own things in it.
+    private func body(_ entry: RouteEntry, _ document: Description, _ marks: Marks) -> String? {
+        guard [.post, .put, .patch].contains(entry.method) else { return nil }
+        return (document.example(entry.method, entry.path) ?? "{}").replacing("x7k2m9q4wd@relay.example", with: marks.address)
+            .replacing("juice.example", with: "marker-juice.example").replacing("\"jane\"", with: "\"jane-of-juice\"")
+    }
+
+    private func walked(_ routes: [RouteEntry]) -> [RouteEntry] { routes.filter { $0.access != .open } }
+
+    @Test func withoutAValidKeyNothingOpens() async throws {
+        let serving = try ServingRig()
+        let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
+        let expired = try rig.key("juice", expiresAt: APIRig.start + 1)
+        let revoked = try rig.key("juice")
+        for key in try rig.store.apiKeys.keys() where key.expiresAt == nil { _ = try rig.store.apiKeys.revoke(key.id, APIRig.change) }
+        try rig.keys.refresh()
+        rig.wait(seconds: 1)
+        let routes = walked(rig.routes)
+        #expect(routes.count >= 15)
+        for entry in routes {
+            for key in [nil, "nonsense", expired, revoked] {
+                let answer = try await rig.ask(entry.method, path(entry, marks), key: key, body: body(entry, document, marks))
+                #expect(answer.status == 401, "\(entry.method) \(entry.path)")
+                #expect(answer.problem == "unauthorized")
+                for word in marks.words { #expect(!answer.text.contains(word)) }
+            }
+        }
+    }
+
+    @Test func aScopeTooSmallAndAKeyOfTheOtherKindOpenNothing() async throws {
+        let serving = try ServingRig()
+        let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
+        for entry in walked(rig.routes) {
+            let (needed, wrongKind): (Scope, String?) =
+                switch entry.access {
+                case .team(let scope): (scope, try rig.key(nil))
+                case .operator(let scope): (scope, try rig.key("juice"))
+                case .either(let scope): (scope, nil)
+                case .open: (.sourcesRead, nil)
+                }
+            let owners = Scope.all.first { $0.scope == needed }?.owners ?? []
+            #expect(!owners.isEmpty, "\(entry.path) needs \(needed.rawValue), which no key can have")
+            let keys = try owners.map { owner in
+                try rig.key(owner == .team ? "juice" : nil, Scope.available(to: owner).filter { $0 != needed })
+            }
+            for key in keys + [wrongKind].compactMap({ $0 }) {
+                let answer = try await rig.ask(entry.method, path(entry, marks), key: key, body: body(entry, document, marks))
+                #expect(answer.status == 403, "\(entry.method) \(entry.path): \(answer.status)")
+                for word in marks.words { #expect(!answer.text.contains(word)) }
+            }
+        }
+    }
+
+    @Test func anotherTeamFindsAndChangesNothing() async throws {
+        let serving = try ServingRig()
+        let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
+        let soda = try rig.key("soda")
+        func state() throws -> String {
+            let (accounts, addresses) = (try rig.store.accountList.accounts(team: nil, limit: 100), try rig.store.addresses.addresses())
+            return "\(accounts) \(addresses) \(try rig.store.users.all()) \(try rig.store.sources.sources(team: "juice"))"
+        }
+        let before = try state()
+        for entry in walked(rig.routes) {
+            let sent = body(entry, document, marks)
+            let asked = path(entry, marks)
+            let answer = try await rig.ask(entry.method, asked, key: soda, body: sent)
+            // What was asked with may be repeated; nothing else of juice's.
+            for word in marks.words where !(sent ?? "").contains(word) && !asked.contains(word) {
+                #expect(!answer.text.contains(word), "\(entry.method) \(entry.path) shows \(word): \(answer.text)")
+            }
+            // What was asked with is answered as what never was.
+            func estranged(_ text: String) -> String {
+                marks.words.reduce(text) { $0.replacing($1, with: String(repeating: "q", count: $1.count)) }
+            }
+            guard sent.map({ estranged($0) != $0 }) ?? (estranged(asked) != asked) else { continue }
+            let stranger = try await rig.ask(entry.method, estranged(asked), key: soda, body: sent.map(estranged))
+            #expect(answer.status == stranger.status, "\(entry.method) \(entry.path)")
+            #expect(withoutIDs(estranged(answer.text)) == withoutIDs(estranged(stranger.text)), "\(entry.method) \(entry.path)")
+        }
+        #expect(try state() == before)
+    }
+
+    /// Request ids and times of making differ from answer to answer.
+    private func withoutIDs(_ text: String) -> String {
+        text.replacing(#/"(request_id|decision_id|created_at|id|checked_at)":"[^"]*"/#, with: "")
+    }
+
+    @Test func theDescriptionNamesEveryRouteAndNoOther() throws {
+        let document = try Description()
+        let served = try ServingRig().rig.routes.filter { !Description.isElsewhere($0.path) }
+        #expect(Set(served.map { "\($0.method.rawValue) \($0.path)" }) == document.operations)
+    }
+
+    @Test func noRouteTakesAnInboxInItsPath() throws {
+        for entry in try ServingRig().rig.routes { #expect(!entry.path.contains("{email}") && !entry.path.contains("{address}")) }
+    }
+}
+
+/// docs/openapi.yaml as the program serves it.
+struct Description {
+    private let paths: [String: Any]
+
+    init() throws {
+        let text = String(decoding: OpenAPIRoutes.document, as: UTF8.self)
+        let root = try #require(try Yams.load(yaml: text) as? [String: Any])
+        #expect(root["openapi"] as? String == "3.1.0")
+        paths = try #require(root["paths"] as? [String: Any])
+    }
+
+    /// Pages for people are no part of the API.
+    static func isElsewhere(_ path: String) -> Bool { path == "/me" || path.hasPrefix("/me/") }
+
+    /// As in `GET /v1/users/{user}`.
+    var operations: Set<String> {
+        var found: Set<String> = []
+        for (path, value) in paths {
+            for method in ["get", "post", "put", "patch", "delete"] where (value as? [String: Any])?[method] != nil {
+                found.insert("\(method.uppercased()) \(path)")
+            }
+        }
+        return found
+    }
+
+    /// The example of a JSON body, as JSON.
+    func example(_ method: HTTPRequest.Method, _ path: String) -> String? {
+        let operation = (paths[path] as? [String: Any])?[method.rawValue.lowercased()] as? [String: Any]
+        let content = (operation?["requestBody"] as? [String: Any])?["content"] as? [String: Any]
+        let json = content?["application/json"] as? [String: Any]
+        let example = json?["example"] ?? ((json?["examples"] as? [String: Any])?.values.first as? [String: Any])?["value"]
+        guard let example, let data = try? JSONSerialization.data(withJSONObject: example, options: [.sortedKeys, .withoutEscapingSlashes])
+        else { return nil }
+        return String(decoding: data, as: UTF8.self)
+    }
+}

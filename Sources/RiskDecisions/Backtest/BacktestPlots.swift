@@ -111,7 +111,7 @@ enum BacktestPlots {
     /// Bars to both sides: to the left whom a rule no longer asks, to the right whom it newly asks.
     static func rules(_ rules: [(id: String, newly: Int, gone: Int)]) -> String {
         let (left, right) = (220.0, width)
-        let (mostGone, mostNewly) = (rules.map(\.gone).max() ?? 0, rules.map(\.newly).max() ?? 0)
+        let (mostGone, mostNewly) = (rules.map { $0.gone }.max() ?? 0, rules.map { $0.newly }.max() ?? 0)
         // One scale for both sides, or lengths could not be compared; room for a number at each end that has one.
         let (leftMargin, rightMargin) = (mostGone > 0 ? 60.0 : 0, mostNewly > 0 ? 60.0 : 0)
         let unit = (right - left - leftMargin - rightMargin) / Double(max(1, mostGone + mostNewly))

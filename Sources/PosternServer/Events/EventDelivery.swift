@@ -153,7 +153,7 @@ package final class EventDelivery: Sendable {
             counts.withLock { $0.failed += 1 }
             let endpointDelay = max(RetrySchedule.delay(failures: failures, random: random()), retryAfter ?? 0)
             let failure = DeliveryFailure(
-                reason: reason, isEndpoints: isEndpoints,
+                reason: reason, isEndpoints: isEndpoints, endpointFailures: failures,
                 retryEventAt: time + RetrySchedule.delay(failures: event.attempts + 1, random: random()),
                 retryEndpointAt: time + endpointDelay)
             try await blocking { try $0.outbox.failed(event, failure, now: time) }

@@ -59,6 +59,14 @@ package struct OutboxRepository: Sendable {
         }
     }
 
+    /// How many events wait, and since when the oldest of them does (seconds since 1970).
+    package func backlog() throws -> (events: Int, oldest: Int64?) {
+        try database.read { connection in
+            let row = try connection.row("SELECT COUNT(*), MIN(created_at) FROM outbox WHERE state = 'pending'", [])
+            return (Int(try row?.integer(0) ?? 0), try row?.optionalInteger(1))
+        }
+    }
+
     /// Endpoints that events wait for.
     package func waitingEndpoints() throws -> [EventEndpoint] {
         try database.read { connection in

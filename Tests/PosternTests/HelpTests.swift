@@ -21,6 +21,7 @@ import Testing
         ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"], ["policy", "show"],
         ["policy", "backtest"], ["policy", "stats"],
         ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
+        ["decide"], ["decision"], ["decision", "list"], ["decision", "show"], ["decision", "replay"], ["sandbox"],
         ["status"], ["top"], ["audit"], ["retention"], ["retention", "show"], ["retention", "set"],
     ]
 

@@ -80,7 +80,7 @@ import Testing
         _ = try await bench.ask(.signIn, sub: sub)
         #expect(try await bench.ask(.upgrade, sub: sub).upgradeResult != "failure")
         let account = try #require(try bench.store.addresses.addresses(user: "u1").first).account.number
-        let group = try #require(try bench.store.addresses.grants(account: account).first).group
+        let group = try #require(try bench.store.grants.grants(account: account).first).group
         try bench.store.grants.revoke(account: account, group: group, Change(actor: "test", now: bench.clock.now))
         let answer = try await bench.ask(.upgrade, sub: sub)
         #expect(answer.upgradeResult == "failure")

@@ -2,8 +2,10 @@
 
 import Foundation
 import InternetMessage
+import PosternPostgres
 import PosternSQLite
 import PosternStore
+import PostgresHarness
 import Testing
 
 /// A database engine under test. Another engine joins the suite by joining `all`.
@@ -14,11 +16,22 @@ struct Engine: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    static let all: [Engine] = [
-        Engine(name: "sqlite") { folder in
-            try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+    static let sqlite = Engine(name: "sqlite") { folder in
+        try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+    }
+
+    /// A schema of its own for each folder; nil where PostgreSQL's server is not installed.
+    static let postgres = PostgresServer.shared.map { server in
+        Engine(name: "postgresql") { folder in
+            let schema = "t" + folder.lastPathComponent.lowercased().filter { $0.isLetter || $0.isNumber }
+            return try PostgresDatabase(url: try server.url(schema: schema))
         }
-    ]
+    }
+
+    static let all: [Engine] = {
+        if postgres == nil { print("PostgreSQL's server is not installed: the suite runs on SQLite alone (skipped: postgresql)") }
+        return [sqlite, postgres].compactMap { $0 }
+    }()
 }
 
 /// A folder that is removed with its last reference.

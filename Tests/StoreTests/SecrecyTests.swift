@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test func descriptionsHideWhatIsPrivate() throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         let user = try test.user("u1", inbox: "hidden@home.example", name: "Jane")
         let inboxes = try test.store.inboxes.inboxes(user: "u1")
         var dumped = "\(user) \(inboxes)"

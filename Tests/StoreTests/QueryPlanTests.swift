@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct QueryPlanTests {
     @Test func noQueryOnThePathOfMailScansATable() throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         try test.user("u1", name: "Jane")
         let address = try test.address("u1")
         let account = address.account.number

@@ -26,7 +26,6 @@ func fail(_ message: String) -> Never {
 
 /// The route beside it: the same access, the same body read, no work.
 struct ConstantRoutes: RouteModule {
-    let body: Mutex<String> = Mutex("")
     final class Holder: Sendable { let text = Mutex("") }
     let holder: Holder
 
@@ -82,8 +81,7 @@ let flushing = Task {
         try await pool.run { try log.flush() }
     }
 }
-var iterator = addresses.makeAsyncIterator()
-guard let address = await iterator.next() else { fail("the listener did not start") }
+guard let address = await addresses.first(where: { _ in true }) else { fail("the listener did not start") }
 
 // What an answer of the benchmark looks like, for the constant route.
 let team = AskingTeam(id: "bench", number: seeded.team.number)

@@ -56,7 +56,7 @@ struct Postern: AsyncParsableCommand {
             EndpointCommand.self,
             EventCommand.self,
             TransferCommand.self,
-            PolicyCommand.self,
+            PolicyCommand.self, DecideCommand.self, DecisionCommand.self, SandboxCommand.self,
         ])
 
     static func main() async {

@@ -103,7 +103,7 @@ final class TestBench: Sendable {
             return nil
         }
 
-        func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> Identity.KeySet {
+        func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
             guard let found = all.first(where: { $0.issuer == issuer.issuer }) else {
                 throw KeysUnavailable(issuer: issuer.name, reason: "none", retryAfter: 7)
             }
@@ -113,7 +113,7 @@ final class TestBench: Sendable {
 
     /// Keys that cannot be had.
     struct NoKeys: VerificationKeySource {
-        func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> Identity.KeySet {
+        func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
             throw KeysUnavailable(issuer: issuer.name, reason: "time-out", retryAfter: 11)
         }
     }

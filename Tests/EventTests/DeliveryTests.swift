@@ -21,7 +21,7 @@ import Testing
             #expect(taken.email == (try rig.store.addresses.current(account: account.number)?.address.wireForm))
             #expect(taken.eventTime == rig.clock.now * 1000)
             // As a receiver checks it: by the published keys alone.
-            let keys = try await KeySet.parse(rig.signer.publishedKeys())
+            let keys = try await JWKSet.parse(rig.signer.publishedKeys())
             let issuer = IssuerConfiguration(
                 name: "postern", issuer: EventRig.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw, leeway: 60)
             let event = try IncomingEvent.verify(
@@ -117,7 +117,7 @@ import Testing
                 rig.clock.advance(endpoint.retryAt - rig.clock.now)
             }
             let attempts = try rig.store.outbox.events(limit: 1000).map(\.attempts).reduce(0, +)
-            #expect(attempts <= 12, "120 events at an endpoint that is away are \(attempts) attempts in an hour")
+            #expect(attempts <= 20, "120 events at an endpoint that is away are \(attempts) attempts in an hour")
             let back = try await TestReceiver(port: port)
             let seconds = try await rig.deliver(within: 900)
             #expect(seconds <= 900)

@@ -68,7 +68,8 @@ struct ConformanceTests {
         let publicKey = try object("ietf-jose-cookbook/jwk/3_3.rsa_public_key.json")
         let token = try #require((file["output"] as? [String: Any])?["compact"] as? String)
         #expect(check(try await answer(token, keys: [publicKey])) == "valid")
-        #expect(check(try await answer(token + "A", keys: [publicKey])) == "format")
+        // An octet more is a text that decodes, and no signature.
+        #expect(check(try await answer(token + "A", keys: [publicKey])) == "signature")
         let ecKey = try object("ietf-jose-cookbook/jwk/3_1.ec_public_key.json")
         #expect(check(try await answer(token, keys: [ecKey])) == "kid")
         let secret = try object("ietf-jose-cookbook/jwk/3_5.symmetric_key_mac_computation.json")
@@ -93,7 +94,7 @@ struct ConformanceTests {
         var seen = 0
         for group in groups {
             let tests = try #require(group["tests"] as? [[String: Any]])
-            var jwk = try #require(group[keyName] as? [String: Any])
+            var jwk = try group[keyName] as? [String: Any] ?? point(group)
             seen += tests.count
             jwk["kid"] = "k"
             let set = try await JWKSet.parse(Array(JSONSerialization.data(withJSONObject: ["keys": [jwk]])))
@@ -109,6 +110,15 @@ struct ConformanceTests {
             }
         }
         #expect(seen == count)
+    }
+
+    /// A JWK of a group that has its key only as an uncompressed point.
+    private func point(_ group: [String: Any]) throws -> [String: Any] {
+        let octets = hex(try #require((group["publicKey"] as? [String: Any])?["uncompressed"] as? String))
+        try #require(octets.count == 65 && octets[0] == 4)
+        return [
+            "kty": "EC", "crv": "P-256", "x": Base64URL.encode(octets[1..<33]), "y": Base64URL.encode(octets[33...]),
+        ]
     }
 
     private func hex(_ text: String) -> [UInt8] {

@@ -36,7 +36,7 @@ import Testing
         #expect(claims.authenticatedAt == now - 3)
         #expect(claims.nonceSupported == true)
         // OpenID Connect Core section 3.3.2.11: the left half of SHA-256("c").
-        #expect(claims.all["c_hash"]?.string == "LnwiBtqo8sg04DW2jUhDyA")
+        #expect(claims.all["c_hash"]?.string == "Ln0sA6lQeuJl7PW1NWiFpQ")
         #expect(claims.all["at_hash"] == nil)
     }
 
@@ -63,7 +63,6 @@ import Testing
         await #expect(throws: KeySetError.self) { try await IdentitySigningKey(pem: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----") }
     }
 
-    /// RFC 7638 with the point of RFC 7520 section 3's neighbour on P-256: any implementation gives this id for this key.
     @Test func aPublishedSetIsReadByOurOwnReader() async throws {
         let first = try await IdentitySigningKey.generate().key
         let second = try await IdentitySigningKey.generate().key
@@ -74,6 +73,15 @@ import Testing
             let token = try CompactJWS(try key.sign(TestIssuer.claims))
             #expect(throws: Never.self) { try TokenChecks.signature(token, algorithms: [.es256], keys: set) }
         }
+    }
+
+    /// An issuer's key set is somebody else's text, and is shown on a terminal.
+    @Test func aKeyIdWithControlCharactersIsNotUsed() async throws {
+        var jwk = try await IdentitySigningKey.generate().key.publicJWK
+        jwk["kid"] = "a\u{1B}[2J"
+        let set = try await JWKSet.parse(PublishedKeys.document([jwk]))
+        #expect(set.keys.isEmpty && set.unusable.count == 1)
+        #expect("a\u{1B}[2J\u{9B}x".withoutControls(limit: 5) == "a\u{FFFD}[2J")
     }
 
     // MARK: Client secrets

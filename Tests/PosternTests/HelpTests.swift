@@ -21,6 +21,10 @@ import Testing
         ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"], ["policy", "show"],
         ["policy", "backtest"], ["policy", "stats"],
         ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
+        ["account"], ["account", "show"], ["account", "list"], ["account", "revoke"], ["account", "delete"], ["account", "state"],
+        ["account", "link"], ["endpoint"], ["endpoint", "set"], ["endpoint", "show"], ["endpoint", "test"], ["endpoint", "remove"],
+        ["event"], ["event", "list"], ["event", "retry"], ["event", "park"], ["event", "test"], ["transfer"], ["transfer", "start"],
+        ["transfer", "status"], ["transfer", "finish"], ["transfer", "cancel"],
         ["status"], ["top"], ["audit"], ["retention"], ["retention", "show"], ["retention", "set"],
     ]
 

@@ -168,4 +168,25 @@ import Testing
         try policies.report(host: "mx1", [])
         #expect(try policies.hosts().map(\.host) == ["mx2"])
     }
+
+    @Test(arguments: Engine.all) func onlyPoliciesThatNothingNeedsAreDeleted(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let policies = test.store.policies
+        for version in ["1", "2", "3", "4"] { _ = try policies.activate(policy("a", version), TestStore.change) }
+        // 4 is active, 3 is where a rollback goes; a decision refers to 2.
+        let record = DecisionRecord(
+            id: "rd_1", teamNumber: 1, clientID: "c", claimedEvent: "sign_in", event: "sign_in", decision: "allow", policyName: "a",
+            policyVersion: "2", policyHash: policy("a", "2").hash, credentialState: "authorized", evaluatedAt: 1, expiresAt: 2)
+        try test.store.decisions.insert([record])
+        #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now) == 0, "they are young")
+        #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now + 1) == 1)
+        #expect(try policies.policies().map(\.version).sorted() == ["2", "3", "4"])
+        _ = try test.store.decisions.deleteExpired(before: 10)
+        try policies.report(
+            host: "mx1", [PolicyHostState(host: "mx1", name: "a", wanted: "w", serving: policy("a", "2").hash, reason: "r", at: TestStore.now + 5)])
+        #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now + 1) == 0, "a host decides by it")
+        try policies.report(host: "mx1", [])
+        #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now + 1) == 1)
+        #expect(try policies.rollback(nil, later(9)).policy.version == "3")
+    }
 }

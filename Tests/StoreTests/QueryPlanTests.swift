@@ -14,7 +14,7 @@ import Testing
         let account = address.account.number
         let recorder = RecordingDatabase(test.database)
         let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
-        _ = try store.relay.relayAddress(localPart: address.address.localPart, domain: address.address.domain)
+        _ = try store.relay.relayAddress(localPart: address.address.localPart, domain: address.address.domain, now: 1)
         _ = try store.relay.account(number: account, day: 1)
         _ = try store.sources.teams(registering: AddrSpec(localPart: "a", domain: "mail.juice.example"))
         _ = try store.sources.sources(teamNumber: 1)

@@ -57,7 +57,7 @@ extension VerificationKey {
     /// anything else.
     package init(keyID: String, pem: String) async throws(KeySetError) {
         guard (1...256).contains(keyID.utf8.count) else { throw KeySetError("a key id has 1 to 256 octets") }
-        guard pem.utf8.count <= 4096, let parameters = try? ES256PublicKey(pem: pem).parameters,
+        guard let pem = Self.rewrapped(pem), let parameters = try? ES256PublicKey(pem: pem).parameters,
             let point = ECPoint(parameters), let key = await Self.es256(keyID: keyID, x: point.x, y: point.y)
         else { throw KeySetError("not a public key on P-256 in PEM (BEGIN PUBLIC KEY)") }
         self = key
@@ -65,6 +65,17 @@ extension VerificationKey {
 }
 
 extension VerificationKey {
+    /// The PEM text with lines of 64 characters: the library takes no others, and people paste keys in one line.
+    private static func rewrapped(_ pem: String) -> String? {
+        let (begin, end) = ("-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----")
+        let text = pem.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard text.utf8.count <= 4096, text.hasPrefix(begin), text.hasSuffix(end), text.utf8.count > begin.utf8.count + end.utf8.count
+        else { return nil }
+        let body = Array(text.dropFirst(begin.count).dropLast(end.count).filter { !$0.isWhitespace })
+        let lines = stride(from: 0, to: body.count, by: 64).map { String(body[$0..<min($0 + 64, body.count)]) }
+        return ([begin] + lines + [end]).joined(separator: "\n") + "\n"
+    }
+
     /// The JWK thumbprint (RFC 7638) in base64url: a name for the key that depends on nothing but the key.
     package var thumbprint: String {
         let values = identity.map { JSONValue.string(Base64URL.encode($0)) }

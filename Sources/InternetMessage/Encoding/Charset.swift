@@ -37,9 +37,37 @@ package enum Charset {
         case .iconv(let name)?:
             return bytes.withContiguousStorageIfAvailable { Iconv.decode($0, from: name) }
                 ?? Array(bytes).withUnsafeBufferPointer { Iconv.decode($0, from: name) }
+        case .hz?:
+            return hz(bytes).withUnsafeBufferPointer { Iconv.decode($0, from: "GB18030") }
         case nil:
             return nil
         }
+    }
+
+    /// HZ (RFC 1843), which the platform does not know, as GB 2312 with the high bit set.
+    private static func hz(_ bytes: some Collection<UInt8>) -> [UInt8] {
+        var output: [UInt8] = []
+        var isChinese = false
+        var isTilde = false
+        for octet in bytes {
+            if isTilde {
+                isTilde = false
+                switch octet {
+                case UInt8(ascii: "{"): isChinese = true
+                case UInt8(ascii: "}"): isChinese = false
+                case UInt8(ascii: "~"): output.append(octet)
+                case 0x0A, 0x0D: break
+                default: output += [UInt8(ascii: "~"), octet]
+                }
+            } else if octet == UInt8(ascii: "~") {
+                isTilde = true
+            } else {
+                // A line ends the mode, should its end have been forgotten.
+                if octet == 0x0A || octet == 0x0D { isChinese = false }
+                output.append(isChinese && octet > 0x20 && octet < 0x7F ? octet | 0x80 : octet)
+            }
+        }
+        return output
     }
 
     /// Encodes text; nil where the charset is unknown or lacks one of the characters. Nothing is transliterated.
@@ -50,7 +78,7 @@ package enum Charset {
         case .latin1?: return encodeSingleByte(text) { UInt8(exactly: $0.value) }
         case .windows1252?: return encodeSingleByte(text) { Windows1252.octet($0) }
         case .iconv(let name)?: return Array(text.utf8).withUnsafeBufferPointer { Iconv.encode($0, to: name) }
-        case nil: return nil
+        case .hz?, nil: return nil
         }
     }
 
@@ -85,7 +113,7 @@ package enum Charset {
     static let maximumLabelLength = 64
 
     private enum Kind {
-        case ascii, utf8, latin1, windows1252
+        case ascii, utf8, latin1, windows1252, hz
         case iconv(String)
 
         init?(_ label: String) {
@@ -104,6 +132,7 @@ package enum Charset {
             case "char", "wchar_t", "internal": return nil
             case "utf-16", "utf16": self = .iconv("UTF-16")
             case "ks_c_5601-1987", "ks_c_5601", "ksc5601", "ks_c_5601-1989", "korean": self = .iconv("CP949")
+            case "hz-gb-2312", "hz", "hz-gb2312": self = .hz
             // Labels under which a superset is sent in practice.
             case "gb2312", "gb_2312-80", "x-gbk", "gbk", "cp936", "cp-936": self = .iconv("GB18030")
             case "shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j", "ms_kanji": self = .iconv("CP932")

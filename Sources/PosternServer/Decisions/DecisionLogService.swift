@@ -1,11 +1,11 @@
-// The decision log while the service runs: written several times a second, shortened once an hour.
+// The decision log while the service runs: written several times a second. How long it is kept is housekeeping's.
 
 import Logging
 import PosternAPI
 import PosternStore
 import ServiceLifecycle
 
-/// Writes what decisions leave behind, and deletes what is past its time. At the end everything that waits is written.
+/// Writes what decisions leave behind, and deletes nonces, keys and slices past their time. At the end everything that waits is written.
 package struct DecisionLogService: Service {
     private let parts: DecisionParts
     private let store: Store
@@ -54,7 +54,6 @@ package struct DecisionLogService: Service {
         var isWritten = true
         await write(&isWritten)
         parts.commits.close()
-        try? await parts.client.shutdown()
     }
 
     private func write(_ isWritten: inout Bool) async {
@@ -75,16 +74,12 @@ package struct DecisionLogService: Service {
         do {
             try await pool.run { [store, now] in
                 let time = now()
-                let decisions = try store.retention.days(.decisions)
-                let checks = try store.retention.days(.checks)
-                while try store.decisions.deleteExpired(before: time - Int64(decisions) * 86_400) == 1000 {}
-                while try store.checks.deleteExpired(before: time - Int64(checks) * 86_400) == 1000 {}
                 while try store.settlements.deleteExpiredNonces(now: time) == 1000 {}
                 while try store.idempotency.deleteExpired(now: time) == 1000 {}
                 while try store.appRates.deleteExpired(now: time) == 1000 {}
             }
         } catch {
-            logger.warning("expired decisions cannot be deleted yet", metadata: ["detail": "\(error)"])
+            logger.warning("expired nonces and keys cannot be deleted yet", metadata: ["detail": "\(error)"])
         }
     }
 }

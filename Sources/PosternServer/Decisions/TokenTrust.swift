@@ -6,9 +6,8 @@ import Synchronization
 /// Issuers and keys in service.
 package struct TokenTrust: IssuerDirectory, VerificationKeySource {
     private let ownIssuer: String?
-    private let signer: IdentitySigner
-    private let issuers: StoredIssuers
-    private let cache: KeySetCache
+    private let signer: IdentitySigner?
+    private let others: IssuerTrust
     private let ownKeys = OwnKeys()
 
     /// The published keys as a set, parsed again only where they changed.
@@ -24,23 +23,22 @@ package struct TokenTrust: IssuerDirectory, VerificationKeySource {
         }
     }
 
-    /// - Parameter ownIssuer: `iss` of this installation's tokens; nil where it has no public address.
-    package init(ownIssuer: String?, signer: IdentitySigner, issuers: StoredIssuers, cache: KeySetCache) {
-        self.ownIssuer = ownIssuer
-        self.signer = signer
-        self.issuers = issuers
-        self.cache = cache
+    /// - Parameter own: `iss` of this installation's tokens and what signs them; nil where it issues none.
+    package init(own: (issuer: String, signer: IdentitySigner)?, others: IssuerTrust) {
+        ownIssuer = own?.issuer
+        signer = own?.signer
+        self.others = others
     }
 
     package func issuer(_ iss: String) async throws -> IssuerConfiguration? {
         if let ownIssuer, ownIssuer.hasSameOctets(as: iss) {
             return IssuerConfiguration(name: "postern", issuer: ownIssuer, source: .inline(""), algorithms: [.es256])
         }
-        return try await issuers.issuer(iss)
+        return try await others.issuers.issuer(iss)
     }
 
     package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
-        guard let ownIssuer, ownIssuer.hasSameOctets(as: issuer.issuer) else { return try await cache.keys(of: issuer, for: keyID) }
+        guard let ownIssuer, let signer, ownIssuer.hasSameOctets(as: issuer.issuer) else { return try await others.keys.keys(of: issuer, for: keyID) }
         do {
             return try await ownKeys.keys(try await signer.publishedKeys())
         } catch {

@@ -53,10 +53,11 @@ package struct ServiceParts: Sendable {
         page = try MePage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
             logger: logger)
+        let (trust, identitySigner) = (trust, identitySigner)
         decisions = policies.map {
             DecisionParts(
-                store: installation.store, policies: $0, ownIssuer: installation.configuration.provider.issuer, executor: pool,
-                now: now, logger: logger)
+                store: installation.store, policies: $0, trust: trust,
+                own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool, now: now, logger: logger)
         }
     }
 }
@@ -81,8 +82,8 @@ package enum HTTPRoutes {
                 parts.store, parts.pool, parts.cursors, now: parts.now,
                 verify: { user, inbox, change in try parts.mailer.verify(user: user, .number(inbox), change) }),
         ]
-        return all + (parts.decisions.map { [DecisionRoutes(service: $0.service, idempotency: $0.idempotency)] } ?? [])
-            + (parts.page.map { [$0] } ?? []) + provider(parts)
+        let decisions = parts.decisions.map { DecisionRoutes(service: $0.service, idempotency: $0.idempotency) as any RouteModule }
+        return all + (decisions.map { [$0] } ?? []) + (parts.page.map { [$0] } ?? []) + provider(parts)
     }
 
     /// Sign-in; nothing where no issuer is configured.

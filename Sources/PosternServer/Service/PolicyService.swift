@@ -1,24 +1,50 @@
-// Policies that are activated, rolled back and bound while the service runs.
+// Policies that are activated, rolled back and bound while the service runs, and those that nothing needs any more.
 
+import Logging
+import PosternStore
 import RiskDecisions
 import ServiceLifecycle
 
-/// Looks every two seconds whether other policies are to decide, by this host's administrator or another one's.
+/// Looks every two seconds whether other policies are to decide, by this host's administrator or another one's; deletes once an hour
+/// policies that are neither active nor bound, to which no rollback leads and no logged decision refers.
 package struct PolicyService: Service {
     private let policies: ActivePolicies
+    private let store: Store
     private let now: @Sendable () -> Int64
+    private let logger: Logger
 
-    package init(policies: ActivePolicies, now: @escaping @Sendable () -> Int64) {
+    /// Seconds between two deletions.
+    private static let deletionInterval: Int64 = 3_600
+    /// Seconds for which a policy is kept whatever refers to it: somebody may just be comparing.
+    static let leastAge: Int64 = 30 * 86_400
+
+    package init(policies: ActivePolicies, store: Store, now: @escaping @Sendable () -> Int64, logger: Logger) {
         self.policies = policies
+        self.store = store
         self.now = now
+        self.logger = logger
     }
 
     package func run() async throws {
         await cancelWhenGracefulShutdown {
+            var nextDeletion = now()
             while !Task.isCancelled {
                 try? await Task.sleep(for: .seconds(2))
                 policies.refresh(now: now())
+                if now() >= nextDeletion {
+                    deleteUnneeded()
+                    nextDeletion = now() + Self.deletionInterval
+                }
             }
+        }
+    }
+
+    private func deleteUnneeded() {
+        do {
+            let count = try store.deleteUnneededPolicies(addedBefore: now() - Self.leastAge)
+            if count > 0 { logger.info("policies deleted to which nothing refers", metadata: ["count": "\(count)"]) }
+        } catch {
+            logger.warning("policies that nothing needs cannot be deleted yet", metadata: ["detail": "\(error)"])
         }
     }
 }

@@ -59,7 +59,7 @@ package enum RelayService {
             HousekeepingService(store: installation.store, counters: counters, rejections: rejections, now: now, logger: logger),
             StatusService(parts),
             SigningKeyService(signer: signer, logger: logger),
-            PolicyService(policies: policies, now: now),
+            PolicyService(policies: policies, store: installation.store, now: now, logger: logger),
             ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
         ]
         services.append(IssuerKeysService(parts.trust))

@@ -13,6 +13,8 @@ package struct PolicyRepository: Sendable {
 
     let database: any Database
 
+    package init(database: any Database) { self.database = database }
+
     /// Makes a policy what its name stands for. The first one of all serves everyone, whatever `reach` says.
     package func activate(_ policy: StoredPolicy, reach: Reach = .automatic, _ change: Change) throws -> PolicyActivation {
         let name = try Identifier.checked(policy.name, "a policy's name")
@@ -236,6 +238,37 @@ package struct PolicyRepository: Sendable {
         }
     }
 
+    // MARK: Deleting
+
+    /// Policies that nothing here needs any more: no name stands for them, no rollback goes back to them, no host decides by them.
+    /// Decisions may still refer to them.
+    package func unneeded(addedBefore time: Int64) throws -> [String] {
+        try database.read { connection in
+            try connection.rows("SELECT hash FROM policies WHERE \(Self.isUnneeded)", [.integer(time)]).map { try $0.text(0) }
+        }
+    }
+
+    /// Deletes those of the policies that are still unneeded, and what hosts said that have been silent since; gives the number of
+    /// policies.
+    package func delete(_ hashes: [String], addedBefore time: Int64) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run("DELETE FROM policy_hosts WHERE at < ?1", [.integer(time)])
+            var count = 0
+            for hash in hashes {
+                count += try connection.run("DELETE FROM policies WHERE \(Self.isUnneeded) AND hash = ?2", [.integer(time), .text(hash)])
+            }
+            return count
+        }
+    }
+
+    private static let isUnneeded = """
+        added_at < ?1 AND hash NOT IN (SELECT hash FROM policy_names)
+        AND hash NOT IN (SELECT serving FROM policy_hosts WHERE serving IS NOT NULL)
+        AND hash NOT IN (
+            SELECT hash_before FROM policy_changes WHERE hash_before IS NOT NULL AND id IN (
+                SELECT MAX(id) FROM policy_changes WHERE action = 'activate' AND undone = 0 GROUP BY name))
+        """
+
     // MARK: Hosts
 
     /// Replaces what a host says of its policies.
@@ -274,5 +307,16 @@ extension PolicyChange {
         self.init(
             number: try row.integer(0), at: try row.integer(1), actor: try row.text(2), action: action, name: try row.text(4),
             version: try row.text(5), hash: try row.optionalText(6), hashBefore: try row.optionalText(7), detail: try row.text(8))
+    }
+}
+
+extension Store {
+    /// Deletes policies added before a time that are not active, to which no rollback leads, by which no host decides and to which no
+    /// logged decision refers; gives their number. The log is only read where there is something to delete.
+    package func deleteUnneededPolicies(addedBefore time: Int64) throws -> Int {
+        let candidates = try policies.unneeded(addedBefore: time)
+        guard !candidates.isEmpty else { return 0 }
+        let referred = try decisions.policyHashes()
+        return try policies.delete(candidates.filter { !referred.contains($0) }, addedBefore: time)
     }
 }

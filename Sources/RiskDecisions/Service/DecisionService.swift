@@ -25,10 +25,15 @@ package final class DecisionService: Sendable {
         package var ownIssuer: String?
         /// Seconds for which an answer is valid.
         package var validity: Int64
+        /// Answers that were laid down for test subjects, by `sub`; nil outside a sandbox.
+        package var canned: (@Sendable (String) -> CannedAnswer?)?
 
-        package init(ownIssuer: String? = nil, validity: Int64 = 300) {
+        package init(
+            ownIssuer: String? = nil, validity: Int64 = 300, canned: (@Sendable (String) -> CannedAnswer?)? = nil
+        ) {
             self.ownIssuer = ownIssuer
             self.validity = validity
+            self.canned = canned
         }
     }
 
@@ -109,7 +114,11 @@ package final class DecisionService: Sendable {
         let asking = Asking(
             question: question, app: app, policy: policy, source: source, context: context, token: token, time: time,
             id: try Self.newID(),
-            appAccountMark: question.appAccount.map { store.decisionMarks.appAccount(team: team.number, account: $0) })
+            appAccountMark: question.appAccount.map { store.decisionMarks.appAccount(team: team.number, account: $0) },
+            canned: settings.canned.flatMap { canned in (token?.name ?? question.sub ?? question.appAccount).flatMap(canned) })
+        if case .unavailable? = asking.canned {
+            throw DecisionError.unavailable("this test subject is never answered", retryAfter: 2)
+        }
         if breaker.isClosed, !commits.isStalled {
             do {
                 return try await decideWithHistory(asking)
@@ -132,6 +141,8 @@ package final class DecisionService: Sendable {
         let time: CELTimestamp
         let id: String
         let appAccountMark: [UInt8]?
+
+        let canned: CannedAnswer?
 
         var subject: GrantSubject? { token?.subject ?? question.sub.map { .named($0) } }
     }
@@ -219,7 +230,10 @@ package final class DecisionService: Sendable {
         let request = CompositionRequest(
             id: asking.id, app: asking.app, claimed: asking.question.event, isNamed: asking.subject != nil,
             appAccountMark: asking.appAccountMark, isBound: isBound, validity: settings.validity)
-        return Composer.compose(request, facts, policy: asking.policy, signals: asking.source, marks: store.decisionMarks)
+        let record = Composer.compose(
+            request, facts, policy: asking.policy, signals: asking.source, marks: store.decisionMarks)
+        guard let canned = asking.canned else { return record }
+        return canned.applied(to: record)
     }
 
     private func nonce(_ asking: Asking, _ record: DecisionRecord, _ answer: String) -> ConsumedNonce? {

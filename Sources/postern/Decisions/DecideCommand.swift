@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import Identity
 import Logging
 import PosternServer
 import PosternStore
@@ -54,17 +55,23 @@ struct DecideCommand: AsyncParsableCommand {
         logger.logLevel = max(logger.logLevel, .error)
         let policies = ActivePolicies(
             opened.store.policies, host: opened.configuration.hostname, now: PosternClock.now(), logger: logger)
+        let trust = IssuerTrust(opened.store, now: PosternClock.now, logger: logger)
+        let own = opened.configuration.provider.issuer.map {
+            ($0, IdentitySigner(opened.store.identityKeys, now: PosternClock.now, logger: logger))
+        }
         let parts = DecisionParts(
-            store: opened.store, policies: policies, ownIssuer: opened.configuration.publicURL, executor: InlineExecutor(),
-            now: PosternClock.now, logger: logger)
+            store: opened.store, policies: policies, trust: trust, own: own, executor: InlineExecutor(), now: PosternClock.now,
+            logger: logger)
         let reply: DecisionReply
         do {
             reply = try await parts.service.decide(question, for: AskingTeam(id: asking.id, number: asking.number))
         } catch {
-            try? await parts.end()
+            try? parts.end()
+            await trust.stop()
             throw Self.commandError(error)
         }
-        try await parts.end()
+        try parts.end()
+        await trust.stop()
         if output.json { return print(reply.body) }
         try Self.show(reply.body)
     }

@@ -11,7 +11,8 @@ struct PolicyActivate: ParsableCommand {
         commandName: "activate",
         abstract: "Check a policy and let it decide.",
         discussion: """
-            Runs what postern policy check runs, with the guarantees held against 50,000 generated inputs. What is refused \
+            Runs what postern policy check runs, with the guarantees held against 50,000 generated inputs and the last 10,000 \
+            logged decisions. What is refused \
             changes nothing, ends with status 1, and is shown by postern policy list. What is taken is copied into the store: \
             the folder is not looked at again, and every host follows within five seconds.
 
@@ -32,6 +33,8 @@ struct PolicyActivate: ParsableCommand {
 
     /// Inputs on which the guarantees must hold: a second or so, and far more than a slip survives.
     static let generatedInputs = 50_000
+    /// Logged decisions on which they must hold, the newest.
+    static let loggedInputs = 10_000
 
     func validate() throws {
         if onlyBound, everyone { throw ValidationError("--only-bound and --everyone contradict each other.") }
@@ -41,7 +44,7 @@ struct PolicyActivate: ParsableCommand {
         try installation.withStore { store in
             let policies = store.policies
             let known = try policies.policies()
-            let stored = ReferredPolicy.isFolder(folder) ? try candidate(policies) : try kept(policies)
+            let stored = ReferredPolicy.isFolder(folder) ? try candidate(store) : try kept(policies)
             let result = try policies.activate(
                 stored, reach: onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
             try Self.report(result, policies)
@@ -61,7 +64,8 @@ struct PolicyActivate: ParsableCommand {
     }
 
     /// Checks the folder; a refusal is remembered before the command ends.
-    private func candidate(_ policies: PolicyRepository) throws -> StoredPolicy {
+    private func candidate(_ store: Store) throws -> StoredPolicy {
+        let policies = store.policies
         let files = PolicyFolder(path: folder)
         var name = URL(filePath: folder).lastPathComponent
         var version = ""
@@ -74,6 +78,7 @@ struct PolicyActivate: ParsableCommand {
             } else {
                 Failure.warn("\(tests): no such file, so nothing was tested but the guarantees")
             }
+            try Self.holdGuarantees(candidate.policy, file: files.file(PolicyDocument.policyFile), store.decisions)
             return StoredPolicy(name: name, version: version, document: candidate.document.octets)
         } catch let refusal as PolicyRefusal {
             FileHandle.standardError.write(Data("\(refusal)\n".utf8))
@@ -85,16 +90,26 @@ struct PolicyActivate: ParsableCommand {
         }
     }
 
+    /// Refuses a policy whose rules break its guarantees in one of the last logged decisions.
+    private static func holdGuarantees(_ policy: Policy, file: String, _ log: DecisionRepository) throws {
+        guard !policy.guarantees.isEmpty else { return }
+        var backtest = Backtest(policy, now: PosternClock.now())
+        for decision in try log.newest(DecisionFilter(), limit: loggedInputs).0 { backtest.add(decision, declared: nil) }
+        guard let broken = backtest.brokenGuarantees.first else { return }
+        let count = Figures.count(backtest.brokenGuaranteeCount)
+        throw PolicyRefusal(
+            brokenGuarantee: broken.condition, of: policy, file: file,
+            where: "the logged decision \(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all")
+    }
+
     /// Says what decides now, for whom, and what did before.
     static func report(_ result: PolicyActivation, _ policies: PolicyRepository) throws {
         let now = result.policy
         let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
         guard result.isChange else { return print("\(label) decides already; nothing was changed.") }
         let bound = try policies.arrangement().bindings.filter { $0.name == now.name }.map(\.target.description)
-        let whom =
-            now.isDefault
-            ? "everyone who is bound to no other policy" : bound.isEmpty ? "nobody yet" : bound.joined(separator: ", ")
-        print("\(label) decides now for \(whom).")
+        let whom = now.isDefault ? "everyone who is bound to no other policy" : bound.joined(separator: ", ")
+        print(whom.isEmpty ? "\(label) is active, and decides for nobody yet." : "\(label) decides now for \(whom).")
         let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
         if let before { print("Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back.") }
         if !now.isDefault, bound.isEmpty { print("Next: postern policy bind TEAM|APP \(now.name)") }

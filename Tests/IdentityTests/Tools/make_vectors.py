@@ -152,7 +152,7 @@ v("aud-list-of-one", "a list of one is the one (RFC 7519 section 4.1.3)", token(
 v("booleans", "Apple's truth values as booleans", token(payload=claims(email_verified=True, is_private_email=False)))
 v("fraction", "times may have fractions (RFC 7519 section 2)", token(payload=claims(exp=NOW + 0.5, iat=NOW - 0.25)))
 v("exponent", "times may be written with an exponent", token(payload=json.dumps(claims(exp=...))[:-1].encode() + b', "exp": 1.7900006e9}'))
-v("exp-within-leeway", "expired 59 s ago, and clocks differ by up to 60 s", token(payload=claims(exp=NOW - 59)))
+v("exp-within-leeway", "expired 59 s ago, and clocks differ by up to 60 s", token(payload=claims(exp=NOW - 59, iat=NOW - 600)))
 v("iat-within-leeway", "60 s ahead", token(payload=claims(iat=NOW + 60)))
 v("nbf-within-leeway", "60 s ahead", token(payload=claims(nbf=NOW + 60)))
 v("no-nonce-anywhere", "neither side has one", token(payload=claims(nonce=...)), nonce=None)
@@ -409,7 +409,7 @@ for name, value in {"other": "com.example.other", "list-of-two": [AUD, "com.exam
 for name, value in {"missing": ..., "null": None, "number": 1, "empty": "", "list": ["a"], "long": "s" * 256, "newline": "a\nb", "del": "a\u007f"}.items():
     c("sub-" + name, "sub is a text of 1 to 255 octets", token(payload=claims(sub=value)), "sub")
 for name, value in {"past": NOW - 3600, "at-leeway": NOW - 60, "zero": 0, "negative": -1, "missing": ..., "null": None, "text": str(NOW + 600), "true": True, "list": [NOW + 600], "empty-text": "", "before-iat": NOW - 20, "fraction-past": NOW - 60.5}.items():
-    c("exp-" + name, "exp lies ahead, and is a number", token(payload=claims(exp=value)), "exp")
+    c("exp-" + name, "exp lies ahead, and is a number", token(payload=claims(exp=value, iat=NOW - 10 if name == "before-iat" else -5000)), "exp")
 for name, text in {"huge": "1e300", "beyond-int64": "99999999999999999999", "beyond-2-53": "9007199254740994"}.items():
     c("exp-" + name, "a time beyond every clock", token(payload=json.dumps(claims(exp=...)).encode()[:-1] + b', "exp": ' + text.encode() + b"}"), "exp")
 for name, value in {"future": NOW + 3600, "just-future": NOW + 61, "fraction-future": NOW + 60.5, "missing": ..., "null": None, "text": str(NOW)}.items():

@@ -10,7 +10,7 @@ import Testing
     private static let tool = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Tools/attack.py").path
 
-    /// `POSTERN_ATTACK=SEED:COUNT` attacks with other messages and more of them.
+    /// `POSTERN_ATTACK=SEED:COUNT` attacks with other messages and more of them; `POSTERN_ATTACK_RESULTS=FILE` keeps what came out.
     private static let (seed, count): (String, String) = {
         let parts = (ProcessInfo.processInfo.environment["POSTERN_ATTACK"] ?? "postern:1500").split(separator: ":").map(String.init)
         return (parts[0], parts.count > 1 ? parts[1] : "1500")
@@ -52,6 +52,7 @@ import Testing
         }
         #expect("\(total)" == Self.count)
         try output.write(to: results)
+        if let kept = ProcessInfo.processInfo.environment["POSTERN_ATTACK_RESULTS"] { try output.write(to: URL(fileURLWithPath: kept)) }
         try Self.run(["check", Corpus.hasLeakcheck ? Corpus.leakcheck.path : "", results.path], to: report)
         let found = try String(contentsOf: report, encoding: .utf8).split(separator: "\n")
         for line in found { Issue.record("\(line)") }

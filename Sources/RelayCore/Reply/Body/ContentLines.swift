@@ -6,6 +6,31 @@ enum ContentLines {
     /// Octets of a line without its break (RFC 5545 section 3.1).
     private static let lineLength = 75
 
+    /// Edits found in the text without its folds: `%4` and `0` on two lines are an at sign to whoever unfolds them.
+    static func unfoldedEdits(of text: [UInt8], _ edits: ([UInt8]) -> [TextEdit]) -> [TextEdit] {
+        var octets: [UInt8] = []
+        octets.reserveCapacity(text.count)
+        var starts: [Int32] = []
+        starts.reserveCapacity(text.count)
+        var index = 0
+        while index < text.count {
+            let isCRLF = text[index] == 0x0D && index + 1 < text.count && text[index + 1] == 0x0A
+            let width = isCRLF ? 2 : text[index] == 0x0A ? 1 : 0
+            if width > 0, index + width < text.count, text[index + width].isWhiteSpace {
+                index += width + 1
+            } else {
+                octets.append(text[index])
+                starts.append(Int32(truncatingIfNeeded: index))
+                index += 1
+            }
+        }
+        guard octets.count < text.count else { return [] }
+        return edits(octets).map {
+            let last = Int(starts[$0.range.upperBound - 1])
+            return TextEdit(range: Int(starts[$0.range.lowerBound])..<(last + 1), replacement: $0.replacement, isWeak: $0.isWeak)
+        }
+    }
+
     /// Edits that cover whole content lines where a line has become too long; the others stay as they are.
     static func refolding(_ edits: [TextEdit], in text: [UInt8]) -> [TextEdit] {
         var output: [TextEdit] = []

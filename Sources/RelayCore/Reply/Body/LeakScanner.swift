@@ -164,6 +164,8 @@ struct Base64Run {
     private let output = OctetBuffer(capacity: Self.chunk)
     private var total = 0
     private var breaks = 0
+    /// Sextets held when the last line break came; 0 for none.
+    private var lastBreak = 0
     /// Whether a part of the run was handed on already.
     private(set) var isFlushed = false
 
@@ -212,6 +214,7 @@ struct Base64Run {
                 if length == 0 || octet == 0x0D { continue }
                 if octet == 0x0A, breaks == 0, length % 4 == 0 {
                     breaks = 1
+                    lastBreak = count
                     continue
                 }
                 return .ended
@@ -224,6 +227,7 @@ struct Base64Run {
         sextets.count = 0
         total = 0
         breaks = 0
+        lastBreak = 0
         isFlushed = false
     }
 
@@ -234,6 +238,7 @@ struct Base64Run {
         let rest = sextets.count - whole
         sextets.base.update(from: sextets.base + whole, count: rest)
         sextets.count = rest
+        lastBreak = 0
         isFlushed = true
         body(output.contents)
     }
@@ -242,6 +247,13 @@ struct Base64Run {
     /// - Parameter keepingAll: whether also what no text could be is handed on.
     mutating func flushAll(keepingAll: Bool, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         let isShort = total < Self.tried
+        // The last line may have been the beginning of something else.
+        if lastBreak > 0, lastBreak < sextets.count {
+            decode(from: 0, to: lastBreak)
+            output.base[output.count] = 0x0A
+            output.count += 1
+            body(output.contents)
+        }
         for start in 0..<(isShort ? 4 : 1) where start < sextets.count {
             decode(from: start, to: sextets.count)
             guard keepingAll || !isShort || mayBeText else { continue }

@@ -60,7 +60,9 @@ enum TextCoding {
     private static func edits(_ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, with text: TextRewriter) -> [TextEdit] {
         let edits = text.edits(bytes, syntax: syntax)
         if PartKind.isHeaderFields(part.contentType) { return ReportFields.edits(bytes, adding: edits) }
-        return PartKind.isContentLines(part.contentType) && !edits.isEmpty ? ContentLines.refolding(edits, in: bytes) : edits
+        guard PartKind.isContentLines(part.contentType) else { return edits }
+        let all = (edits + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax) }).reconciled
+        return all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
     }
 
     // MARK: Charsets
@@ -167,6 +169,10 @@ enum TextCoding {
     /// The whole text encoded anew.
     private static func encoded(_ bytes: [UInt8], like decoded: DecodedText, part: MIMEPart, charset: String?) -> Outcome {
         if part.transferEncoding == .sevenBit, bytes.contains(where: { $0 >= 0x80 || $0 == 0 }) {
+            return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)
+        }
+        // Quoted-printable is for lines: an LF that is half a character would become a line break.
+        if part.transferEncoding == .quotedPrintable, bytes.contains(0) {
             return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)
         }
         guard let body = part.transferEncoding.encode(bytes) else { return .opaque }

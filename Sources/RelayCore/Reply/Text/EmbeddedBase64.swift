@@ -49,6 +49,8 @@ struct EmbeddedBase64 {
                 {
                     var end = next.end
                     while end < text.count, end - next.end < length, values[Int(text[end])] < 64 { end += 1 }
+                    // A line that goes on with something else is none of the run.
+                    guard end == text.count || [0x0D, 0x0A, 0x3D, 0x22, 0x27, 0x3C, 0x29].contains(text[end]) else { break }
                     lines = lines ?? (next.octets, length)
                     characters += text[next.end..<end]
                     index = end

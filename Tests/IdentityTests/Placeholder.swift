@@ -1,6 +1,0 @@
-import Testing
-import Identity
-
-@Suite struct IdentityPlaceholder {
-    @Test func builds() {}
-}

@@ -1,0 +1,93 @@
+// Policies that go wrong beside the running service: mail flows, the old one decides on, and everybody is told.
+
+import Foundation
+import PosternSQLite
+import PosternStore
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix) struct PolicyLifeTests {
+    private func overview(_ rig: RelayRig) throws -> [String: Any] {
+        let text = try rig.run(["policy", "list", "--json"])
+        return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+    }
+
+    private func activeHash(_ rig: RelayRig) throws -> String {
+        let rows = try #require(try overview(rig)["policies"] as? [[String: Any]])
+        return try #require(rows.first { $0["is_default"] as? Bool == true }?["hash"] as? String)
+    }
+
+    /// Asks until `policy list` says something of the host; the service looks every two seconds.
+    private func host(_ rig: RelayRig, where isTrue: ([String: Any]) -> Bool) throws -> [String: Any] {
+        for _ in 0..<Int(patience * 5) {
+            let hosts = try overview(rig)["hosts"] as? [[String: Any]] ?? []
+            if let host = hosts.first(where: isTrue) { return host }
+            usleep(200_000)
+        }
+        throw HarnessError("no host says so: \(try overview(rig))\n\((try? rig.process.output) ?? "")")
+    }
+
+    private func expectMail(_ rig: RelayRig, _ address: String) throws {
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+    }
+
+    private func replace(_ path: String, _ old: String, _ new: String) throws {
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        try #require(text.contains(old))
+        try text.replacingOccurrences(of: old, with: new).write(toFile: path, atomically: true, encoding: .utf8)
+    }
+
+    @Test func aPolicyEditedWronglyIsRefusedAndTheOldOneStays() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        let before = try activeHash(rig)
+        _ = try host(rig) { $0["serving"] as? String == before }
+        let folder = rig.folder + "/mine"
+        try rig.run(["policy", "show", "--export", folder])
+        try replace(folder + "/policy.yaml", "account.age_hours < 72}", "account.age_hour < 72}")
+        let refused = try ManagedProcess.run(rig.program, ["policy", "activate", folder, "--config", rig.configuration])
+        #expect(refused.status == 1)
+        #expect(refused.output.contains("unknown name 'account.age_hour'; did you mean 'account.age_hours'?"), "\(refused.output)")
+        #expect(refused.output.contains("policy.yaml:") && refused.output.contains("^"), "\(refused.output)")
+        let list = try rig.run(["policy", "list"])
+        #expect(list.contains("refused ") && list.contains("did you mean 'account.age_hours'?"), "\(list)")
+        #expect(try activeHash(rig) == before)
+        try expectMail(rig, address)
+        // Mended, it is followed while the service runs.
+        try replace(folder + "/policy.yaml", "account.age_hour < 72}", "account.age_hours < 48}")
+        try replace(folder + "/tests.yaml", "account.age_hours: 71", "account.age_hours: 47")
+        let lines = try rig.process.lines.count
+        try rig.run(["policy", "activate", folder])
+        let after = try activeHash(rig)
+        #expect(after != before)
+        try rig.process.waitForLine(containing: "policy in force", from: lines)
+        _ = try host(rig) { $0["serving"] as? String == after && $0["reason"] == nil }
+        try expectMail(rig, address)
+    }
+
+    /// As another version of the program, or a hand in the database, might leave it.
+    @Test func aPolicyThatThisHostCannotLoadLeavesTheLastGoodOne() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        let good = try activeHash(rig)
+        _ = try host(rig) { $0["serving"] as? String == good }
+        let database = try SQLiteDatabase(path: rig.folder + "/postern/postern.db")
+        let bad = StoredPolicy(name: "risk-default", version: "9", document: Array("postern-policy-1\n3 policy.yaml\n???\n".utf8))
+        let lines = try rig.process.lines.count
+        _ = try PolicyRepository(database: database).activate(bad, Change(actor: "test", now: Int64(Date().timeIntervalSince1970)))
+        try database.close()
+        try rig.process.waitForLine(containing: "a policy does not load, an earlier one decides", from: lines)
+        let host = try host(rig) { $0["reason"] != nil }
+        #expect(host["serving"] as? String == good && host["wanted"] as? String == bad.hash)
+        #expect(try rig.run(["policy", "list"]).contains("refuses risk-default"))
+        try expectMail(rig, address)
+        // The same after a restart, and the way back is the usual one.
+        #expect(try rig.end() == 0)
+        try rig.serve()
+        _ = try self.host(rig) { $0["serving"] as? String == good && $0["reason"] != nil }
+        try expectMail(rig, address)
+        try rig.run(["policy", "rollback"])
+        _ = try self.host(rig) { $0["serving"] as? String == good && $0["reason"] == nil }
+    }
+}

@@ -104,7 +104,7 @@ package enum MilterProbe {
         let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         guard send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count else { return .trouble("the connection broke") }
         var answer = [UInt8](repeating: 0, count: 12)
-        let count = recv(descriptor, &answer, answer.count, Int32(MSG_WAITALL.rawValue))
+        let count = recv(descriptor, &answer, answer.count, Int32(MSG_WAITALL))
         guard count == answer.count else { return .trouble("something listens, but does not answer as HTTP") }
         let status = String(decoding: answer.suffix(3), as: UTF8.self)
         return status == "200" ? .fine : .trouble("it answers /readyz with \(status)")

@@ -22,6 +22,10 @@ import Testing
         ["policy", "backtest"], ["policy", "stats"],
         ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
         ["decide"], ["decision"], ["decision", "list"], ["decision", "show"], ["decision", "replay"], ["sandbox"],
+        ["account"], ["account", "show"], ["account", "list"], ["account", "revoke"], ["account", "delete"], ["account", "state"],
+        ["account", "link"], ["endpoint"], ["endpoint", "set"], ["endpoint", "show"], ["endpoint", "test"], ["endpoint", "remove"],
+        ["event"], ["event", "list"], ["event", "retry"], ["event", "park"], ["event", "test"], ["transfer"], ["transfer", "start"],
+        ["transfer", "status"], ["transfer", "finish"], ["transfer", "cancel"],
         ["status"], ["top"], ["audit"], ["retention"], ["retention", "show"], ["retention", "set"],
     ]
 

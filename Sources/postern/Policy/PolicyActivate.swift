@@ -96,14 +96,10 @@ struct PolicyActivate: ParsableCommand {
         var backtest = Backtest(policy, now: PosternClock.now())
         for decision in try log.newest(DecisionFilter(), limit: loggedInputs).0 { backtest.add(decision, declared: nil) }
         guard let broken = backtest.brokenGuarantees.first else { return }
-        let guarantee = policy.guarantees.first { $0.condition.text == broken.condition }
         let count = Figures.count(backtest.brokenGuaranteeCount)
-        throw PolicyRefusal(diagnostics: [
-            PolicyDiagnostic(
-                file: file, position: guarantee?.condition.position ?? SourcePosition(line: 1, column: 1),
-                message: "guarantee broken: the rules do not give '\(guarantee?.decision.rawValue ?? "")' for the logged decision "
-                    + "\(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all", excerpt: "")
-        ])
+        throw PolicyRefusal(
+            brokenGuarantee: broken.condition, of: policy, file: file,
+            where: "the logged decision \(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all")
     }
 
     /// Says what decides now, for whom, and what did before.

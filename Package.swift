@@ -237,7 +237,7 @@ let package = Package(
         .testTarget(
             name: "PostfixTests", dependencies: [
                 "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage", "MailTesting",
-                "postfix-test-filter",
+                "PosternStore", "PosternSQLite", "postfix-test-filter",
                 "postern",
             ],
             exclude: ["README.md", "Cases", "RelayCases"], swiftSettings: strict),

@@ -15,7 +15,7 @@ import Testing
     static let python: String? = {
         [root.appendingPathComponent(".build/test-tools/bin/python3").path, "/usr/bin/python3"].first { path in
             FileManager.default.isExecutableFile(atPath: path)
-                && (try? ManagedProcess.run(path, ["-c", "import jwt, cryptography"]).status) == 0
+                && (try? ManagedProcess.run(path, ["-c", "import jwt, cryptography; jwt.PyJWKClientConnectionError"]).status) == 0
         }
     }()
 

@@ -27,6 +27,7 @@ import Testing
         ["account", "link"], ["endpoint"], ["endpoint", "set"], ["endpoint", "show"], ["endpoint", "test"], ["endpoint", "remove"],
         ["event"], ["event", "list"], ["event", "retry"], ["event", "park"], ["event", "test"], ["transfer"], ["transfer", "start"],
         ["transfer", "status"], ["transfer", "finish"], ["transfer", "cancel"],
+        ["decide"], ["decision"], ["decision", "list"], ["decision", "show"], ["decision", "replay"], ["sandbox"],
         ["status"], ["top"], ["audit"], ["retention"], ["retention", "show"], ["retention", "set"],
     ]
 

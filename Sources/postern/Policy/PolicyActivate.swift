@@ -108,10 +108,8 @@ struct PolicyActivate: ParsableCommand {
         let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
         guard result.isChange else { return print("\(label) decides already; nothing was changed.") }
         let bound = try policies.arrangement().bindings.filter { $0.name == now.name }.map(\.target.description)
-        let whom =
-            now.isDefault
-            ? "everyone who is bound to no other policy" : bound.isEmpty ? "nobody yet" : bound.joined(separator: ", ")
-        print("\(label) decides now for \(whom).")
+        let whom = now.isDefault ? "everyone who is bound to no other policy" : bound.joined(separator: ", ")
+        print(whom.isEmpty ? "\(label) is active, and decides for nobody yet." : "\(label) decides now for \(whom).")
         let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
         if let before { print("Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back.") }
         if !now.isDefault, bound.isEmpty { print("Next: postern policy bind TEAM|APP \(now.name)") }

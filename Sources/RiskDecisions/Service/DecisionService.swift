@@ -53,6 +53,8 @@ package final class DecisionService: Sendable {
 
     /// Seconds between two writings of when a grant was seen: `hours_since_seen` counts hours.
     private static let seenResolution: Int64 = 3_600
+    /// Decisions that may wait for the log before a question waits for them.
+    private static let backlog = 10_000
     /// How often a question is decided anew because its grant changed meanwhile.
     private static let attempts = 3
 
@@ -162,6 +164,8 @@ package final class DecisionService: Sendable {
             else {
                 note(record)
                 log.add(record, seen: seen(history, asking.time.seconds))
+                // A store that answers but writes too slowly sets the pace: nothing is lost for want of room.
+                if log.count > Self.backlog { try? await executor.run { [log] in try log.flush() } }
                 return DecisionReply(body: answer, record: record)
             }
             // Whatever happens, the last attempt counts.

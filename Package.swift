@@ -31,6 +31,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", path: "Sources/COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CMilter", path: "milter/CMilter", pkgConfig: "milter", providers: [.apt(["libmilter-dev"])]),
         .systemLibrary(name: "CAres", path: "Sources/CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
+        .systemLibrary(name: "CPQ", path: "Sources/CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 
         // MARK: Pure modules: no I/O, no clock
         .target(name: "InternetMessage", swiftSettings: pure),
@@ -62,6 +63,7 @@ let package = Package(
         .target(
             name: "PosternSQLite", dependencies: ["PosternStore", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
+        .target(name: "PosternPostgres", dependencies: ["CPQ", "PosternStore"], swiftSettings: strict),
         .target(
             name: "Identity",
             dependencies: [
@@ -161,8 +163,10 @@ let package = Package(
                 "Milter", "MilterTesting", "RelayMilter", "RelayCore", "InternetMessage", "MailAuth", "MailCrypto",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
+        .target(name: "PostgresHarness", path: "Tests/PostgresHarness", swiftSettings: strict),
         .testTarget(
-            name: "StoreTests", dependencies: ["PosternStore", "PosternSQLite", "InternetMessage", "MailCrypto"],
+            name: "StoreTests",
+            dependencies: ["PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto"],
             swiftSettings: strict),
         .testTarget(
             name: "MeTests",
@@ -208,7 +212,7 @@ let package = Package(
             name: "EventTests",
             dependencies: [
                 "PosternServer", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "InternetMessage", "DNSClient", "DNSTesting",
-                "PostfixHarness", "postern",
+                "PostfixHarness", "RelayHarness", "postern",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

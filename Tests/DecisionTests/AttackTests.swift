@@ -156,6 +156,22 @@ import Testing
         #expect(try history().rejoins30d == 2)
     }
 
+    @Test func deletingAndReturningIsKnownByTheInbox() async throws {
+        let bench = try await TestBench()
+        for _ in 1...2 {
+            let sub = try bench.user("u1")
+            #expect(try await bench.signUp(sub, status: 0, isOwn: true).decision == "allow")
+            let account = try #require(try bench.store.addresses.addresses(user: "u1").first { $0.account.sub == sub }).account.number
+            try bench.store.accounts.delete(account: account, Change(actor: "test", now: bench.clock.now))
+            #expect(try await bench.ask(.signIn, sub: sub).credentialState == "not_found")
+        }
+        let back = try await bench.signUp(bench.user("u1"), status: 0, isOwn: true)
+        #expect(back.decision == "require_verification")
+        #expect(back.reasons == ["ACCOUNT_HISTORY"])
+        #expect(try bench.logged(back.id).reasons == ["INBOX_RECYCLED"])
+        #expect(try bench.logged(back.id).signals.contains(#""inbox.deletions_30d":2"#))
+    }
+
     @Test func aCaptchaIsNoReauthentication() async throws {
         let bench = try await TestBench()
         let sub = try bench.user("u1")

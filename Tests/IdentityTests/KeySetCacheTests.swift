@@ -278,6 +278,31 @@ private final class MemoryStorage: KeySetStorage {
         await #expect(throws: KeysUnavailable.self) { try await cache(storage).keys(of: issuer, for: key.id) }
     }
 
+    /// A clock that was a year ahead, and was set right: what was fetched then is not fresh for a year.
+    @Test func aClockThatIsSetBackMakesNothingYoung() async throws {
+        let cache = cache()
+        let key = try await key()
+        clock.advance(365 * 86_400)
+        fetcher.answer(key.document)
+        _ = try await cache.keys(of: issuer, for: key.id)
+        _ = try await cache.keys(of: issuer, for: "unknown")
+        #expect(fetcher.count == 2)
+        clock.advance(-365 * 86_400)
+        await cache.refresh([issuer])
+        #expect(fetcher.count == 3)
+        _ = try await cache.keys(of: issuer, for: "unknown")
+        #expect(fetcher.count == 4)
+        // Nor does a failure of the future hold anything back.
+        fetcher.fail()
+        clock.advance(365 * 86_400)
+        await cache.refresh([issuer])
+        clock.advance(7200 - 365 * 86_400)
+        fetcher.answer(key.document)
+        await cache.refresh([issuer])
+        #expect(fetcher.count == 6)
+        #expect(await cache.status.first?.consecutiveFailures == 0)
+    }
+
     @Test func anotherAddressMakesTheOldKeysWorthless() async throws {
         let cache = cache()
         let (old, new) = (try await key(), try await key())

@@ -75,6 +75,15 @@ import Testing
         }
     }
 
+    /// An issuer's key set is somebody else's text, and is shown on a terminal.
+    @Test func aKeyIdWithControlCharactersIsNotUsed() async throws {
+        var jwk = try await IdentitySigningKey.generate().key.publicJWK
+        jwk["kid"] = "a\u{1B}[2J"
+        let set = try await JWKSet.parse(PublishedKeys.document([jwk]))
+        #expect(set.keys.isEmpty && set.unusable.count == 1)
+        #expect("a\u{1B}[2J\u{9B}x".withoutControls(limit: 5) == "a\u{FFFD}[2J")
+    }
+
     // MARK: Client secrets
 
     private func secret(_ key: IdentitySigningKey, _ change: (inout JSONObject) -> Void = { _ in }) throws -> String {

@@ -2,8 +2,10 @@
 
 import Foundation
 import InternetMessage
+import PosternPostgres
 import PosternSQLite
 import PosternStore
+import PostgresHarness
 import Testing
 
 /// A database engine under test. Another engine joins the suite by joining `all`.
@@ -11,14 +13,45 @@ struct Engine: Sendable, CustomTestStringConvertible {
     let name: String
     /// Opens a database in a folder: a new one, or the one that was made there before.
     let open: @Sendable (URL) throws -> any Database
+    /// The files that hold what was written to it, the log included.
+    let files: @Sendable (URL) throws -> [URL]
+
+    init(
+        name: String, open: @escaping @Sendable (URL) throws -> any Database,
+        files: @escaping @Sendable (URL) throws -> [URL] = {
+            try FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil)
+        }
+    ) {
+        self.name = name
+        self.open = open
+        self.files = files
+    }
 
     var testDescription: String { name }
 
-    static let all: [Engine] = [
-        Engine(name: "sqlite") { folder in
-            try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+    static let sqlite = Engine(name: "sqlite") { folder in
+        try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+    }
+
+    /// A schema of its own for each folder; nil where PostgreSQL's server is not installed.
+    static let postgres = PostgresServer.shared.map { server in
+        Engine(name: "postgresql") { folder in
+            let schema = "t" + folder.lastPathComponent.lowercased().filter { $0.isLetter || $0.isNumber }
+            return try PostgresDatabase(url: try server.url(schema: schema))
+        } files: { _ in
+            // The whole cluster, write-ahead log included: other tests' schemas hold no more in the clear than this one.
+            try server.psql("CHECKPOINT")
+            let all = FileManager.default.enumerator(at: server.folder, includingPropertiesForKeys: [.isRegularFileKey])
+            return try (all?.compactMap { $0 as? URL } ?? []).filter {
+                try $0.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true && $0.lastPathComponent != "server.log"
+            }
         }
-    ]
+    }
+
+    static let all: [Engine] = {
+        if postgres == nil { print("PostgreSQL's server is not installed: the suite runs on SQLite alone (skipped: postgresql)") }
+        return [sqlite, postgres].compactMap { $0 }
+    }()
 }
 
 /// A folder that is removed with its last reference.

@@ -134,7 +134,7 @@ import Testing
         #expect(try due(Self.change.now) == [all[0], all[3]])
         let first = try #require(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1).first)
         let failure = DeliveryFailure(
-            reason: "500", isEndpoints: true, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
+            reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
         try outbox.failed(first, failure, now: Self.change.now)
         // The first one holds back what follows it, and nobody else.
         #expect(try due(Self.change.now) == [all[3]])

@@ -8,13 +8,13 @@ import Testing
 
 @Suite struct QueryPlanTests {
     @Test func noQueryOnThePathOfMailScansATable() throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         try test.user("u1", name: "Jane")
         let address = try test.address("u1")
         let account = address.account.number
         let recorder = RecordingDatabase(test.database)
         let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
-        _ = try store.relay.relayAddress(localPart: address.address.localPart, domain: address.address.domain)
+        _ = try store.relay.relayAddress(localPart: address.address.localPart, domain: address.address.domain, now: 1)
         _ = try store.relay.account(number: account, day: 1)
         _ = try store.sources.teams(registering: AddrSpec(localPart: "a", domain: "mail.juice.example"))
         _ = try store.sources.sources(teamNumber: 1)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct SQLiteTests {
     @Test func theFilesAreReadableByTheirOwnerOnly() throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         let files = try FileManager.default.contentsOfDirectory(atPath: test.folder.url.path)
         #expect(files.contains("postern.db"))
         #expect(files.contains("postern.db-wal"))
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test func aWriterElsewhereIsTemporaryAndReadersGoOn() throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         let path = test.folder.url.appendingPathComponent("postern.db").path
         let other = try SQLiteDatabase(path: path, busyTimeout: 0.01)
         defer { try? other.close() }
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func aFullDiskIsTemporaryAndNothingIsHalfDone() throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         let error = #expect(throws: TemporaryStoreError.self) {
             try test.database.write(.durable) { connection in
                 try connection.runScript("PRAGMA max_page_count = 1")
@@ -77,7 +77,7 @@ import Testing
 
     @Test func aThrownErrorRollsBackAndPassesUnchanged() throws {
         struct Own: Error {}
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         #expect(throws: Own.self) {
             try test.database.write(.relaxed) { connection in
                 try connection.run("UPDATE teams SET name = 'Other'", [])
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test func errorsNameNoValues() throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         let error = #expect(throws: PermanentStoreError.self) {
             try test.database.write(.durable) { connection in
                 try connection.run(

@@ -17,7 +17,7 @@ import Testing
         try test.store.tokens.insert(
             "tokentext", purpose: .reverse, account: address.account.number, address: correspondent, expiresAt: nil, now: 1)
         _ = try test.store.inboxes.confirm(user: "u1", .number(1), TestStore.change)
-        let files = try FileManager.default.contentsOfDirectory(at: test.folder.url, includingPropertiesForKeys: nil)
+        let files = try engine.files(test.folder.url)
         let contents = try files.map { try Data(contentsOf: $0) }
         func isFound(_ text: String) -> Bool {
             contents.contains { $0.range(of: Data(text.utf8)) != nil }
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test func descriptionsHideWhatIsPrivate() throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         let user = try test.user("u1", inbox: "hidden@home.example", name: "Jane")
         let inboxes = try test.store.inboxes.inboxes(user: "u1")
         var dumped = "\(user) \(inboxes)"

@@ -11,18 +11,18 @@ import Testing
             "a.b.c.d.e.f.g.h.i.j.example",
         ])
     func refuses(_ text: String) throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         expectRefusal(.invalid) { _ = try test.store.sources.checked(text, envelopeDomain: nil, now: 0) }
     }
 
     @Test func refusesAnEnvelopeDomainLikeASource() throws {
-        let test = try TestStore(Engine.all[0])
+        let test = try TestStore(.sqlite)
         expectRefusal(.invalid) { _ = try test.store.sources.checked("a.example", envelopeDomain: "gmail.com", now: 0) }
         expectRefusal(.invalid) { _ = try test.store.sources.checked("a.example", envelopeDomain: "relay.example", now: 0) }
     }
 
     @Test func normalises() throws {
-        let sources = try TestStore(Engine.all[0]).store.sources
+        let sources = try TestStore(.sqlite).store.sources
         #expect(try sources.checked("App.Example.", envelopeDomain: nil, now: 0).value == "app.example")
         #expect(try sources.checked("Bücher.Example", envelopeDomain: nil, now: 0).value == "xn--bcher-kva.example")
         #expect(try sources.checked("faß.example", envelopeDomain: nil, now: 0).value == "xn--fa-hia.example")

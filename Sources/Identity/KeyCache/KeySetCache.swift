@@ -82,7 +82,7 @@ package actor KeySetCache: VerificationKeySource {
         let time = now()
         if let keys = usable(issuer, at: time) {
             guard knows(keys, keyID) else { return try await keysAfterUnknown(issuer, keys, keyID) }
-            if entry(issuer).freshUntil > time { return keys }
+            if isFresh(issuer, at: time) { return keys }
             guard mayFetch(issuer, at: time) else { return keys }
             let task = startFetch(issuer)
             let entry = entry(issuer)
@@ -105,7 +105,7 @@ package actor KeySetCache: VerificationKeySource {
         for issuer in issuers {
             await open(issuer)
             let time = now()
-            if entry(issuer).freshUntil <= time, mayFetch(issuer, at: time) { fetches.append(startFetch(issuer)) }
+            if !isFresh(issuer, at: time), mayFetch(issuer, at: time) { fetches.append(startFetch(issuer)) }
         }
         for fetch in fetches { await fetch.value }
     }
@@ -137,7 +137,8 @@ package actor KeySetCache: VerificationKeySource {
         _ issuer: IssuerConfiguration, _ keys: JWKSet, _ keyID: String
     ) async throws(KeysUnavailable) -> JWKSet {
         let time = now()
-        let isAllowed = entry(issuer).lastUnknown == .min || time &- entry(issuer).lastUnknown >= settings.unknownKeyInterval
+        let last = entry(issuer).lastUnknown
+        let isAllowed = last == .min || last > time || time &- last >= settings.unknownKeyInterval
         if let running = entry(issuer).fetch {
             await running.value
         } else if isAllowed, mayFetch(issuer, at: time) {
@@ -164,7 +165,13 @@ package actor KeySetCache: VerificationKeySource {
 
     private func mayFetch(_ issuer: IssuerConfiguration, at time: Int64) -> Bool {
         let entry = entry(issuer)
-        return entry.fetch != nil || entry.nextAttempt <= time
+        return entry.fetch != nil || entry.nextAttempt <= time || entry.nextAttempt &- time > settings.mostRetry
+    }
+
+    /// A set from the future was fetched before the clock was set back: nobody knows how old it is.
+    private func isFresh(_ issuer: IssuerConfiguration, at time: Int64) -> Bool {
+        let entry = entry(issuer)
+        return entry.keys != nil && entry.fetchedAt <= time && entry.freshUntil > time
     }
 
     private func unavailable(_ issuer: IssuerConfiguration) -> KeysUnavailable {

@@ -154,6 +154,6 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
 
     /// An error of the network in one short line.
     private static func oneLine(_ error: any Error) -> String {
-        String("\(error)".replacing("\n", with: " ").prefix(200))
+        "\(error)".withoutControls(limit: 200)
     }
 }

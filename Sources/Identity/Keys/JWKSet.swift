@@ -119,6 +119,7 @@ private struct JWKReader {
         guard case .string(let keyID)? = jwk["kid"], (1...256).contains(keyID.utf8.count) else {
             throw Defect("a key without kid")
         }
+        guard keyID.hasNoControls else { throw Defect("a key whose kid has control characters") }
         try checkPurpose()
         if !allowsPrivateParts, ["d", "p", "q", "k"].contains(where: { jwk[$0] != nil }) {
             throw Defect("a key published with its private part")

@@ -99,7 +99,7 @@ struct ClaimReader {
     ) throws(TokenRejection) -> String? {
         guard let value = all[name] else { return nil }
         guard case .string(let text) = value, (1...maximum).contains(text.utf8.count),
-            text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+            text.hasNoControls
         else {
             throw TokenRejection(check, "\(name) is not a text of 1 to \(maximum) octets without control characters")
         }

@@ -29,6 +29,10 @@ package struct LocalFacts: Sendable {
     /// The newest time in the audit; nil where there is none.
     package var newestChange: Int64?
     package var hasOperatorAddress = true
+    /// Where the HTTP API listens, and whether it answers there; nil where there is none, or its port is any free one.
+    package var http: (address: String, outcome: Outcome)?
+    /// What is wrong with the policies in force, a line each; nil where they could not be read.
+    package var policyProblems: [String]?
 
     package init() {}
 }
@@ -45,7 +49,8 @@ package enum LocalChecks {
 
     package static func judge(_ facts: LocalFacts) -> [Check] {
         [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts)
-            + [filter(facts), disk(facts), clock(facts), operatorAddress(facts)].compactMap { $0 }
+            + [filter(facts), http(facts)].compactMap { $0 } + policy(facts)
+            + [disk(facts), clock(facts), operatorAddress(facts)].compactMap { $0 }
     }
 
     private static func configuration(_ facts: LocalFacts) -> Check {
@@ -97,6 +102,25 @@ package enum LocalChecks {
             .broken(
                 "filter", "\(facts.socket): \(what). Mail waits at its senders meanwhile",
                 remedy: "start postern serve; its log says what keeps it from running")
+        }
+    }
+
+    private static func http(_ facts: LocalFacts) -> Check? {
+        guard facts.configuration == .fine, let http = facts.http else { return nil }
+        return switch http.outcome {
+        case .fine: .ok("http", "the HTTP API answers at \(http.address)")
+        case .trouble(let what):
+            .broken(
+                "http", "\(http.address): \(what). Teams get no decisions meanwhile",
+                remedy: "start postern serve, or look into its log; http.listen: off where no HTTP API is wanted")
+        }
+    }
+
+    private static func policy(_ facts: LocalFacts) -> [Check] {
+        guard let problems = facts.policyProblems else { return [] }
+        guard !problems.isEmpty else { return [.ok("policy", "a policy is in force")] }
+        return problems.map {
+            .warning("policy", $0, remedy: "start postern serve, which activates the built-in one, or run postern policy activate")
         }
     }
 

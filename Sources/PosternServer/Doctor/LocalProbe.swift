@@ -22,6 +22,9 @@ package enum LocalProbe {
         facts.databasePath = configuration.databasePath
         facts.socket = configuration.milter.socket
         facts.filter = MilterProbe.ask(configuration.milter.socket)
+        if let listen = configuration.http.listen, listen.port > 0 {
+            facts.http = ("\(listen.host):\(listen.port)", MilterProbe.askHTTP(listen, isEncrypted: configuration.http.certificate != nil))
+        }
         var keys: KeyRing?
         do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
         examineDatabase(&facts, configuration, keys)
@@ -47,6 +50,7 @@ package enum LocalProbe {
             try Store.checkKeys(keys, of: database)
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             facts.newestChange = try store.audit.entries(limit: 1).first?.at
+            facts.policyProblems = try store.policies.arrangement().standard == nil ? ["no policy is in force for teams that have none of their own"] : []
         } catch {
             facts.database = .trouble("\(error)")
         }
@@ -88,6 +92,22 @@ package enum MilterProbe {
         let quit: [UInt8] = [0, 0, 0, 1, 0x51]
         _ = send(descriptor, quit, quit.count, Int32(MSG_NOSIGNAL))
         return .fine
+    }
+
+    /// Asks the HTTP API for /readyz; where it is encrypted, only whether somebody listens.
+    static func askHTTP(_ listen: ListenAddress, isEncrypted: Bool) -> LocalFacts.Outcome {
+        let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][listen.host] ?? listen.host
+        let descriptor = connectInternet(host, UInt16(clamping: listen.port))
+        guard descriptor >= 0 else { return .trouble("nobody listens (\(String(cString: strerror(errno))))") }
+        defer { close(descriptor) }
+        guard !isEncrypted else { return .fine }
+        let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        guard send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count else { return .trouble("the connection broke") }
+        var answer = [UInt8](repeating: 0, count: 12)
+        let count = recv(descriptor, &answer, answer.count, Int32(MSG_WAITALL))
+        guard count == answer.count else { return .trouble("something listens, but does not answer as HTTP") }
+        let status = String(decoding: answer.suffix(3), as: UTF8.self)
+        return status == "200" ? .fine : .trouble("it answers /readyz with \(status)")
     }
 
     private static func open(_ family: Int32) -> Int32 {

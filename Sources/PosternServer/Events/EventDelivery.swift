@@ -6,6 +6,7 @@ import Logging
 import MailAuth
 import MailCrypto
 import NIOPosix
+import PosternMetrics
 import PosternStore
 import Synchronization
 
@@ -27,13 +28,7 @@ package final class EventDelivery: Sendable {
     private let logger: Logger
     /// Endpoints somebody delivers to just now.
     private let busy = Mutex<Set<Int64>>([])
-    private let counts = Mutex(Counts())
-
-    /// Since the start.
-    package struct Counts: Sendable, Hashable {
-        package var delivered = 0
-        package var failed = 0
-    }
+    private let metrics: ServiceMetrics?
 
     /// - Parameters:
     ///   - issuer: our own `iss`.
@@ -44,7 +39,7 @@ package final class EventDelivery: Sendable {
     package init(
         outbox: OutboxRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting, resolver: any DNSResolver,
         threads: NIOThreadPool, now: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, logger: Logger
+        random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, metrics: ServiceMetrics? = nil, logger: Logger
     ) {
         self.outbox = outbox
         self.signer = signer
@@ -54,10 +49,9 @@ package final class EventDelivery: Sendable {
         self.threads = threads
         self.now = now
         self.random = random
+        self.metrics = metrics
         self.logger = logger
     }
-
-    package var deliveries: Counts { counts.withLock { $0 } }
 
     /// Delivers everything that is due, and returns when nothing is any more or all that is left has failed.
     package func deliverDue() async {
@@ -146,14 +140,14 @@ package final class EventDelivery: Sendable {
         let time = now()
         switch outcome {
         case .delivered:
-            counts.withLock { $0.delivered += 1 }
+            metrics?.events("delivered").add()
             try await blocking { try $0.outbox.delivered(event, now: time) }
             logger.info("event delivered", metadata: Self.metadata(event))
         case .failed(let reason, let isEndpoints, let retryAfter):
-            counts.withLock { $0.failed += 1 }
+            metrics?.events("retried").add()
             let endpointDelay = max(RetrySchedule.delay(failures: failures, random: random()), retryAfter ?? 0)
             let failure = DeliveryFailure(
-                reason: reason, isEndpoints: isEndpoints,
+                reason: reason, isEndpoints: isEndpoints, endpointFailures: failures,
                 retryEventAt: time + RetrySchedule.delay(failures: event.attempts + 1, random: random()),
                 retryEndpointAt: time + endpointDelay)
             try await blocking { try $0.outbox.failed(event, failure, now: time) }
@@ -215,12 +209,20 @@ package final class EventDelivery: Sendable {
         do {
             let parked = try await blocking { try $0.outbox.parkExpired(now: $0.now()) }
             if parked > 0 {
+                metrics?.events("parked").add(parked)
                 logger.error("events were parked after three days: see postern event list", metadata: ["events": "\(parked)"])
             }
             while try await blocking({ try $0.outbox.deleteEnded(now: $0.now()) }) == 1000 {}
         } catch {
             logger.warning("old events cannot be tidied yet", metadata: ["detail": "\(error)"])
         }
+    }
+
+    /// Notes how many events wait, and since when.
+    func measure() async {
+        guard let metrics, let backlog = try? await blocking({ try $0.outbox.backlog() }) else { return }
+        metrics.outboxSize.set(Double(backlog.events))
+        metrics.outboxAge.set(Double(backlog.oldest.map { max(0, now() - $0) } ?? 0))
     }
 
     /// Takes or keeps the lease; see `OutboxRepository.lease`.

@@ -45,6 +45,7 @@ package struct EventDeliveryService: Service {
                     if clock.now >= nextRenewal {
                         isHolder = await delivery.lease(holder: holder, seconds: Self.lease)
                         nextRenewal = clock.now + Self.renewal
+                        await delivery.measure()
                     }
                     guard isHolder else { continue }
                     if clock.now >= nextTidying {

@@ -4,6 +4,7 @@ import Foundation
 import Identity
 import Logging
 import NIOPosix
+import PosternMetrics
 import PosternStore
 
 package enum EventServices {
@@ -13,7 +14,7 @@ package enum EventServices {
     /// The delivery of an installation, and what it posts with, which its owner stops; nil where no issuer is configured.
     /// Throws `ConfigurationError` where the certificates cannot be read, `DNSClientError` where the DNS client cannot be opened.
     package static func parts(
-        _ installation: Installation, signer: IdentitySigner, now: @escaping @Sendable () -> Int64, logger: Logger
+        _ installation: Installation, signer: IdentitySigner, metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws -> (delivery: EventDelivery, poster: HTTPEventPoster, pool: NIOThreadPool)? {
         let configuration = installation.configuration
         guard let issuer = configuration.provider.issuer else { return nil }
@@ -28,14 +29,14 @@ package enum EventServices {
             outbox: installation.store.outbox,
             signer: signer, issuer: issuer,
             poster: poster, resolver: try Resolvers.client(configuration, path: installation.resolved.path), threads: pool, now: now,
-            logger: logger)
+            metrics: metrics, logger: logger)
         return (delivery, poster, pool)
     }
 
     /// The service; nil, with a warning where events wait, where no issuer is configured.
     static func service(_ parts: ServiceParts) throws -> EventDeliveryService? {
         guard let (delivery, poster, pool) = try self.parts(
-            parts.installation, signer: parts.identitySigner, now: parts.now, logger: parts.logger)
+            parts.installation, signer: parts.identitySigner, metrics: parts.metrics, now: parts.now, logger: parts.logger)
         else {
             if (try? parts.store.endpoints.endpoints().isEmpty) == false {
                 parts.logger.warning("no event is delivered: set http.public_url or provider.issuer")

@@ -8,14 +8,17 @@ package struct DeliveryFailure: Sendable, Hashable {
     package let reason: String
     /// Whether it says something about the endpoint, and not only about this event.
     package let isEndpoints: Bool
+    /// Failures of the endpoint in a row, this one included. Events that fail side by side are one failure.
+    package let endpointFailures: Int
     /// When the event may be tried again, seconds since 1970.
     package let retryEventAt: Int64
     /// When the endpoint may be tried again, where it is the endpoint's.
     package let retryEndpointAt: Int64
 
-    package init(reason: String, isEndpoints: Bool, retryEventAt: Int64, retryEndpointAt: Int64) {
+    package init(reason: String, isEndpoints: Bool, endpointFailures: Int, retryEventAt: Int64, retryEndpointAt: Int64) {
         self.reason = reason
         self.isEndpoints = isEndpoints
+        self.endpointFailures = endpointFailures
         self.retryEventAt = retryEventAt
         self.retryEndpointAt = retryEndpointAt
     }
@@ -53,6 +56,14 @@ package struct OutboxRepository: Sendable {
     package func releaseLease(holder: String) throws {
         try database.write(.relaxed) { connection in
             try connection.run("DELETE FROM delivery_lease WHERE name = 'events' AND holder = ?1", [.text(holder)])
+        }
+    }
+
+    /// How many events wait, and since when the oldest of them does (seconds since 1970).
+    package func backlog() throws -> (events: Int, oldest: Int64?) {
+        try database.read { connection in
+            let row = try connection.row("SELECT COUNT(*), MIN(created_at) FROM outbox WHERE state = 'pending'", [])
+            return (Int(try row?.integer(0) ?? 0), try row?.optionalInteger(1))
         }
     }
 
@@ -114,8 +125,14 @@ package struct OutboxRepository: Sendable {
                 """, [.integer(event.number), .integer(now), .integer(failure.retryEventAt), .text(failure.reason)])
             guard failure.isEndpoints else { return }
             try connection.run(
-                "UPDATE event_endpoints SET failures = failures + 1, retry_at = ?2, last_error = ?3 WHERE id = ?1",
-                [.integer(event.endpointNumber), .integer(failure.retryEndpointAt), .text(failure.reason)])
+                """
+                UPDATE event_endpoints SET failures = CASE WHEN failures < ?4 THEN ?4 ELSE failures END, retry_at = ?2, last_error = ?3
+                WHERE id = ?1
+                """,
+                [
+                    .integer(event.endpointNumber), .integer(failure.retryEndpointAt), .text(failure.reason),
+                    .integer(Int64(failure.endpointFailures)),
+                ])
         }
     }
 

@@ -92,7 +92,7 @@ package struct Backtest: Sendable {
         }
         let before = ComparedDecision(record, event: result.event)
         var after = ComparedDecision(result, by: candidate)
-        if record.upgradeResult == "failure" {
+        if record.upgradeResult == UpgradeResult.failure {
             after = ComparedDecision(
                 event: after.event, asks: true, rules: after.rules + [Self.failedUpgrade],
                 challenges: after.asks ? after.challenges : before.challenges)
@@ -136,7 +136,7 @@ extension ComparedDecision {
         var rules = record.asked
         if record.overriddenBy != nil { rules = [Self.guarantee] }
         if record.reasons.contains(BuiltInReason.historyUnavailable) { rules.append(Self.history) }
-        if record.upgradeResult == "failure" { rules.append(Backtest.failedUpgrade) }
+        if record.upgradeResult == UpgradeResult.failure { rules.append(Backtest.failedUpgrade) }
         self.init(event: event, asks: asks, rules: asks ? rules : [], challenges: record.challenges)
     }
 }

@@ -132,10 +132,14 @@ package struct BacktestPage {
     private var gone: String {
         let counts = backtest.flips.noLongerAsked
         guard counts.asked > 0 else { return "" }
+        let kinds = [("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned), ("open", counts.open)]
+        let names = kinds.filter { $0.1 > 0 }.map {
+            (kind: $0.0, name: "\($0.0) \(Figures.count($0.1)) (\(Figures.percent($0.1, of: counts.asked)))")
+        }
         return """
             <section>
             <h2>What became of those who would no longer be asked</h2>
-            \(legend([("passed", "passed"), ("failed", "failed"), ("abandoned", "abandoned"), ("open", "open")]))
+            \(legend(names))
             \(BacktestPlots.outcomes(counts))
             </section>
             """
@@ -172,7 +176,8 @@ package struct BacktestPage {
         h2 { font-size: 16px; margin: 0 0 8px; }
         .sub { color: var(--soft); font-size: 13px; margin: 6px 0 0; }
         section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px; margin-top: 18px; }
-        .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(180px, 1fr)); gap: 12px; margin-top: 22px; }
+        .tiles { display: grid; grid-template-columns: 1.45fr 1fr 1fr 1fr; gap: 12px; margin-top: 22px; }
+        @media (max-width: 720px) { .tiles { grid-template-columns: 1fr 1fr; } .tile:first-child { grid-column: 1 / -1; } }
         .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; }
         .tile .name { color: var(--soft); font-size: 13px; }
         .tile .value { font-size: 22px; font-weight: 600; font-variant-numeric: tabular-nums; margin: 2px 0; white-space: nowrap; }

@@ -110,22 +110,19 @@ enum BacktestPlots {
 
     /// Bars to both sides: to the left whom a rule no longer asks, to the right whom it newly asks.
     static func rules(_ rules: [(id: String, newly: Int, gone: Int)]) -> String {
-        let (left, right) = (230.0, width - 70)
-        let hasGone = rules.contains { $0.gone > 0 }
-        let hasNewly = rules.contains { $0.newly > 0 }
-        let middle = hasGone && hasNewly ? (left + right) / 2 + 30 : hasGone ? right : left + 60
-        let largest = Double(max(1, rules.map { max($0.newly, $0.gone) }.max() ?? 1))
-        let leftRoom = middle - left - 60
-        let rightRoom = right - middle
-        // One scale for both sides, or lengths could not be compared.
-        let room = hasGone && hasNewly ? min(leftRoom, rightRoom) : hasGone ? leftRoom : rightRoom
+        let (left, right) = (220.0, width)
+        let (mostGone, mostNewly) = (rules.map { $0.gone }.max() ?? 0, rules.map { $0.newly }.max() ?? 0)
+        // One scale for both sides, or lengths could not be compared; room for a number at each end that has one.
+        let (leftMargin, rightMargin) = (mostGone > 0 ? 60.0 : 0, mostNewly > 0 ? 60.0 : 0)
+        let unit = (right - left - leftMargin - rightMargin) / Double(max(1, mostGone + mostNewly))
+        let middle = left + leftMargin + Double(mostGone) * unit
         var parts: [String] = []
         var y = 4.0
         for rule in rules {
             let name = rule.id.count > 30 ? String(rule.id.prefix(29)) + "…" : rule.id
             parts.append(text(0, y + 12, name, isStrong: true))
             for (kind, count, direction) in [("gone", rule.gone, -1.0), ("newly", rule.newly, 1.0)] where count > 0 {
-                let length = max(1.5, Double(count) / largest * room)
+                let length = max(1.5, Double(count) * unit)
                 let start = direction < 0 ? middle - length : middle
                 parts.append(
                     "<rect class=\"bar \(kind)\" x=\"\(number(start))\" y=\"\(number(y))\" width=\"\(number(length))\" height=\"16\" rx=\"2.5\"/>")
@@ -149,10 +146,8 @@ enum BacktestPlots {
             parts.append(
                 "<rect class=\"bar \(kind)\" x=\"\(number(x))\" y=\"0\" width=\"\(number(max(1, length - 1.5)))\" height=\"26\" rx=\"2.5\"><title>\(kind): \(Figures.count(count))</title></rect>"
             )
-            let label = "\(Figures.count(count)) (\(Figures.percent(count, of: counts.asked)))"
-            if length > 84 { parts.append(text(x + 2, 44, label, isStrong: true)) }
             x += length
         }
-        return svg(52, "Outcomes of the checks of those who would no longer be asked", parts)
+        return svg(28, "Outcomes of the checks of those who would no longer be asked", parts)
     }
 }

@@ -58,7 +58,8 @@ package enum Composer {
             waived: ids(result.waived), missing: ids(result.missing), errors: errors, shadow: ids(result.shadow),
             overriddenBy: rules.guarantees.indices.contains(overriding) ? rules.guarantees[overriding].condition.text : nil,
             signals: line, policyName: policy.name, policyVersion: policy.version, policyHash: policy.hash,
-            realUserStatus: facts.view.realUserStatus, credentialState: facts.view.credentialState, upgradeResult: upgrade,
+            realUserStatus: facts.view.realUserStatus,
+            credentialState: request.isNamed ? facts.view.credentialState : GrantView.unknownCredential, upgradeResult: upgrade,
             isDegraded: result.isDegraded, evaluatedAt: now, expiresAt: now + request.validity)
     }
 

@@ -153,7 +153,9 @@ package final class ActivePolicies: Sendable {
     /// Makes sure that something decides under a name.
     private func take(_ named: NamedPolicy, _ progress: inout Progress) throws {
         if progress.good[named.name]?.hash == named.hash {
-            progress.refused[named.name] = nil
+            if progress.refused.removeValue(forKey: named.name) != nil {
+                logger.notice("the active policy decides again", metadata: ["policy": "\(named.name)", "version": "\(named.version)"])
+            }
             return
         }
         // Refused before: said already, and what is stored under a hash does not change.

@@ -36,6 +36,7 @@ package enum CannedAnswer: Sendable, Hashable {
         record.skips = []
         record.waived = []
         record.overriddenBy = nil
+        record.credentialState = "authorized"
         let reasons: [String]
         switch self {
         case .allow:

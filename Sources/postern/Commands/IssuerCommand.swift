@@ -197,7 +197,7 @@ struct IssuerCommand: ParsableCommand {
 
             var columns: [String] {
                 let length = bits.map(String.init) ?? "-"
-                return [kid ?? "-", algorithm ?? "-", length, usable ? "yes" : "no: \(reason ?? "")"]
+                return [kid?.withoutControls(limit: 256) ?? "-", algorithm ?? "-", length, usable ? "yes" : "no: \(reason ?? "")"]
             }
         }
 

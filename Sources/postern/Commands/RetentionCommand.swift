@@ -61,7 +61,7 @@ struct RetentionCommand: ParsableCommand {
                         "\(data) older than \(days) days would be deleted within the hour: repeat with --yes to do so; nothing was changed")
                 }
                 let retention = try store.retention.set(data, days: days, thisChange())
-                print("\(retention.dataClass.name) are kept for \(retention.days) days.")
+                print("Kept for \(retention.days) days: \(retention.dataClass.name).")
             }
         }
     }

@@ -28,7 +28,7 @@ struct StatusCommand: ParsableCommand {
 
 /// The lines of `postern status`, and the upper part of `postern top`.
 enum StatusScreen {
-    static func lines(_ report: StatusReport) -> [String] {
+    static func lines(_ report: StatusReport, withWarnings: Bool = true) -> [String] {
         var lines = [emphasised("Postern \(PosternVersion.text)") + "  \(report.relayDomains.joined(separator: ", "))  \(report.configuration)"]
         lines.append("\(plural(report.teams, "team")), \(plural(report.accounts, "account"))")
         lines.append("")
@@ -37,6 +37,7 @@ enum StatusScreen {
         if !refusals.isEmpty { lines.append("  refused     " + refusals.map { "\($0.name) \($0.count)" }.joined(separator: ", ")) }
         lines.append("")
         lines += others(report)
+        guard withWarnings else { return lines }
         if !report.warnings.isEmpty {
             lines += ["", emphasised("Needs care")]
             lines += report.warnings.map { "  ! \($0)" }

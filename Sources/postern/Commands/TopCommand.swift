@@ -50,7 +50,10 @@ struct TopCommand: ParsableCommand {
         let now =
             "relayed \(mail("relayed"))  deferred \(mail("deferred"))  refused \(mail("refused"))  "
             + "decisions \(rate(["decisions allow", "decisions require_verification"]))  http \(rate(["http 2xx", "http 4xx", "http 5xx"]))"
-        return ["\(clock)  every \(interval) s, q quits", emphasised("Now") + "  " + now, ""] + StatusScreen.lines(report)
+        // What needs care comes first: small terminals show no more than the upper part.
+        let care = report.warnings.map { "  ! \($0)" }
+        return ["\(clock)  every \(interval) s, q quits", emphasised("Now") + "  " + now] + care + [""]
+            + StatusScreen.lines(report, withWarnings: false)
     }
 }
 

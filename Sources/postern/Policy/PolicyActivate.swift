@@ -96,14 +96,10 @@ struct PolicyActivate: ParsableCommand {
         var backtest = Backtest(policy, now: PosternClock.now())
         for decision in try log.newest(DecisionFilter(), limit: loggedInputs).0 { backtest.add(decision, declared: nil) }
         guard let broken = backtest.brokenGuarantees.first else { return }
-        let guarantee = policy.guarantees.first { $0.condition.text == broken.condition }
         let count = Figures.count(backtest.brokenGuaranteeCount)
-        throw PolicyRefusal(diagnostics: [
-            PolicyDiagnostic(
-                file: file, position: guarantee?.condition.position ?? SourcePosition(line: 1, column: 1),
-                message: "guarantee broken: the rules do not give '\(guarantee?.decision.rawValue ?? "")' for the logged decision "
-                    + "\(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all", excerpt: "")
-        ])
+        throw PolicyRefusal(
+            brokenGuarantee: broken.condition, of: policy, file: file,
+            where: "the logged decision \(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all")
     }
 
     /// Says what decides now, for whom, and what did before.
@@ -112,10 +108,8 @@ struct PolicyActivate: ParsableCommand {
         let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
         guard result.isChange else { return print("\(label) decides already; nothing was changed.") }
         let bound = try policies.arrangement().bindings.filter { $0.name == now.name }.map(\.target.description)
-        let whom =
-            now.isDefault
-            ? "everyone who is bound to no other policy" : bound.isEmpty ? "nobody yet" : bound.joined(separator: ", ")
-        print("\(label) decides now for \(whom).")
+        let whom = now.isDefault ? "everyone who is bound to no other policy" : bound.joined(separator: ", ")
+        print(whom.isEmpty ? "\(label) is active, and decides for nobody yet." : "\(label) decides now for \(whom).")
         let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
         if let before { print("Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back.") }
         if !now.isDefault, bound.isEmpty { print("Next: postern policy bind TEAM|APP \(now.name)") }

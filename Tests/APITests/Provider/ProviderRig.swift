@@ -42,6 +42,7 @@ final class ProviderRig: Sendable {
                 AuthorizationRoutes(settings: settings, store: rig.store, pool: rig.pool, signer: signer, now: now),
                 TokenRoutes(settings: settings, store: rig.store, pool: rig.pool, signer: signer, now: now),
                 DiscoveryRoutes(settings: settings, signer: signer),
+                MigrationRoutes(settings: settings, store: rig.store, pool: rig.pool, now: now),
             ]
         }
         juice = try await TeamKey()

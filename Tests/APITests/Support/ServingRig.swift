@@ -28,7 +28,7 @@ final class ServingRig: Sendable {
         rig = try APIRig(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { rig in
             HTTPRoutes.modules(
                 try ServiceParts(
-                    installation: installation, pool: rig.pool, policies: ActivePolicies(installation.store.policies), now: { rig.now }, logger: rig.log.logger))
+                    installation: installation, pool: rig.pool, policies: ActivePolicies(installation.store.policies, host: "mx.relay.example", now: APIRig.start, logger: rig.log.logger), now: { rig.now }, logger: rig.log.logger))
         }
     }
 }

@@ -18,8 +18,13 @@ import Testing
         let healthy = try doctor(rig)
         #expect(healthy.status == 0, "\(healthy.output)")
         let settings = [
-            ("internal_mail_filter_classes", ""), ("milter_default_action", "accept"), ("smtpd_discard_ehlo_keywords", ""),
-            ("non_smtpd_milters", ""), ("smtp_header_checks", ""), ("message_reject_characters", ""),
+            ("virtual_mailbox_domains", ""), ("virtual_transport", "virtual"), ("smtpd_milters", ""), ("non_smtpd_milters", ""),
+            ("internal_mail_filter_classes", ""), ("milter_default_action", "accept"), ("milter_protocol", "2"),
+            ("milter_connect_timeout", "1s"), ("milter_command_timeout", "1s"), ("milter_content_timeout", "1s"), ("soft_bounce", "yes"),
+            ("smtpd_discard_ehlo_keywords", ""), ("disable_mime_output_conversion", "no"), ("smtp_line_length_limit", "998"),
+            ("smtp_header_checks", ""), ("smtp_tls_security_level", "none"), ("smtpd_soft_error_limit", "10"),
+            ("smtpd_hard_error_limit", "20"), ("message_size_limit", "10240000"), ("message_reject_characters", ""),
+            ("smtpd_forbid_bare_newline", "no"), ("smtpd_forbid_unauth_pipelining", "no"),
         ]
         for (name, value) in settings {
             let old = try ManagedProcess.run("/usr/sbin/postconf", ["-c", rig.postfix.configuration, "-h", name]).output

@@ -112,3 +112,15 @@ extension Policy {
         }
     }
 }
+
+extension PolicyRefusal {
+    /// A guarantee, by its condition's text, that the rules broke elsewhere than on generated inputs.
+    package init(brokenGuarantee condition: String, of policy: Policy, file: String, where place: String) {
+        let guarantee = policy.guarantees.first { $0.condition.text == condition }
+        self.init(diagnostics: [
+            PolicyDiagnostic(
+                file: file, position: guarantee?.condition.position ?? SourcePosition(line: 1, column: 1),
+                message: "guarantee broken: the rules do not give '\(guarantee?.decision.rawValue ?? "")' for \(place)", excerpt: "")
+        ])
+    }
+}

@@ -1,0 +1,3 @@
+// libpq for PosternPostgres.
+#pragma once
+#include <libpq-fe.h>

@@ -1,0 +1,57 @@
+// PostgreSQL's SQLSTATE codes as the store's two kinds of trouble.
+
+import CPQ
+import PosternStore
+
+/// What a statement or a connection failed with, before it is known what to do about it.
+struct PostgresFailure: Error {
+    /// Five characters (PostgreSQL manual, appendix A); empty where the connection itself failed.
+    let state: String
+    /// The primary message: names tables and constraints. The detail, which quotes values, is never read.
+    let message: String
+    /// Whether the connection cannot be used any more.
+    let isConnectionLost: Bool
+
+    /// Whether the transaction may succeed when it is run again: it lost against another one and has left no trace.
+    var isRepeatable: Bool { state == "40001" || state == "40P01" }
+
+    /// What the store says of it.
+    var storeError: any Error {
+        switch state {
+        case "40001", "40P01", "55P03": return TemporaryStoreError(.busy, message)
+        case "57014": return TemporaryStoreError(.busy, "a statement took too long and was cancelled")
+        // The server we write to has become a standby: another one is the primary now.
+        case "25006": return TemporaryStoreError(.unreachable, "the server is read-only: it is not the primary")
+        case "53100": return TemporaryStoreError(.diskFull, message)
+        case "28P01", "28000", "3D000": return PermanentStoreError(.statement, "the server refuses the connection: " + message)
+        case "42501": return PermanentStoreError(.readOnly, message)
+        default: break
+        }
+        if isConnectionLost { return TemporaryStoreError(.unreachable, message) }
+        switch state.prefix(2) {
+        case "08": return TemporaryStoreError(.unreachable, message)
+        case "53", "57": return TemporaryStoreError(.resources, message)
+        case "58": return TemporaryStoreError(.inputOutput, message)
+        case "23": return PermanentStoreError(.constraint, message)
+        // Messages about data quote it.
+        case "22": return PermanentStoreError(.statement, "a value does not fit its column (SQLSTATE \(state))")
+        case "XX": return PermanentStoreError(.corrupted, message)
+        default: return PermanentStoreError(.statement, message.isEmpty ? "SQLSTATE \(state)" : message)
+        }
+    }
+
+    /// The failure in a result.
+    init(result: OpaquePointer?, connection: OpaquePointer) {
+        func field(_ code: Int32) -> String { PQresultErrorField(result, code).map { String(cString: $0) } ?? "" }
+        isConnectionLost = PQstatus(connection) != CONNECTION_OK
+        state = field(Int32(UInt8(ascii: "C")))
+        let primary = field(Int32(UInt8(ascii: "M")))
+        message = !primary.isEmpty ? primary : isConnectionLost ? "the connection to the server was lost" : "the statement failed"
+    }
+
+    init(state: String, message: String, isConnectionLost: Bool) {
+        self.state = state
+        self.message = message
+        self.isConnectionLost = isConnectionLost
+    }
+}

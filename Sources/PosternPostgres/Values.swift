@@ -1,0 +1,100 @@
+// Values on the wire: arguments as text or octets, columns in PostgreSQL's text form.
+
+import CPQ
+import PosternStore
+
+/// An argument as libpq takes it. Its type is left to the server, which knows it from the statement.
+struct BoundValue {
+    /// nil for NULL; text ends with a zero octet.
+    private let octets: [UInt8]?
+    private let isBinary: Bool
+    private let length: Int32
+
+    init(_ value: SQLValue) {
+        switch value {
+        case .null: self.init(octets: nil)
+        case .integer(let integer): self.init(text: String(integer))
+        case .text(let text): self.init(text: text)
+        case .blob(let blob): self.init(octets: blob + [0], isBinary: true, length: Int32(clamping: blob.count))
+        }
+    }
+
+    private init(octets: [UInt8]?, isBinary: Bool = false, length: Int32 = 0) {
+        self.octets = octets
+        self.isBinary = isBinary
+        self.length = length
+    }
+
+    private init(text: String) {
+        // A zero octet would end the value early: the server must see that there is one, and refuse it.
+        let utf8 = Array(text.utf8)
+        self.init(octets: (utf8.contains(0) ? [0xFF] : utf8) + [0])
+    }
+
+    /// Hands out arrays as PQexecPrepared wants them, valid within `body`.
+    static func withPointers<T>(
+        _ values: [BoundValue],
+        _ body: (UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> T
+    ) -> T {
+        var storage: [UInt8] = []
+        storage.reserveCapacity(values.reduce(0) { $0 + ($1.octets?.count ?? 0) })
+        var offsets: [Int?] = []
+        for value in values {
+            offsets.append(value.octets == nil ? nil : storage.count)
+            storage += value.octets ?? []
+        }
+        return storage.withUnsafeBytes { bytes in
+            let start = bytes.baseAddress
+            let pointers = offsets.map { offset in
+                offset.flatMap { start?.advanced(by: $0).assumingMemoryBound(to: CChar.self) }
+            }
+            return body(pointers, values.map(\.length), values.map { $0.isBinary ? 1 : 0 })
+        }
+    }
+}
+
+/// Reads columns. The text form serves every type alike, also the numeric of a sum.
+enum ColumnText {
+    private static let integers: Set<Oid> = [20, 21, 23, 26]  // int8, int2, int4, oid
+    private static let numeric: Oid = 1700
+    private static let bytea: Oid = 17
+    private static let boolean: Oid = 16
+
+    static func value(_ text: UnsafeRawBufferPointer, type: Oid) throws -> SQLValue {
+        switch type {
+        case bytea: return .blob(try octets(text))
+        case boolean: return .bool(text.first == UInt8(ascii: "t"))
+        case _ where integers.contains(type):
+            guard let integer = Int64(String(decoding: text, as: UTF8.self)) else { throw unexpected }
+            return .integer(integer)
+        case numeric:
+            // The sum of integers is one; what has a fraction stays text, as with the other engine.
+            let string = String(decoding: text, as: UTF8.self)
+            return Int64(string).map(SQLValue.integer) ?? .text(string)
+        default: return .text(String(decoding: text, as: UTF8.self))
+        }
+    }
+
+    /// `\x` and two hexadecimal digits an octet.
+    private static func octets(_ text: UnsafeRawBufferPointer) throws -> [UInt8] {
+        guard text.count >= 2, text.count.isMultiple(of: 2), text[0] == UInt8(ascii: "\\"), text[1] == UInt8(ascii: "x") else {
+            throw unexpected
+        }
+        return try stride(from: 2, to: text.count, by: 2).map { index in
+            guard let high = digit(text[index]), let low = digit(text[index + 1]) else { throw unexpected }
+            return high << 4 | low
+        }
+    }
+
+    private static func digit(_ octet: UInt8) -> UInt8? {
+        switch octet {
+        case 0x30...0x39: octet - 0x30
+        case 0x61...0x66: octet - 0x61 + 10
+        default: nil
+        }
+    }
+
+    private static var unexpected: PermanentStoreError {
+        PermanentStoreError(.unexpectedData, "a column of a result has an unexpected form")
+    }
+}

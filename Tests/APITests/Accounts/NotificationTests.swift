@@ -1,0 +1,123 @@
+// POST /v1/notifications/{issuer}: events of other issuers, through every check.
+
+import Foundation
+import Identity
+import Logging
+import PosternAPI
+import PosternStore
+import Testing
+
+@Suite struct NotificationTests {
+    private static let iss = "https://issuer.example"
+
+    /// An issuer with a key in a file, and an account of its with team juice.
+    private final class World: Sendable {
+        let rig: APIRig
+        let key: IdentitySigningKey
+        let sub = "a234567a234567a234567a234567a234"
+
+        init() async throws {
+            let (key, _) = try await IdentitySigningKey.generate()
+            self.key = key
+            rig = try APIRig { rig in
+                let now: @Sendable () -> Int64 = { [weak rig] in rig?.now ?? 0 }
+                let cache = KeySetCache(
+                    fetcher: InlineFetcher(), storage: nil, now: now, logger: rig.log.logger)
+                return [
+                    NotificationRoutes(
+                        store: rig.store, pool: rig.pool, issuers: StoredIssuers(rig.store.issuers, now: now, logger: rig.log.logger),
+                        keys: cache, now: now)
+                ]
+            }
+            let document = Identity.JSONObject(dictionaryLiteral: ("keys", .array([.object(key.publicJWK)])))
+            let text = Identity.JSONValue.object(document).text
+            try rig.store.database.write(.durable) { connection in
+                try connection.run(
+                    """
+                    INSERT INTO issuers (name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at)
+                    VALUES ('apple', ?1, 'inline', ?2, 0, 'ES256', 'raw', 60, 1)
+                    """, [.text(NotificationTests.iss), .text(text)])
+            }
+            _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIRig.change)
+            let sub = sub
+            try rig.store.database.write(.durable) { connection in
+                let account = try connection.row(
+                    "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, ?1, 1) RETURNING id", [.text(sub)])?.integer(0) ?? 0
+                try connection.run(
+                    "INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at) VALUES (1, ?1, '001.abc', ?2, 1)",
+                    [.text(NotificationTests.iss), .integer(account)])
+                try connection.run(
+                    """
+                    INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at)
+                    SELECT ?1, group_id, 'authorized', ?2, ?2 FROM apps WHERE client_id = 'com.juice'
+                    """, [.integer(account), .integer(APIRig.start - 60)])
+            }
+        }
+
+        func post(
+            _ type: String, jti: String, iss: String = iss, aud: String = "com.juice", issuedAt: Int64? = nil, by signer: IdentitySigningKey? = nil,
+            to issuer: String = "apple"
+        ) async throws -> Answer {
+            let event: Identity.JSONObject = [
+                "type": .string(type), "sub": "001.abc", "email": "x@privaterelay.example", "is_private_email": "true",
+                "event_time": .integer(rig.now * 1000),
+            ]
+            let claims: Identity.JSONObject = [
+                "iss": .string(iss), "aud": .string(aud), "iat": .integer(issuedAt ?? rig.now), "jti": .string(jti),
+                "events": .string(Identity.JSONValue.object(event).text),
+            ]
+            let body: Identity.JSONObject = ["payload": .string(try (signer ?? key).sign(claims))]
+            return try await rig.ask(.post, "/v1/notifications/\(issuer)", body: Identity.JSONValue.object(body).text)
+        }
+
+        func state() throws -> CredentialState { try rig.store.grants.credentialState(team: "juice", sub: sub) }
+    }
+
+    private struct InlineFetcher: KeySetFetcher {
+        func fetch(_ source: KeySource) async throws(KeySetFetchError) -> FetchedKeySet {
+            guard case .inline(let text) = source else { throw KeySetFetchError("not inline") }
+            return FetchedKeySet(document: Array(text.utf8), maxAge: nil)
+        }
+    }
+
+    @Test func aSignedEventIsTakenOnce() async throws {
+        let world = try await World()
+        for _ in 0..<3 { #expect(try await world.post("consent-revoked", jti: "1").status == 200) }
+        #expect(try world.state() == .revoked)
+        #expect(world.rig.log.lines.count { $0.contains("outcome=taken") } == 1)
+        #expect(world.rig.log.lines.count { $0.contains("outcome=repeated") } == 2)
+        for line in world.rig.log.lines { #expect(!line.contains("privaterelay"), "\(line)") }
+    }
+
+    @Test func bothNamesOfADeletionAreKnownAndUnknownOnesAreAcknowledged() async throws {
+        for type in ["account-delete", "account-deleted"] {
+            let world = try await World()
+            #expect(try await world.post("something-new", jti: "1").status == 200)
+            #expect(try world.state() == .authorized)
+            #expect(try await world.post(type, jti: "2").status == 200)
+            #expect(try world.state() == .notFound)
+        }
+    }
+
+    @Test func whatIsNotSignedByThisIssuerForUsIsRefused() async throws {
+        let world = try await World()
+        let (stranger, _) = try await IdentitySigningKey.generate()
+        let answers = [
+            try await world.post("account-delete", jti: "1", by: stranger),
+            try await world.post("account-delete", jti: "2", iss: "https://other.example"),
+            try await world.post("account-delete", jti: "3", aud: "com.unknown"),
+            try await world.post("account-delete", jti: "4", issuedAt: world.rig.now - 8 * 86_400),
+            try await world.post("account-delete", jti: "5", issuedAt: world.rig.now + 3600),
+            try await world.rig.ask(.post, "/v1/notifications/apple", body: "{}"),
+            try await world.rig.ask(.post, "/v1/notifications/apple", body: #"{"payload":"a.b.c"}"#),
+        ]
+        for (number, answer) in answers.enumerated() {
+            #expect(answer.status == 400, "\(number): \(answer.text)")
+            #expect(answer.problem == "event-refused")
+        }
+        #expect(try world.state() == .authorized)
+        #expect(try await world.post("account-delete", jti: "6", to: "nobody").status == 404)
+        #expect(try await world.rig.ask(.post, "/v1/notifications/apple", body: String(repeating: " ", count: 200_000)).status == 413)
+        #expect(try await world.rig.ask(.post, "/v1/notifications/apple", body: "{}", headers: ["Content-Type": "text/plain"]).status == 415)
+    }
+}

@@ -1,0 +1,150 @@
+// /v1/decisions over HTTP: bodies, problems, Idempotency-Key.
+
+import Foundation
+import Identity
+import Logging
+import PosternAPI
+import PosternStore
+import RiskDecisions
+import Testing
+
+@Suite struct DecisionRoutesTests {
+    private static let app = "com.juice.app"
+
+    /// Juice's app, an issuer, and a key with every scope of a team.
+    private struct Setting {
+        let rig: APIRig
+        let issuer: SandboxIssuer
+        let key: String
+
+        func decide(_ body: String, headers: [String: String] = [:], key: String? = nil) async throws -> Answer {
+            try await rig.ask(.post, "/v1/decisions", key: key ?? self.key, body: body, headers: headers)
+        }
+
+        func token(_ sub: String, status: Int64?, nonce: String) throws -> String {
+            try issuer.mint(
+                SandboxToken(subject: sub, audience: DecisionRoutesTests.app, nonceClaim: nonce, realUserStatus: status), now: rig.now)
+        }
+
+        func signUp(_ sub: String, nonce: String, status: Int64 = 1) throws -> String {
+            let token = try token(sub, status: status, nonce: nonce)
+            return #"{"event":"sign_up","client_id":"com.juice.app","identity_token":"\#(token)","nonce":"\#(nonce)"}"#
+        }
+    }
+
+    private func setting() async throws -> Setting {
+        let issuer = try await SandboxIssuer.make(issuer: "https://issuer.example")
+        let policy = try LoadedPolicy(.builtIn)
+        let rig = try APIRig { rig in
+            let breaker = StoreBreaker()
+            let service = DecisionService(
+                store: rig.store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer),
+                log: DecisionLogBuffer(rig.store.decisions, rig.store.settlements), commits: GroupCommit(rig.store.database),
+                executor: rig.pool, breaker: breaker, now: { rig.clock.now() }, logger: rig.log.logger)
+            return [
+                DecisionRoutes(
+                    service: service,
+                    idempotency: IdempotencyGuard(store: rig.store, executor: rig.pool, breaker: breaker, now: { rig.clock.now() }))
+            ]
+        }
+        _ = try rig.store.apps.add(team: "juice", clientID: Self.app, group: nil, APIRig.change)
+        return Setting(rig: rig, issuer: issuer, key: try rig.key("juice"))
+    }
+
+    @Test func aQuestionIsAnsweredShownReportedAndLabelled() async throws {
+        let setting = try await setting()
+        let answer = try await setting.decide(setting.signUp("jane", nonce: "n1"))
+        #expect(answer.status == 200)
+        #expect(answer.headers[.cacheControl] == "no-store")
+        #expect(answer.json["decision"].string == "require_verification")
+        let id = try #require(answer.json["decision_id"].string)
+        let path = "/v1/decisions/\(id)"
+        #expect(try await setting.rig.ask(.get, path, key: setting.key).body == answer.body)
+        func report(_ body: String) async throws -> Answer {
+            try await setting.rig.ask(.post, path + "/outcome", key: setting.key, body: body)
+        }
+        #expect(try await report(#"{"outcome":"passed","challenge":"email_code"}"#).status == 409)
+        #expect(try await report(#"{"outcome":"challenge_initiated","challenge":"email_code"}"#).status == 200)
+        #expect(try await report(#"{"outcome":"passed","challenge":"email_code"}"#).json["outcomes"].items.first?["outcome"].string == "passed")
+        #expect(try await report(#"{"outcome":"fraudulent"}"#).json["label"].string == "fraudulent")
+        #expect(try await report(#"{"label":"legitimate"}"#).json["label"].string == "legitimate")
+        #expect(try await report(#"{"outcome":"passed","challenge":"palm_reading"}"#).status == 422)
+        #expect(try await report(#"{"outcome":"passed"}"#).problem == "invalid")
+        // Another team learns nothing of it.
+        let other = try setting.rig.key("soda")
+        #expect(try await setting.rig.ask(.get, path, key: other).status == 404)
+        #expect(try await setting.decide(setting.signUp("jane", nonce: "n2"), key: other).status == 422)
+    }
+
+    @Test(arguments: [
+        (#"{"event":"sign_in","client_id":"com.juice.app"}"#, 422), (#"{"event":"sign_in","client_id":"com.juice.app","sub":7}"#, 422),
+        (#"{"event":"sign_off","client_id":"com.juice.app","sub":"a"}"#, 422), (#"{"client_id":"com.juice.app","sub":"a"}"#, 422),
+        (#"{"event":"sign_in","client_id":"com.soda","sub":"a"}"#, 422),
+        (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","extra":1}"#, 422),
+        (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","context":{"x":1}}"#, 422),
+        (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","context":[1]}"#, 422),
+        (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","sub":"b"}"#, 400), ("[]", 422), ("", 400), ("{", 400),
+        (#"{"event":"sign_in","client_id":"com.juice.app","identity_token":"a.b.c","nonce":"n"}"#, 422),
+    ]) func whatCannotBeTakenIsAProblem(_ body: String, _ status: Int) async throws {
+        let setting = try await setting()
+        let answer = try await setting.decide(body)
+        #expect(answer.status == status, "\(answer.text)")
+        #expect(answer.problem != nil)
+    }
+
+    @Test func anIdempotencyKeyBindsAnAnswerToABody() async throws {
+        let setting = try await setting()
+        let headers = ["Idempotency-Key": "k-1"]
+        let body = #"{"event":"sign_in","client_id":"com.juice.app","sub":"nobody"}"#
+        let first = try await setting.decide(body, headers: headers)
+        #expect(first.status == 200)
+        #expect(try await setting.decide(body, headers: headers).body == first.body)
+        #expect(try await setting.decide(body).body != first.body, "without it a question is a new one")
+        let other = try await setting.decide(body + " ", headers: headers)
+        #expect(other.status == 422)
+        // The other team's key of the same name is another one.
+        #expect(try await setting.decide(body, headers: headers, key: setting.rig.key("soda")).status == 422)
+        #expect(try await setting.decide(body, headers: ["Idempotency-Key": "with space"]).status == 400)
+        // A refusal is kept as well.
+        let wrong = #"{"event":"sign_in","client_id":"com.unknown","sub":"a"}"#
+        let refused = try await setting.decide(wrong, headers: ["Idempotency-Key": "k-2"])
+        #expect(refused.status == 422)
+        #expect(try await setting.decide(wrong, headers: ["Idempotency-Key": "k-2"]).body == refused.body)
+        setting.rig.wait(seconds: 86_400)
+        #expect(try await setting.decide(body + " ", headers: headers).status == 200, "forgotten after a day")
+    }
+
+    @Test func aKeyOutlivesTheProcess() async throws {
+        let setting = try await setting()
+        let (store, pool) = (setting.rig.store, setting.rig.pool)
+        func fresh() -> IdempotencyGuard {
+            IdempotencyGuard(store: store, executor: pool, breaker: StoreBreaker(), now: { APIRig.start })
+        }
+        let team = try store.teams.team("juice").number
+        guard case .proceed(let claim) = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [1]) else {
+            Issue.record("not claimed")
+            return
+        }
+        guard case .inFlight = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [1]) else {
+            Issue.record("not in flight")
+            return
+        }
+        await fresh().finish(claim, status: 200, body: "{}")
+        guard case .answered(200, "{}") = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [1]) else {
+            Issue.record("not answered")
+            return
+        }
+        guard case .otherBody = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [2]) else {
+            Issue.record("another body was taken")
+            return
+        }
+    }
+
+    @Test func aScopeIsNeeded() async throws {
+        let setting = try await setting()
+        let reader = try setting.rig.key("juice", [.decisionsRead])
+        #expect(try await setting.decide("{}", key: reader).status == 403)
+        #expect(try await setting.decide("{}", key: setting.rig.key(nil)).status == 403)
+        #expect(try await setting.rig.ask(.post, "/v1/decisions", body: "{}").status == 401)
+    }
+}

@@ -1,0 +1,69 @@
+// /auth/usermigrationinfo: an app moves from team juice to team soda.
+
+import Foundation
+import Identity
+import PosternAPI
+import PosternStore
+import Testing
+
+@Suite struct MigrationTests {
+    private func token(_ rig: ProviderRig, _ client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice") async throws -> String {
+        let secret = try rig.secret(client, changing: ["iss": .string(team)], by: key)
+        let answer = try await rig.post(
+            "/auth/token",
+            [("client_id", client), ("client_secret", secret), ("grant_type", "client_credentials"), ("scope", "user.migration")])
+        return try #require(answer.json["access_token"].string, "\(answer.text)")
+    }
+
+    private func ask(
+        _ rig: ProviderRig, _ form: [(String, String)], token: String?, client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice"
+    ) async throws -> Answer {
+        let secret = try rig.secret(client, changing: ["iss": .string(team)], by: key)
+        return try await rig.post(
+            "/auth/usermigrationinfo", [("client_id", client), ("client_secret", secret)] + form,
+            headers: token.map { ["Authorization": "Bearer \($0)"] } ?? [:])
+    }
+
+    @Test func subBecomesTransferSubAndThatTheNewSubAndAddress() async throws {
+        let rig = try await ProviderRig()
+        let old = try await rig.claims(try await rig.authorize())
+        let access = try await token(rig)
+        let form = [("sub", old.subject), ("target", "soda")]
+        expectAuthError(try await ask(rig, form, token: access), "invalid_request")
+        _ = try rig.api.store.transfers.start(team: "juice", app: "com.example.juice", to: "soda", APIRig.change)
+        let first = try await ask(rig, form, token: access)
+        let subject = try #require(first.json["transfer_sub"].string, "\(first.text)")
+        #expect(first.headers[.cacheControl] == "no-store")
+        #expect(try await ask(rig, form, token: access).json["transfer_sub"].string == subject)
+        expectAuthError(try await ask(rig, form, token: nil), "invalid_token", status: 401)
+        expectAuthError(try await ask(rig, form, token: "pa_nothing"), "invalid_token", status: 401)
+        expectAuthError(try await ask(rig, [("sub", "nobody"), ("target", "soda")], token: access), "invalid_request")
+        expectAuthError(try await ask(rig, [("sub", old.subject)], token: access), "invalid_request")
+        // A token of a user is none of the client.
+        let users = try await rig.signedIn()
+        expectAuthError(try await ask(rig, form, token: users.access), "invalid_token", status: 401)
+
+        let done = try rig.api.store.transfers.finish(app: "com.example.juice", Change(actor: "uid:0", now: rig.api.now))
+        #expect(done.state == .finished)
+        // The client is team soda's now: the old team's key is worth nothing for it.
+        expectAuthError(try await ask(rig, [("transfer_sub", subject)], token: access), "invalid_client")
+        let new = try await token(rig, by: rig.soda, team: "soda")
+        let answer = try await ask(rig, [("transfer_sub", subject)], token: new, by: rig.soda, team: "soda")
+        let sub = try #require(answer.json["sub"].string, "\(answer.text)")
+        #expect(sub != old.subject)
+        #expect(answer.json["is_private_email"] == .bool(true))
+        let email = try #require(answer.json["email"].string)
+        // The next identity token says the same, and the transfer subject with it, for 60 days; user_hint is the old sub.
+        let claims = try await rig.claims(try await rig.authorize(["user": nil as Any?, "user_hint": old.subject]))
+        #expect(claims.subject == sub)
+        #expect(claims.all["email"]?.string == email)
+        #expect(claims.all["transfer_sub"]?.string == subject)
+        #expect(claims.all["real_user_status"] == nil, "it was delivered once")
+        rig.api.wait(seconds: 60 * 86_400)
+        let later = try await rig.claims(try await rig.authorize())
+        #expect(later.subject == sub)
+        #expect(later.all["transfer_sub"] == nil)
+        let late = try await token(rig, by: rig.soda, team: "soda")
+        expectAuthError(try await ask(rig, [("transfer_sub", subject)], token: late, by: rig.soda, team: "soda"), "invalid_request")
+    }
+}

@@ -1,0 +1,101 @@
+// An app's own account becomes one of Postern: asked about, checked, bound once.
+
+import Foundation
+import PosternStore
+import RiskDecisions
+import RiskPolicy
+import Testing
+
+@Suite struct UpgradeTests {
+    private func upgrade(_ bench: TestBench, _ account: String = "acc-1") async throws -> Answer {
+        try await bench.ask(DecisionQuestion(event: .upgrade, clientID: TestBench.app, appAccount: account))
+    }
+
+    private func complete(_ bench: TestBench, _ id: String, _ subject: String, nonce: String = UUID().uuidString) async throws -> String {
+        try await bench.service.complete(
+            id, identityToken: bench.token(subject, status: 1, nonce: nonce), nonce: nonce, for: bench.juice)
+    }
+
+    private func pass(_ bench: TestBench, _ answer: Answer) async throws {
+        try await bench.report(answer.id, .initiated, answer.challenges[0])
+        try await bench.report(answer.id, .passed, answer.challenges[0])
+    }
+
+    @Test func anAccountIsBoundOnceAfterItsCheck() async throws {
+        let bench = try await TestBench()
+        let answer = try await upgrade(bench)
+        #expect(answer.event == "upgrade")
+        #expect(answer.upgradeResult == "two_factor_required")
+        #expect(answer.credentialState == nil, "there is no account yet")
+        await expectConflict { _ = try await complete(bench, answer.id, "jane") }
+        try await pass(bench, answer)
+        let nonce = "n-complete"
+        let body = try await complete(bench, answer.id, "jane", nonce: nonce)
+        #expect(body.contains(#""upgrade_result":"success""#))
+        #expect(body.contains(#""sub":"jane""#))
+        let token = try bench.token("jane", status: 1, nonce: nonce)
+        #expect(try await bench.service.complete(answer.id, identityToken: token, nonce: nonce, for: bench.juice) == body)
+        #expect(try await !complete(bench, answer.id, "jane").isEmpty, "again, with another token of the same subject")
+        await expectConflict { _ = try await complete(bench, answer.id, "mallory") }
+        // What was proved for the upgrade counts for the account.
+        #expect(try await bench.ask(.signIn, sub: "jane").reasons == ["RECENTLY_VERIFIED"])
+        // A bound account is not bound again.
+        let again = try await upgrade(bench)
+        #expect(again.upgradeResult == "failure")
+        #expect(again.decision == "require_verification")
+        #expect(!again.challenges.isEmpty)
+        #expect(again.reasons.contains("UPGRADE_NOT_POSSIBLE"))
+        await expectConflict { _ = try await complete(bench, again.id, "jane") }
+        #expect(try await upgrade(bench, "acc-2").upgradeResult == "two_factor_required")
+    }
+
+    @Test func aCheckOfYesterdayCompletesNothing() async throws {
+        let bench = try await TestBench()
+        let answer = try await upgrade(bench)
+        try await pass(bench, answer)
+        bench.clock.pass(86_401)
+        await expectConflict { _ = try await complete(bench, answer.id, "jane") }
+    }
+
+    @Test func onlyAnUpgradeOfAnAppAccountIsCompleted() async throws {
+        let bench = try await TestBench()
+        let signUp = try await bench.signUp("jane", status: 2)
+        await expectConflict { _ = try await complete(bench, signUp.id, "jane") }
+        await #expect(throws: DecisionError.notFound) { _ = try await complete(bench, "rd_unknown", "jane") }
+        let answer = try await upgrade(bench)
+        await #expect(throws: DecisionError.notFound) {
+            _ = try await bench.service.complete(answer.id, identityToken: "x", nonce: nil, for: bench.other)
+        }
+        await expectInvalid("/app_account") {
+            _ = try await bench.ask(DecisionQuestion(event: .signIn, clientID: TestBench.app, appAccount: "a"))
+        }
+        await expectInvalid("/app_account") {
+            _ = try await bench.ask(DecisionQuestion(event: .upgrade, clientID: TestBench.app, sub: "jane", appAccount: "a"))
+        }
+    }
+
+    @Test func aRevokedAccountCannotBeUpgraded() async throws {
+        let bench = try await TestBench()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signIn, sub: sub)
+        #expect(try await bench.ask(.upgrade, sub: sub).upgradeResult != "failure")
+        let account = try #require(try bench.store.addresses.addresses(user: "u1").first).account.number
+        let group = try #require(try bench.store.grants.grants(account: account).first).group
+        try bench.store.grants.revoke(account: account, group: group, Change(actor: "test", now: bench.clock.now))
+        let answer = try await bench.ask(.upgrade, sub: sub)
+        #expect(answer.upgradeResult == "failure")
+        #expect(answer.decision == "require_verification")
+        #expect(try await bench.ask(.upgrade, sub: "nobody").upgradeResult == "failure")
+    }
+
+    @Test func theNonceOfAQuestionDoesNotCompleteAnUpgrade() async throws {
+        let bench = try await TestBench()
+        let answer = try await upgrade(bench)
+        try await pass(bench, answer)
+        let token = try bench.token("jane", status: 2, nonce: "n1")
+        _ = try await bench.ask(.signUp, token: token, nonce: "n1")
+        await expectConflict {
+            _ = try await bench.service.complete(answer.id, identityToken: token, nonce: "n1", for: bench.juice)
+        }
+    }
+}

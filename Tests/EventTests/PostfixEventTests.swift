@@ -1,0 +1,106 @@
+// Through a real Postfix: what mail meets after each change of an account, and what the team is told of it.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(.enabled(if: PrivatePostfix.obstacle == nil, "skipped: needs root and an installed Postfix")) struct PostfixEventTests {
+    /// A relay with team juice, user anna, a working endpoint, and a message that arrived.
+    private static func world() async throws -> (rig: RelayRig, receiver: TestReceiver, address: String) {
+        let receiver = try await TestReceiver()
+        var options = RelayRig.Options()
+        options.zone = """
+            {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]},
+             "milk.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "hooks.example": {"A": ["127.0.0.1"]}}
+            """
+        options.settings = [
+            "http.public_url": "https://relay.example", "events.trusted_certificates": TestReceiver.certificate("authority.pem"),
+        ]
+        let rig = try RelayRig(options)
+        try rig.addTeam("juice", name: "The Juice Company", source: "juice.example")
+        try rig.run(["app", "add", "juice", "com.juice"])
+        try rig.run(["endpoint", "set", "juice", "https://hooks.example:\(receiver.port)/events", "--allow-private"])
+        try rig.addUser("anna", inboxes: ["anna@home.example"])
+        let address = try rig.address("juice", "anna")
+        #expect(try send(rig, to: address) == "250")
+        _ = try rig.arrival(for: "anna@home.example")
+        return (rig, receiver, address)
+    }
+
+    /// Code and enhanced code of the answer to a message, wherever in the transaction it comes.
+    private static func send(_ rig: RelayRig, from domain: String = "juice.example", to address: String) throws -> String {
+        let text = "From: news@\(domain)\nTo: \(address)\nSubject: Test\nMessage-ID: <\(UUID().uuidString)@\(domain)>\n\nHello\n"
+        let result = try rig.send(from: "bounce@\(domain)", to: [address], text)
+        let reply = result.data ?? result.recipients.first
+        let words = "\(reply.map { "\($0)" } ?? "")".split(separator: " ")
+        return words.first == "250" ? "250" : words.prefix(2).joined(separator: " ")
+    }
+
+    /// Waits until so many events arrived; their types.
+    private static func told(_ receiver: TestReceiver, _ count: Int) async throws -> [String] {
+        let start = ContinuousClock.now
+        while receiver.taken.count < count, ContinuousClock.now - start < .seconds(30) { try await Task.sleep(for: .milliseconds(5)) }
+        return receiver.taken.map(\.type)
+    }
+
+    @Test(.timeLimit(.minutes(2))) func whoSwitchesForwardingOffIsSentNoMoreAndTheTeamIsToldAtOnce() async throws {
+        let (rig, receiver, address) = try await Self.world()
+        let start = ContinuousClock.now
+        try rig.run(["address", "off", address])
+        let committed = ContinuousClock.now
+        #expect(try Self.send(rig, to: address) == "550 5.2.1")
+        #expect(try await Self.told(receiver, 1) == ["email-disabled"])
+        print("from the command's start \(start.duration(to: .now)), from its end \(committed.duration(to: .now)) until event and refusal")
+        #expect(receiver.taken.first?.email == address)
+        // Who is not proved to be the team learns nothing of it.
+        #expect(try Self.send(rig, from: "milk.example", to: address).hasPrefix("550 5.7"))
+        try rig.run(["address", "on", address])
+        #expect(try Self.send(rig, to: address) == "250")
+        #expect(try await Self.told(receiver, 2) == ["email-disabled", "email-enabled"])
+        rig.stop()
+        await receiver.stop()
+    }
+
+    @Test(.timeLimit(.minutes(2))) func mailMeetsRevocationReturnAndDeletion() async throws {
+        let (rig, receiver, address) = try await Self.world()
+        try rig.run(["account", "revoke", "juice", "anna"])
+        #expect(try Self.send(rig, to: address) == "550 5.1.6")
+        // On return the address is the same.
+        #expect(try rig.address("juice", "anna") == address)
+        #expect(try Self.send(rig, to: address) == "250")
+        try rig.run(["account", "delete", "juice", "anna", "--yes"])
+        #expect(try Self.send(rig, to: address) == "550 5.1.1")
+        #expect(try rig.address("juice", "anna") != address)
+        #expect(try Self.send(rig, to: address) == "550 5.1.1")
+        #expect(try await Self.told(receiver, 2) == ["consent-revoked", "account-delete"])
+        rig.stop()
+        await receiver.stop()
+    }
+
+    @Test(.timeLimit(.minutes(2))) func for60DaysAfterATransferTheOldAddressAlsoTakesTheNewTeamsMail() async throws {
+        let (rig, receiver, address) = try await Self.world()
+        try rig.addTeam("milk", name: "Milk", source: "milk.example")
+        #expect(try Self.send(rig, from: "milk.example", to: address) == "550 5.1.1")
+        try rig.run(["transfer", "start", "juice", "com.juice", "milk"])
+        #expect(try Self.send(rig, to: address) == "250")
+        try rig.run(["transfer", "finish", "com.juice", "--yes"])
+        #expect(try Self.send(rig, from: "milk.example", to: address) == "250")
+        #expect(try Self.send(rig, to: address) == "550 5.1.6")
+        let new = try rig.address("milk", "anna")
+        #expect(new != address)
+        #expect(try Self.send(rig, from: "milk.example", to: new) == "250")
+        // What the user answers leaves under the address of the new team.
+        let arrived = try rig.arrival(for: "anna@home.example", number: 3)
+        let from = arrived.fields.first { $0.lowercased().hasPrefix("from:") } ?? ""
+        let reverse = String(from.split(separator: "<").last?.split(separator: ">").first ?? "")
+        let reply = "From: anna@home.example\nTo: \(reverse)\nSubject: Re: Test\nMessage-ID: <r@home.example>\n\nHello\n"
+        let result = try rig.send(from: "anna@home.example", to: [reverse], reply)
+        #expect(result.data?.code == 250, "\(result)")
+        let answer = try rig.arrival(for: "news@milk.example")
+        #expect(answer.fields.contains { $0.lowercased().hasPrefix("from:") && $0.contains(new) })
+        #expect(!answer.text.contains(address), "the old address is none of the new account's")
+        rig.stop()
+        await receiver.stop()
+    }
+}

@@ -1,0 +1,90 @@
+// The receiver of docs/EVENTS.md, run as it stands there.
+
+import Foundation
+import Identity
+import PostfixHarness
+import PosternServer
+import PosternStore
+import Testing
+
+@Suite struct ReceiverExampleTests {
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    /// Python of `make test-tools`, or the system's, with PyJWT; nil where there is none.
+    static let python: String? = {
+        [root.appendingPathComponent(".build/test-tools/bin/python3").path, "/usr/bin/python3"].first { path in
+            FileManager.default.isExecutableFile(atPath: path)
+                && (try? ManagedProcess.run(path, ["-c", "import jwt, cryptography; jwt.PyJWKClientConnectionError"]).status) == 0
+        }
+    }()
+
+    /// The first Python block of the page.
+    private static func example() throws -> String {
+        let page = try String(contentsOf: root.appendingPathComponent("docs/EVENTS.md"), encoding: .utf8)
+        let start = try #require(page.range(of: "```python\n"))
+        let end = try #require(page.range(of: "```", range: start.upperBound..<page.endIndex))
+        return String(page[start.upperBound..<end.lowerBound])
+    }
+
+    @Test(.enabled(if: python != nil, "skipped: no python3 with PyJWT (make test-tools)"), .timeLimit(.minutes(2)))
+    func theReceiverOfThePageTakesWhatIsSent() async throws {
+        let rig = try EventRig(users: 2, patience: 10)
+        let keys = try await rig.signer.publishedKeys()
+        let keyFile = rig.folder.appendingPathComponent("keys.json")
+        try Data(keys).write(to: keyFile)
+        let script = rig.folder.appendingPathComponent("receiver.py")
+        try Data(Self.example().utf8).write(to: script)
+        let database = rig.folder.appendingPathComponent("receiver.db").path
+        let receiver = try ManagedProcess(
+            try #require(Self.python), [script.path],
+            environment: [
+                "ISSUER": EventRig.issuer, "AUDIENCE": "com.juice", "KEYS_URL": keyFile.absoluteString, "DATABASE": database,
+                "CERTIFICATE": TestReceiver.certificate("receiver.pem"), "KEY": TestReceiver.certificate("receiver-key.pem"),
+                "PATH": "/usr/bin:/bin",
+            ])
+        defer { receiver.end() }
+        let port = try #require(receiver.wait { lines in lines.lazy.compactMap { Int($0) }.first })
+        // The example compares iat with the true time.
+        rig.clock.advance(Int64(Date().timeIntervalSince1970) - rig.clock.now)
+        try rig.endpoint("https://hooks.example:\(port)/")
+        let accounts = try rig.store.accounts.accounts()
+        for isOn in [false, true, false] {
+            try rig.toggle("u0", on: isOn)
+            rig.clock.advance(1)
+        }
+        try rig.store.accounts.delete(account: accounts[1].number, rig.change)
+        _ = try rig.store.outbox.test(rig.store.endpoints.endpoint(team: "juice", app: nil), rig.change)
+        try await rig.deliver(within: 30)
+        #expect(try rig.store.outbox.events(state: .delivered).count == 5)
+        func users() throws -> String {
+            try ManagedProcess.run(
+                try #require(Self.python),
+                ["-c", "import sqlite3,sys; [print(*r) for r in sqlite3.connect(sys.argv[1]).execute('SELECT sub, type FROM users ORDER BY type')]", database]
+            ).output.trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        #expect(try users() == "\(accounts[1].sub) account-delete\n\(accounts[0].sub) email-disabled")
+        // A repetition changes nothing, and what is not signed by these keys is refused.
+        let event = try #require(try rig.store.outbox.events(account: accounts[0].number).last)
+        let again = try await rig.delivery.body(event)
+        #expect(try await post(rig, again, port) == .delivered)
+        #expect(try users() == "\(accounts[1].sub) account-delete\n\(accounts[0].sub) email-disabled")
+        let (stranger, _) = try await IdentitySigningKey.generate()
+        let forged = OutgoingEvent(
+            issuer: EventRig.issuer, audience: "com.juice", id: "forged", issuedAt: rig.clock.now, kind: .accountDelete,
+            subject: accounts[0].sub, relayAddress: nil, happenedAt: rig.clock.now * 1000)
+        let refused = PostOutcome.failed(reason: "the answer has status 400", isEndpoints: false, retryAfter: nil)
+        #expect(try await post(rig, forged.body(signedWith: stranger), port) == refused)
+        #expect(try await post(rig, Array("{}".utf8), port) == refused)
+        await rig.stop()
+    }
+
+    private func post(_ rig: EventRig, _ body: [UInt8], _ port: Int) async throws -> PostOutcome {
+        let poster = try HTTPEventPoster(rootsPath: TestReceiver.certificate("authority.pem"))
+        let url = try EndpointURL("https://hooks.example:\(port)/")
+        let addresses = try EndpointAddresses(of: url, allowsPrivate: true, resolver: rig.resolver)
+        let outcome = await poster.post(body, to: url, at: addresses)
+        await poster.stop()
+        return outcome
+    }
+}

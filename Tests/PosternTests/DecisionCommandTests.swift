@@ -1,0 +1,120 @@
+// postern decide, decision and sandbox, as they are typed.
+
+import Foundation
+import Testing
+
+@Suite struct DecisionCommandTests {
+    private func runner() throws -> CommandRunner {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        try runner.succeed("app", "add", "juice", "com.juice.app")
+        try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified")
+        return runner
+    }
+
+    private func sub(_ runner: CommandRunner) throws -> String {
+        let address = try runner.succeed("address", "issue", "juice", "jane", "--app", "com.juice.app")
+        let shown = try #require(try runner.json("address", "show", address) as? [String: Any])
+        let row = try #require(shown["address"] as? [String: Any])
+        return try #require(row["sub"] as? String)
+    }
+
+    @Test func aQuestionIsAskedListedShownAndReplayed() throws {
+        let runner = try runner()
+        let sub = try sub(runner)
+        let policies = try runner.run(["policy", "list"])
+        if !policies.output.contains("risk-default") {
+            try runner.succeed("policy", "activate", "default")
+        }
+        let text = try runner.succeed("decide", "juice", "--app", "com.juice.app", "--event", "sign_in", "--sub", sub)
+        #expect(text.contains("answer\tallow"))
+        #expect(text.contains("event\tsign_up"), "a grant nobody asked about")
+        let answer = try #require(
+            try runner.json("decide", "juice", "--app", "com.juice.app", "--event", "sensitive_action", "--sub", sub) as? [String: Any])
+        #expect(answer["decision"] as? String == "require_verification")
+        let id = try #require(answer["decision_id"] as? String)
+        let list = try #require(try runner.json("decision", "list", "--team", "juice", "--since", "1h") as? [[String: Any]])
+        #expect(list.count == 2)
+        #expect(list[0]["decision_id"] as? String == id)
+        #expect((try runner.json("decision", "list", "--rule", "stale-token") as? [Any])?.count == 1)
+        #expect((try runner.json("decision", "list", "--reason", "STALE_TOKEN") as? [Any])?.count == 1)
+        #expect((try runner.json("decision", "list", "--reason", "NO_SUCH") as? [Any])?.isEmpty == true)
+        let csv = try runner.succeed("decision", "list", "--csv").split(separator: "\n")
+        #expect(csv.count == 3)
+        #expect(csv[0].hasPrefix("decision_id,evaluated_at,team,"))
+        let shown = try runner.succeed("decision", "show", id)
+        #expect(shown.contains("asked by\tyoung-unproven stale-token"))
+        #expect(shown.contains("account.age_hours\t0"))
+        #expect(try runner.succeed("decision", "replay", id).hasPrefix("identical under sha256:"))
+        let replay = try #require(try runner.json("decision", "replay", id) as? [String: Any])
+        #expect(replay["identical"] as? Bool == true)
+        // Nobody's address stands anywhere in it.
+        #expect(!shown.contains("home.example"))
+    }
+
+    @Test func whatIsWrongIsSaidInALine() throws {
+        let runner = try runner()
+        try runner.fail("decision", "show", "rd_x", status: 66, saying: "there is no decision rd_x")
+        try runner.fail("decision", "list", "--since", "soon", status: 64, saying: "soon is no time")
+        try runner.fail("decision", "list", "--team", "nobody", status: 66, saying: "nobody")
+        try runner.fail(
+            "decide", "juice", "--app", "com.juice.app", "--event", "sign_off", "--sub", "a", status: 64, saying: "--event: one of")
+        try runner.fail("decide", "nobody", "--app", "com.juice.app", "--event", "sign_in", "--sub", "a", status: 66, saying: "nobody")
+    }
+
+    @Test func aSandboxAnswersAndLeavesNothingBehind() async throws {
+        let runner = try CommandRunner()
+        let process = Process()
+        process.executableURL = CommandRunner.executable
+        process.arguments = ["sandbox", "--port", "0", "--json"]
+        process.environment = ["PATH": "/usr/bin:/bin", "TMPDIR": runner.folder.path]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        defer { if process.isRunning { process.terminate() } }
+        var text = Data()
+        var facts: [String: Any]?
+        while facts == nil {
+            let part = pipe.fileHandleForReading.availableData
+            if part.isEmpty { break }
+            text += part
+            facts = try? JSONSerialization.jsonObject(with: text) as? [String: Any]
+        }
+        let url = try #require(facts?["url"] as? String)
+        let key = try #require(facts?["key"] as? String)
+        #expect(url.hasPrefix("http://127.0.0.1:"))
+        func post(_ path: String, _ body: String) throws -> [String: Any] {
+            let curl = Process()
+            curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
+            curl.arguments = [
+                "-s", url + path, "-H", "Authorization: Bearer \(key)", "-H", "Content-Type: application/json", "-d", body,
+            ]
+            let output = Pipe()
+            curl.standardOutput = output
+            try curl.run()
+            let data = output.fileHandleForReading.readDataToEndOfFile()
+            curl.waitUntilExit()
+            return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+        }
+        let token = try post("/sandbox/token", #"{"sub":"jane","real_user_status":2,"nonce":"n-1"}"#)
+        let jwt = try #require(token["identity_token"] as? String)
+        let signUp = try post(
+            "/v1/decisions",
+            #"{"event":"sign_up","client_id":"com.example.app","identity_token":"\#(jwt)","nonce":"n-1"}"#)
+        #expect(signUp["decision"] as? String == "allow")
+        #expect(signUp["real_user_status"] as? Int == 2)
+        let later = try post("/sandbox/clock", #"{"advance":20000000}"#)
+        #expect(later["now"] != nil)
+        let dormant = try post("/v1/decisions", #"{"event":"sign_in","client_id":"com.example.app","sub":"jane"}"#)
+        #expect((dormant["reasons"] as? [[String: String]])?.first?["code"] == "DORMANT_ACCOUNT")
+        let canned = try post("/v1/decisions", #"{"event":"sign_in","client_id":"com.example.app","sub":"test-reauthenticate"}"#)
+        #expect(canned["challenges"] as? [String] == ["reauthenticate"])
+        let none = try post("/v1/decisions", #"{"event":"sign_in","client_id":"com.example.app","sub":"test-unavailable"}"#)
+        #expect(none["status"] as? Int == 503)
+        process.terminate()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        let left = try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).filter { $0.hasPrefix("postern-sandbox") }
+        #expect(left.isEmpty)
+    }
+}

@@ -1,0 +1,133 @@
+// A private PostgreSQL in a temporary folder: started with the first test that needs one, ended with the process.
+
+import Foundation
+
+/// A server of one's own on a unix socket, without a network port.
+package final class PostgresServer: @unchecked Sendable {
+    package struct Failure: Error, CustomStringConvertible { package let description: String }
+
+    /// Holds the data, the socket and the server's log.
+    package let folder: URL
+    private let binaries: String
+    private let account: String?
+    private let lock = NSLock()
+    private var process: Process?
+
+    /// One for all tests of the process; nil where PostgreSQL's server is not installed.
+    package static let shared: PostgresServer? = {
+        guard let binaries = installed else { return nil }
+        let server = try? PostgresServer(binaries: binaries)
+        if server != nil { atexit { PostgresServer.shared?.remove() } }
+        return server
+    }()
+
+    /// The folder of the newest installed server.
+    package static var installed: String? {
+        let root = "/usr/lib/postgresql"
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
+        guard let newest = versions.compactMap({ Int($0) }).max() else { return nil }
+        let folder = "\(root)/\(newest)/bin"
+        return FileManager.default.isExecutableFile(atPath: folder + "/postgres") ? folder : nil
+    }
+
+    /// Makes a database cluster and starts its server.
+    package init(binaries: String) throws {
+        // Short: a path to a socket has 107 octets at most.
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("pg-\(UUID().uuidString.prefix(8))")
+        self.binaries = binaries
+        // PostgreSQL does not run as root.
+        account = getuid() == 0 ? "postgres" : nil
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        let data = folder.appendingPathComponent("data").path
+        if let account, let entry = getpwnam(account) {
+            guard chown(folder.path, entry.pointee.pw_uid, entry.pointee.pw_gid) == 0 else {
+                throw Failure(description: "the folder cannot be given to \(account)")
+            }
+        }
+        try run("initdb", ["-D", data, "-U", "postern", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"])
+        try start()
+    }
+
+    /// Starts the server, or starts it again after `stop`; returns when it takes connections.
+    package func start() throws {
+        let process = command(
+            "postgres",
+            [
+                "-D", folder.appendingPathComponent("data").path, "-k", folder.path, "-c", "listen_addresses=", "-c", "max_connections=500",
+                "-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256",
+            ])
+        let log = folder.appendingPathComponent("server.log")
+        if !FileManager.default.fileExists(atPath: log.path) { _ = FileManager.default.createFile(atPath: log.path, contents: nil) }
+        let handle = try FileHandle(forWritingTo: log)
+        try handle.seekToEnd()
+        process.standardOutput = handle
+        process.standardError = handle
+        try process.run()
+        lock.withLock { self.process = process }
+        // pg_isready says when; asked again and again, as there is nothing to wait on.
+        for _ in 0..<600 {
+            if (try? run("pg_isready", ["-q", "-h", folder.path, "-U", "postern", "-d", "postgres"])) != nil { return }
+            guard process.isRunning else { break }
+            usleep(20_000)
+        }
+        throw Failure(description: "PostgreSQL did not start: \((try? String(contentsOf: log, encoding: .utf8)) ?? "")")
+    }
+
+    /// Ends the server: sessions are cut (fast), or everything at once as in a crash (immediate).
+    package func stop(immediately: Bool = false) {
+        guard let process = lock.withLock({ () -> Process? in defer { self.process = nil }; return self.process }) else { return }
+        kill(process.processIdentifier, immediately ? SIGQUIT : SIGINT)
+        process.waitUntilExit()
+    }
+
+    private func remove() {
+        stop(immediately: true)
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    deinit { remove() }
+
+    /// A URL of an empty schema of its own.
+    package func url(schema: String, user: String = "postern") throws -> String {
+        try run(
+            "psql",
+            ["-q", "-h", folder.path, "-U", "postern", "-d", "postgres", "-c", "CREATE SCHEMA IF NOT EXISTS \"\(schema)\""])
+        let host = folder.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        return "postgresql://\(user)@\(host)/postgres?options=-csearch_path%3D\(schema)"
+    }
+
+    /// Runs SQL as the superuser and gives what psql prints, unaligned.
+    @discardableResult
+    package func psql(_ sql: String, database: String = "postgres") throws -> String {
+        try run("psql", ["-qAt", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-U", "postern", "-d", database, "-c", sql])
+    }
+
+    /// Runs one of PostgreSQL's programs to its end.
+    @discardableResult
+    package func run(_ program: String, _ arguments: [String]) throws -> String {
+        let process = command(program, arguments)
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failure(description: "\(program): \(text)") }
+        return text
+    }
+
+    private func command(_ program: String, _ arguments: [String]) -> Process {
+        let process = Process()
+        let path = "\(binaries)/\(program)"
+        if let account {
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+            process.arguments = ["--reuid", account, "--regid", account, "--clear-groups", "--pdeathsig", "INT", path] + arguments
+        } else {
+            process.executableURL = URL(fileURLWithPath: path)
+            process.arguments = arguments
+        }
+        process.currentDirectoryURL = folder
+        process.standardInput = FileHandle.nullDevice
+        return process
+    }
+}

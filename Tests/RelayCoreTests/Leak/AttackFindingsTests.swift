@@ -1,0 +1,150 @@
+// What Tools/attack.py got through, once each, small.
+
+import Foundation
+import InternetMessage
+import Testing
+
+@testable import RelayCore
+
+@Suite struct AttackFindingsTests {
+    private static let engine = Fixture(evidence: .init()).engine
+
+    /// A reply of a user with this inbox; its decoded text, or why it was refused.
+    private static func said(_ text: [UInt8], type: String, encoding: String = "8bit", inbox: String = "anna.berg@inbox.example") throws -> String {
+        let inbox = try #require(AddrSpec(envelope: inbox))
+        let own = UserInbox(address: InboxAddress(inbox), isVerified: true)
+        let account = RelayAccount(
+            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true, inbox: own,
+            inboxes: [own], sharedName: nil, sources: Fixture.anna.sources)
+        let header = HeaderSection([
+            HeaderField("From", "<\(inbox.wireForm)>"), HeaderField("Content-Type", type), HeaderField("Content-Transfer-Encoding", encoding),
+        ])
+        let rewriting = ReplyRewriting(
+            engine: engine, account: account, header: header, envelopeSender: inbox.wireForm, isAutomatic: false, now: Fixture.now, hops: 1,
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+        do throws(Refusal) {
+            let outgoing = try rewriting.rewrite(body: text)
+            let body = (outgoing.body ?? [text[...]]).reduce(into: [UInt8]()) { $0 += $1 }
+            let part = MIMEPart.parse(header: outgoing.header, body: body)
+            let bytes = part.transferEncoding.decode(body[...])?.bytes ?? body
+            return part.contentType.charset.flatMap { Charset.decode(bytes, $0) } ?? String(decoding: bytes, as: UTF8.self)
+        } catch {
+            return "\(error.reply.code) \(error.reason.code)"
+        }
+    }
+
+    private static func said(_ text: String, type: String = "text/plain; charset=utf-8") throws -> String { try said(Array(text.utf8), type: type) }
+
+    @Test(arguments: [
+        // Backslashes of CSS, JavaScript and RTF.
+        "anna.berg\\40 inbox.example", "anna.berg\\000040inbox.example", "anna.berg\\100inbox.example", "anna.berg\\u{40}inbox.example",
+        "anna.berg\\'40inbox.example", "anna.berg\\u64?inbox.example",
+        // Comments in an address (RFC 5322 section 3.4.1).
+        "anna.berg(home)@inbox.example", "anna.berg@(home)inbox.example",
+        // What stands for a dot in East Asian scripts.
+        "anna.berg@inbox\u{3002}example", "anna.berg@inbox\u{FF0E}example",
+        // Marks of writing direction are not seen.
+        "\u{202A}anna.berg\u{202C}@inbox.example",
+    ])
+    func anAddressWrittenForPrograms(form: String) throws {
+        let text = try Self.said("Hello \(form) there")
+        #expect(text.hasPrefix("Hello annarelay2") && text.hasSuffix(" there"), "\(text)")
+        #expect(!text.contains("berg") && !text.contains("inbox"))
+    }
+
+    @Test func aLinkThatNamesItsReaderInBase64() throws {
+        for (before, after) in [
+            ("user=anna.berg@inbox.example&ok=1", "user=annarelay2@relay.example&ok=1"), ("anna.berg@inbox.example", "annarelay2@relay.example"),
+        ] {
+            let link = { (content: String) in "see https://shop.example/?u=\(Data(content.utf8).base64EncodedString().replacing("=", with: ""))&v=1 soon" }
+            #expect(try Self.said(link(before)) == link(after))
+            let padded = { (content: String) in "token \(Data(content.utf8).base64EncodedString()) end" }
+            #expect(try Self.said(padded(before)) == padded(after))
+        }
+    }
+
+    @Test func base64InLinesKeepsItsLines() throws {
+        func block(_ address: String) -> String {
+            let octets = Array(("A letter of some length to " + address + String(repeating: ", and so on", count: 12)).utf8)
+            return "-----BEGIN-----\r\n\(String(decoding: Base64.encode(octets), as: UTF8.self))-----END-----\r\n"
+        }
+        #expect(try Self.said(block("anna.berg@inbox.example")) == block("annarelay2@relay.example"))
+    }
+
+    /// A property of 40 characters of base64 took the name of the next property for more of it.
+    @Test func base64EndsWhereTheNextLineIsNone() throws {
+        func card(_ address: String) -> String {
+            "NOTE;ENCODING=BASE64:\(Data(address.utf8).base64EncodedString())\r\nORG:Rhabarber\r\n"
+        }
+        let before = card("aolfqf-eytq@oecw-vtppw.example")
+        #expect(before.split(separator: "\r\n")[0].count == 61)
+        let after = try Self.said(Array(before.utf8), type: "text/plain", inbox: "aolfqf-eytq@oecw-vtppw.example")
+        #expect(after == card("annarelay2@relay.example"))
+    }
+
+    /// In windows-1252 the letter is one octet, which is none of UTF-8.
+    @Test func aDomainBeyondASCIIInAnOlderCharset() throws {
+        let inbox = "anna@xn--bcherfreund-thb.example"
+        for (charset, octets) in [("iso-8859-1", [0xFC] as [UInt8]), ("macintosh", [0x9F]), ("utf-8", [0xC3, 0xBC])] {
+            let text = Array("to anna@b".utf8) + octets + Array("cherfreund.example, ".utf8) + octets + Array("\r\n".utf8)
+            let said = try Self.said(text, type: "text/plain; charset=\(charset)", inbox: inbox)
+            #expect(said == "to annarelay2@relay.example, ü\r\n", "\(charset): \(said)")
+        }
+    }
+
+    @Test func aFullWidthAtSignInEUCAndHZ() throws {
+        for (charset, octets) in [("euc-jp", [0xA1, 0xF7] as [UInt8]), ("hz-gb-2312", Array("~{#@~}".utf8))] {
+            let said = try Self.said(Array("to anna.berg".utf8) + octets + Array("inbox.example\r\n".utf8), type: "text/plain; charset=\(charset)")
+            #expect(said.hasPrefix("to annarelay2") && said.hasSuffix("relay.example\r\n"), "\(charset): \(said)")
+        }
+    }
+
+    @Test func utf16UnderAnotherName() throws {
+        let text: [UInt8] = "Dear team, write to anna.berg@inbox.example\r\n".utf8.flatMap { [$0, 0] as [UInt8] }
+        let said = try Self.said(Base64.encode(text), type: "text/plain; charset=utf-8", encoding: "base64")
+        #expect(said.utf8.filter { $0 != 0 }.elementsEqual("Dear team, write to annarelay2@relay.example\r\n".utf8))
+    }
+
+    /// An LF that was half a character became a line break.
+    @Test func utf32InQuotedPrintableStaysWhole() throws {
+        let text: [UInt8] = "write to anna.berg@inbox.example\r\nRhabarber\r\n".utf8.flatMap { [$0, 0, 0, 0] as [UInt8] }
+        let encoded: [UInt8] = text.flatMap { octet in Array("=".utf8) + Array((octet < 16 ? "0" : "").utf8) + Array(String(octet, radix: 16, uppercase: true).utf8) }
+        #expect(
+            try Self.said(encoded, type: "text/plain; charset=utf-32le", encoding: "quoted-printable")
+                == "write to annarelay2@relay.example\r\nRhabarber\r\n")
+    }
+
+    @Test func encodingsBrokenByFoldsOfACalendar() throws {
+        let said = try Self.said("ORGANIZER;X-A=\"anna.berg%4\r\n 0inbox.example\":mailto:boss@app.example\r\nX-B:anna.berg&#6\r\n\t4;inbox.example\r\n", type: "text/calendar")
+        let unfolded = said.replacing("\r\n ", with: "").replacing("\r\n\t", with: "")
+        #expect(unfolded == "ORGANIZER;X-A=\"annarelay2%40relay.example\":mailto:boss@app.example\r\nX-B:annarelay2&#64;relay.example\r\n")
+    }
+
+    @Test func anArchiveUnderTheNameOfAText() throws {
+        // A stored block of deflate in gzip.
+        let content = Array("Dear anna.berg@inbox.example, hello".utf8)
+        let gzip = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 1, UInt8(content.count), 0, ~UInt8(content.count), 0xFF] + content + [UInt8](repeating: 0, count: 8)
+        for type in ["text/plain", "application/json", "text/html"] {
+            #expect(try Self.said(Base64.encode(gzip), type: type, encoding: "base64") == "550 unrewritable-part", "\(type)")
+        }
+    }
+
+    @Test func aDrawingIsText() throws {
+        #expect(try Self.said("<svg><text>anna.berg&#x40;inbox.example</text></svg>", type: "image/svg+xml") == "<svg><text>annarelay2&#x40;relay.example</text></svg>")
+    }
+
+    /// Wrong readings of a short run of base64 looked like binary data, in which no references are resolved.
+    @Test func theLastLookTakesEachReadingOfBase64ByItself() {
+        let names = ReplyNames(
+            engine: Self.engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
+            stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
+        let body = Base64.encode(Array("<svg><text>anna&#x40;inbox.example</text></svg>".utf8))
+        #expect(LastLook(names: names).finds(header: HeaderSection(), body: [body[...]]) == "message body")
+    }
+
+    @Test func aBoundaryWithTheInboxBetweenOtherMarks() throws {
+        let body = "--=_anna.berg@inbox.example_x\r\n\r\nhello\r\n--=_anna.berg@inbox.example_x--\r\n"
+        let said = try Self.said(body, type: "multipart/mixed; boundary=\"=_anna.berg@inbox.example_x\"")
+        #expect(said.contains("hello") && !said.contains("berg") && !said.contains("inbox"))
+    }
+}

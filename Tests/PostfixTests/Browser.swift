@@ -1,12 +1,9 @@
 // A real browser: headless Chromium, driven by WebDriver (W3C Recommendation) through chromedriver.
 
 import Foundation
-import PostfixHarness
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
+@testable import PostfixHarness
 
 /// One browser window with a profile of its own. `quit` ends it.
 final class Browser {
@@ -16,15 +13,15 @@ final class Browser {
         if: driver != nil, "skipped: no chromium-driver (make test-tools installs it)")
 
     private let process: ManagedProcess
-    private let base: String
+    private let port: UInt16
     private var session = ""
 
     init() throws {
         guard let driver = Self.driver else { throw HarnessError("there is no chromedriver") }
         process = try ManagedProcess(driver, ["--port=0"])
         let line = try process.waitForLine(containing: "started successfully on port")
-        guard let port = line.split(separator: " ").last.flatMap({ Int($0.filter(\.isNumber)) }) else { throw HarnessError(line) }
-        base = "http://127.0.0.1:\(port)"
+        guard let port = line.split(separator: " ").last.flatMap({ UInt16($0.filter(\.isNumber)) }) else { throw HarnessError(line) }
+        self.port = port
         let options: [String: Any] = [
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,900"],
         ]
@@ -131,22 +128,33 @@ final class Browser {
 
     @discardableResult
     private func call(_ method: String, _ path: String, _ body: [String: Any]? = nil) throws -> Any {
-        guard let url = URL(string: base + path) else { throw HarnessError("no URL: \(path)") }
-        var request = URLRequest(url: url, timeoutInterval: 120)
-        request.httpMethod = method
-        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
-        if let body { request.httpBody = try JSONSerialization.data(withJSONObject: body) }
-        let answer = Watched<Result<Data, any Error>?>(nil)
-        URLSession.shared.dataTask(with: request) { data, _, error in
-            let result: Result<Data, any Error> = error.map { .failure($0) } ?? .success(data ?? Data())
-            answer.with { $0 = result }
-        }.resume()
-        guard let result = answer.wait(seconds: 120, for: { $0 }) else { throw HarnessError("no answer to \(method) \(path)") }
-        let object = try JSONSerialization.jsonObject(with: try result.get()) as? [String: Any]
+        let content = try body.map { try JSONSerialization.data(withJSONObject: $0) } ?? Data()
+        let socket = try Socket.connect(port: port, timeout: 120)
+        let head =
+            "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nContent-Type: application/json\r\n"
+            + "Content-Length: \(content.count)\r\nConnection: close\r\n\r\n"
+        guard socket.send(Array(head.utf8) + Array(content)) else { throw HarnessError("the browser is gone: \(method) \(path)") }
+        let answer = try Self.answer(socket)
+        let object = try JSONSerialization.jsonObject(with: answer) as? [String: Any]
         let value = object?["value"] ?? NSNull()
         if let error = value as? [String: Any], let name = error["error"] as? String {
             throw HarnessError("\(method) \(path): \(name): \(error["message"] ?? "")")
         }
         return value
+    }
+    /// The body of an answer, as long as its head says.
+    private static func answer(_ socket: Socket) throws -> Data {
+        var received = Data()
+        let end = Data("\r\n\r\n".utf8)
+        while let octets = socket.receive(), !octets.isEmpty {
+            received.append(contentsOf: octets)
+            guard let head = received.range(of: end) else { continue }
+            let text = String(decoding: received[..<head.lowerBound], as: UTF8.self).lowercased()
+            guard let length = text.firstMatch(of: /content-length: *([0-9]+)/).flatMap({ Int($0.output.1) }) else { continue }
+            let body = received[head.upperBound...]
+            if body.count >= length { return Data(body.prefix(length)) }
+        }
+        guard let head = received.range(of: end) else { throw HarnessError("the browser gave no answer") }
+        return Data(received[head.upperBound...])
     }
 }

@@ -22,7 +22,6 @@ package final class ServiceMetrics: Sendable {
     package let decisions: Family<Counter>
     /// `rule`: of the active policy.
     package let decisionRules: Family<Counter>
-    package let decisionSeconds: Family<Histogram>
     /// Seconds since the oldest event that was not delivered was made; 0 where there is none.
     package let outboxAge: Gauge
     package let outboxSize: Gauge
@@ -42,7 +41,6 @@ package final class ServiceMetrics: Sendable {
         httpSeconds = registry.histogram("postern_http_request_seconds", "Time until an HTTP request was answered.", labels: ["route"])
         decisions = registry.counter("postern_decisions_total", "Risk decisions.", labels: ["outcome"])
         decisionRules = registry.counter("postern_decision_rules_total", "Rules that decided.", labels: ["rule"])
-        decisionSeconds = registry.histogram("postern_decision_seconds", "Time of a risk decision.")
         outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
         events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])

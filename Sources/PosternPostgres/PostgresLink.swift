@@ -7,8 +7,13 @@ import PosternStore
 /// Used by one thread at a time; the pool sees to it.
 final class PostgresLink: @unchecked Sendable {
     private let connection: OpaquePointer
-    /// Names of prepared statements by their text.
-    private var prepared: [String: String] = [:]
+    /// Names of prepared statements by their text and the types of their arguments.
+    private var prepared: [Prepared: String] = [:]
+
+    private struct Prepared: Hashable {
+        let sql: String
+        let types: [Oid]
+    }
     /// Seconds on a monotonic clock when it was given back last.
     var idleSince: Double = 0
     /// Set once it cannot be trusted any more: it is closed instead of being given back.
@@ -74,7 +79,7 @@ final class PostgresLink: @unchecked Sendable {
     }
 
     private func execute<T>(_ sql: String, _ arguments: [SQLValue], _ read: (OpaquePointer) throws -> T) throws -> T {
-        let name = try statement(sql)
+        let name = try statement(Prepared(sql: sql, types: arguments.map(BoundValue.type)))
         let bound = arguments.map(BoundValue.init)
         let result = BoundValue.withPointers(bound) { values, lengths, formats in
             PQexecPrepared(connection, name, Int32(bound.count), values, lengths, formats, 0)
@@ -82,14 +87,15 @@ final class PostgresLink: @unchecked Sendable {
         return try finish(result, read)
     }
 
-    private func statement(_ sql: String) throws -> String {
-        if let name = prepared[sql] { return name }
+    private func statement(_ wanted: Prepared) throws -> String {
+        if let name = prepared[wanted] { return name }
         guard prepared.count < Self.statementLimit else {
             throw PostgresFailure(state: "", message: "too many different statements", isConnectionLost: false)
         }
         let name = "s\(prepared.count + 1)"
-        _ = try finish(PQprepare(connection, name, Placeholders.translated(sql), 0, nil)) { _ in }
-        prepared[sql] = name
+        _ = try finish(
+            PQprepare(connection, name, Placeholders.translated(wanted.sql), Int32(wanted.types.count), wanted.types)) { _ in }
+        prepared[wanted] = name
         return name
     }
 

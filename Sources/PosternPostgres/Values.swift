@@ -3,7 +3,7 @@
 import CPQ
 import PosternStore
 
-/// An argument as libpq takes it. Its type is left to the server, which knows it from the statement.
+/// An argument as libpq takes it.
 struct BoundValue {
     /// nil for NULL; text ends with a zero octet.
     private let octets: [UInt8]?
@@ -16,6 +16,15 @@ struct BoundValue {
         case .integer(let integer): self.init(text: String(integer))
         case .text(let text): self.init(text: text)
         case .blob(let blob): self.init(octets: blob + [0], isBinary: true, length: Int32(clamping: blob.count))
+        }
+    }
+
+    /// The type the server is told: it cannot always know it from the statement. 0 leaves it to the server.
+    static func type(_ value: SQLValue) -> Oid {
+        switch value {
+        case .integer: 20  // int8
+        case .blob: 17  // bytea
+        case .text, .null: 0
         }
     }
 

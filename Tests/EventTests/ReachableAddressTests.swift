@@ -123,7 +123,8 @@ import Testing
             try rig.toggle("u0", on: false)
             await rig.delivery.deliverDue()
             #expect(receiver.requests.isEmpty)
-            #expect(try rig.store.outbox.events().first?.lastError?.contains("TLS") == true)
+            let reason = try rig.store.outbox.events().first?.lastError
+            #expect(reason?.contains("TLS") == true, "\(reason ?? "")")
         }
     }
 

@@ -64,6 +64,26 @@ final class Browser {
 
     var url: String { get throws { try call("GET", session + "/url") as? String ?? "" } }
     func text(_ selector: String) throws -> String { try call("GET", session + "/element/\(try element(selector))/text") as? String ?? "" }
+
+    /// Whether an element comes to say this: a click or a key begins to load a page and does not wait for it.
+    func shows(_ selector: String, _ text: String) throws -> Bool { try comes { try self.text(selector).hasPrefix(text) } }
+
+    /// Whether the browser comes to be there.
+    func arrives(at address: String) throws -> Bool { try comes { try self.url == address } }
+
+    /// Asks until it is so, ten seconds at most. An element of the page before is as good as none.
+    private func comes(_ condition: () throws -> Bool) throws -> Bool {
+        let end = Date(timeIntervalSinceNow: 10)
+        while true {
+            do {
+                if try condition() { return true }
+                if Date() > end { return false }
+            } catch {
+                if Date() > end { throw error }
+            }
+            usleep(20_000)
+        }
+    }
     var focusedText: String {
         get throws {
             let found = try call("GET", session + "/element/active") as? [String: String]

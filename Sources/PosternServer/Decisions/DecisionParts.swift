@@ -3,6 +3,7 @@
 import Identity
 import Logging
 import PosternAPI
+import PosternMetrics
 import PosternStore
 import RiskDecisions
 
@@ -24,9 +25,10 @@ package struct DecisionParts: Sendable {
     /// - Parameters:
     ///   - own: `iss` of this installation's tokens and what signs them; nil where it issues none.
     ///   - executor: where calls of the store block.
+    ///   - metrics: where decisions are counted by outcome and rule.
     package init(
         store: Store, policies: any PolicySource, trust: IssuerTrust, own: (issuer: String, signer: IdentitySigner)?,
-        executor: any BlockingExecutor, now: @escaping @Sendable () -> Int64, logger: Logger
+        executor: any BlockingExecutor, metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
         let trust = TokenTrust(own: own, others: trust)
         log = DecisionLogBuffer(store.decisions, store.settlements)
@@ -35,7 +37,13 @@ package struct DecisionParts: Sendable {
         service = DecisionService(
             store: store, policies: policies, verifier: TokenVerifier(issuers: trust, keys: trust), log: log, commits: commits,
             executor: executor, breaker: breaker, settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
-            logger: logger)
+            logger: logger
+        ) { record in
+            guard let metrics else { return }
+            metrics.decisions(record.decision).add()
+            // Rules are the operator's own: as many as the policy has.
+            for rule in record.asked.isEmpty ? record.skips : record.asked { metrics.decisionRules(rule).add() }
+        }
         idempotency = IdempotencyGuard(store: store, executor: executor, breaker: breaker, now: now)
     }
 

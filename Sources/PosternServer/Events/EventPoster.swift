@@ -109,7 +109,7 @@ package actor HTTPEventPoster: EventPosting {
                 .failed(
                     reason: isLate ? "no whole answer in time" : "the request failed: \(error.shortDescription)", isEndpoints: true,
                     retryAfter: nil))
-        } catch let error as NIOSSLError {
+        } catch let error where error is NIOSSLError || error is NIOSSLExtraError || error is BoringSSLError {
             return .failure(NoConnection(reason: "TLS failed: \(oneLine(error))"))
         } catch let error as IOError {
             return .failure(NoConnection(reason: "no connection: \(String(cString: strerror(error.errnoCode)))"))

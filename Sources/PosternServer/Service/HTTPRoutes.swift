@@ -53,11 +53,12 @@ package struct ServiceParts: Sendable {
         page = try MePage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
             logger: logger)
-        let (trust, identitySigner) = (trust, identitySigner)
+        let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         decisions = policies.map {
             DecisionParts(
                 store: installation.store, policies: $0, trust: trust,
-                own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool, now: now, logger: logger)
+                own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool, metrics: metrics,
+                now: now, logger: logger)
         }
     }
 }

@@ -58,6 +58,7 @@ package struct HousekeepingService: Service {
             while try store.externalEvents.deleteExpired(now: now()) == 1000 {}
             while try store.verifications.deleteExpired(now: now()) == 1000 {}
             for retention in try store.retention.all() { try delete(retention) }
+            try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
             try store.serviceStatus.deleteExpired(before: now() - 86_400)
         } catch {
             logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])

@@ -71,6 +71,8 @@ package final class DecisionService: Sendable {
     let settings: Settings
     let now: @Sendable () -> Int64
     let logger: Logger
+    /// Sees each decision once, for metrics.
+    private let observe: @Sendable (DecisionRecord) -> Void
     private let sources = Mutex<[String: SignalSource]>([:])
     private let rates = Mutex<[Int64: (rates: AppRates, readAt: Int64)]>([:])
 
@@ -78,7 +80,7 @@ package final class DecisionService: Sendable {
         store: Store, policies: any PolicySource, verifier: any IdentityTokenVerifying, log: DecisionLogBuffer,
         commits: GroupCommit, executor: any BlockingExecutor, memory: DecisionMemory = DecisionMemory(),
         breaker: StoreBreaker = StoreBreaker(), settings: Settings = Settings(), now: @escaping @Sendable () -> Int64,
-        logger: Logger
+        logger: Logger, observe: @escaping @Sendable (DecisionRecord) -> Void = { _ in }
     ) {
         self.store = store
         self.policies = policies
@@ -91,6 +93,7 @@ package final class DecisionService: Sendable {
         self.settings = settings
         self.now = now
         self.logger = logger
+        self.observe = observe
         apps = AppDirectory(store.apps)
     }
 
@@ -254,6 +257,7 @@ package final class DecisionService: Sendable {
 
     private func note(_ record: DecisionRecord) {
         statistics.count(record)
+        observe(record)
         if record.overriddenBy != nil {
             logger.warning(
                 "a guarantee overrode the rules of the policy",

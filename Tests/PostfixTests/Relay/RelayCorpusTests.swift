@@ -128,7 +128,9 @@ import Testing
             let text = part.contentType.charset.flatMap { Charset.decode(octets, $0) } ?? String(decoding: octets, as: UTF8.self)
             // Folded lines join before they are compared.
             let unfolded = text.replacingOccurrences(of: "\r\n ", with: "").replacingOccurrences(of: "\r\n\t", with: "")
-            for word in unfolded.split(whereSeparator: { $0.isWhitespace || "\",;:<>=".contains($0) })
+            // Addresses go whole, reverse addresses with the `=` in them too.
+            let rest = unfolded.replacing(/[^\s<>",;:]+@[^\s<>",;:]+/, with: " ")
+            for word in rest.split(whereSeparator: { $0.isWhitespace || "\",;:<>=".contains($0) })
             where !word.contains("@") && !word.contains("home.example") && !word.contains("bergstroem") && !word.contains("relay.example") {
                 words.insert(String(word))
             }

@@ -112,32 +112,33 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         try browser.forbidScripts()
 
         try browser.open(url + "/me")
-        #expect(try browser.url == url + "/me/sign-in")
+        #expect(try browser.arrives(at: url + "/me/sign-in"))
         try browser.type("anna@home.example", into: "#email")
         try browser.click("main button")
-        #expect(try browser.text("h1") == "Look into your inbox")
+        #expect(try browser.shows("h1", "Look into your inbox"))
         try browser.open(try link(try rig.arrival(for: "anna@home.example")))
         try browser.click("main button")
-        #expect(try browser.url == url + "/me" && browser.text("h1") == "Your addresses")
-        #expect(try browser.text(".mail code") == address && browser.text(".state") == "Forwarding on")
+        #expect(try browser.arrives(at: url + "/me") && browser.shows("h1", "Your addresses"))
+        #expect(try browser.shows(".mail code", address) && browser.shows(".state", "Forwarding on"))
 
         try browser.click(".address-foot button")
-        #expect(try browser.text(".state") == "Forwarding off")
-        #expect(try browser.text("[role=status]").hasPrefix("Forwarding is off"))
+        #expect(try browser.shows(".state", "Forwarding off"))
+        #expect(try browser.shows("[role=status]", "Forwarding is off"))
         let refused = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
         #expect(refused.data.map { "\($0)" }?.hasPrefix("550 5.2.1") == true, "\(refused)")
 
         try browser.click(".address-foot button")
-        #expect(try browser.text(".state") == "Forwarding on")
+        #expect(try browser.shows(".state", "Forwarding on"))
         #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
         #expect(try rig.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
         try browser.open(url + "/me")
-        #expect(try browser.text(".address-foot .quiet").hasPrefix("1 message to you"))
+        #expect(try browser.shows(".address-foot .quiet", "1 message to you"))
 
         // To write first: the address that the page shows leads to the team, without the inbox.
         try browser.open(url + "/me/addresses/1")
         try browser.type("billing@juice.example", into: "#correspondent")
         try browser.click(".pair button")
+        #expect(try browser.shows(".result code", "billing=juice.example."))
         let reverse = try browser.text(".result code")
         let letter = "From: Anna <anna@home.example>\nTo: \(reverse)\nSubject: A question\n\nHello\n"
         #expect(try rig.send(from: "anna@home.example", to: [reverse], letter).data?.code == 250)
@@ -166,6 +167,7 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         try browser.click("main button")
         try browser.open(try link(try rig.arrival(for: "anna@home.example")))
         try browser.click("main button")
+        #expect(try browser.arrives(at: url + "/me"))
         for (name, path) in [("addresses", "/me"), ("address", "/me/addresses/1"), ("inboxes", "/me/inboxes"), ("data", "/me/data"), ("delete", "/me/delete")] {
             try browser.open(url + path)
             for (variant, width, dark) in [("light", 1000, false), ("dark", 1000, true), ("phone", 390, false), ("small", 320, true)] {
@@ -194,16 +196,16 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         try browser.press(Browser.Key.tab)
         #expect(try browser.focusedText == "Skip to content")
         try browser.press(Browser.Key.enter + Browser.Key.tab + "anna@home.example" + Browser.Key.enter)
-        #expect(try browser.text("h1") == "Look into your inbox")
+        #expect(try browser.shows("h1", "Look into your inbox"))
         try browser.open(try link(try rig.arrival(for: "anna@home.example")))
         try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.enter)
-        #expect(try browser.text("h1") == "Your addresses")
+        #expect(try browser.shows("h1", "Your addresses"))
         // Skip the head, then inbox, team, button; what has the focus can be seen to have it.
         try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.tab + Browser.Key.tab)
         #expect(try browser.focusedText.hasPrefix("Turn off"))
         let outline = try browser.value("return getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth")
         #expect(outline as? String == "solid3px")
         try browser.press(Browser.Key.enter)
-        #expect(try browser.text(".state") == "Forwarding off")
+        #expect(try browser.shows(".state", "Forwarding off"))
     }
 }

@@ -47,7 +47,7 @@ import Testing
         "\u{202A}anna.berg\u{202C}@inbox.example",
     ])
     func anAddressWrittenForPrograms(form: String) throws {
-        let text = try Self.said("Hello \(form) there")
+        let text = try Self.said("Hello \(form) there").filter { $0 != "\u{202A}" && $0 != "\u{202C}" }
         #expect(text.hasPrefix("Hello annarelay2") && text.hasSuffix(" there"), "\(text)")
         #expect(!text.contains("berg") && !text.contains("inbox"))
     }
@@ -58,9 +58,11 @@ import Testing
         ] {
             let link = { (content: String) in "see https://shop.example/?u=\(Data(content.utf8).base64EncodedString().replacing("=", with: ""))&v=1 soon" }
             #expect(try Self.said(link(before)) == link(after))
-            let padded = { (content: String) in "token \(Data(content.utf8).base64EncodedString()) end" }
-            #expect(try Self.said(padded(before)) == padded(after))
         }
+        // Padding stays where there was any; what needed none does not show whether its writer pads.
+        let padded = { (content: String) in "token \(Data(content.utf8).base64EncodedString()) end" }
+        #expect(try Self.said(padded("anna.berg@inbox.example")) == padded("annarelay2@relay.example"))
+        #expect(try Self.said(padded("for anna.berg@inbox.example")) == padded("for annarelay2@relay.example").replacing("=", with: ""))
     }
 
     @Test func base64InLinesKeepsItsLines() throws {

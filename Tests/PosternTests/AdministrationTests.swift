@@ -28,6 +28,22 @@ import Testing
         #expect(try runner.succeed("address", "show", address).contains("state\ton"))
     }
 
+    @Test func anAppsNonceIsRawAndRequiredUntilSaidOtherwise() throws {
+        let runner = try installed()
+        try runner.succeed("app", "add", "juice", "com.example.juice")
+        func nonce(_ options: String...) throws -> [String] {
+            let arguments = ["app", "nonce", "juice", "com.example.juice"] + options + ["--json"]
+            let row = try #require(try JSONSerialization.jsonObject(with: Data(try runner.run(arguments).output.utf8)) as? [String: Any])
+            return [row["form"] as? String ?? "", row["required"] as? Bool == true ? "required" : "optional"]
+        }
+        #expect(try nonce() == ["raw", "required"])
+        #expect(try nonce("--form", "sha256_hex") == ["sha256_hex", "required"])
+        #expect(try nonce("--no-required") == ["sha256_hex", "optional"])
+        #expect(try nonce() == ["sha256_hex", "optional"])
+        #expect(try runner.run(["app", "nonce", "juice", "com.example.juice", "--form", "md5"]).status == 64)
+        #expect(try runner.run(["app", "nonce", "milk", "com.example.juice"]).status == 66)
+    }
+
     @Test func anAddressIsSwitchedAndRetired() throws {
         let runner = try installed()
         let address = try runner.succeed("address", "issue", "juice", "jane")

@@ -9,8 +9,8 @@ import Testing
     static let commands: [[String]] = [
         ["init"], ["config"], ["config", "show"], ["migrate"], ["team"], ["team", "add"], ["team", "list"],
         ["team", "show"], ["team", "remove"], ["source"], ["source", "add"], ["source", "list"], ["source", "remove"], ["app"],
-        ["app", "add"], ["app", "list"], ["app", "remove"], ["user"], ["user", "add"], ["user", "list"], ["user", "show"],
-        ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "verify"], ["inbox", "confirm"], ["inbox", "default"],
+        ["app", "add"], ["app", "list"], ["app", "remove"], ["app", "nonce"], ["user"], ["user", "add"], ["user", "list"], ["user", "show"],
+        ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "show"], ["inbox", "verify"], ["inbox", "confirm"], ["inbox", "default"],
         ["inbox", "remove"], ["address"], ["address", "issue"], ["address", "list"], ["address", "show"], ["address", "on"],
         ["address", "off"], ["address", "retire"], ["dkim"], ["dkim", "generate"], ["dkim", "list"], ["dkim", "activate"],
         ["dkim", "retire"], ["dkim", "dns"], ["issuer"], ["issuer", "add"],

@@ -30,6 +30,10 @@ package struct ProviderRepository: Sendable {
             }
             if request.scopes.contains("email") { try refuseUnreachable(connection, request.grant.userID) }
             let given = try grants.authorize(connection, watch, request.grant, change)
+            // A work or school account is one that an organisation signs in.
+            try connection.run(
+                "UPDATE users SET is_managed = ?2 WHERE handle = ?1 AND (is_managed IS NULL OR is_managed <> ?2)",
+                [.text(request.grant.userID), .bool(request.orgID != nil)])
             let status = given.deliversProfile ? given.grant.realUserStatus : nil
             try connection.run(
                 """

@@ -6,12 +6,12 @@ import PosternStore
 
 struct AppCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "app", abstract: "Add, list and remove a team's apps, their redirect URIs and the team's keys.",
+        commandName: "app", abstract: "Add, list and remove a team's apps, their redirect URIs, nonces and the team's keys.",
         discussion: """
             Users consent to a group of apps: a primary app and those grouped under it. All apps of a team share a user's \
             relay address. A team may relay mail before it has any app.
             """,
-        subcommands: [Add.self, List.self, Remove.self, Redirect.self, Key.self])
+        subcommands: [Add.self, List.self, Remove.self, Redirect.self, Key.self, Nonce.self])
 
     struct Row: Encodable {
         let team: String

@@ -134,7 +134,13 @@ import Testing
         let exchanged = try await rig.redeem(try #require(first.json["code"].string))
         let refreshed = try await rig.refresh(try #require(exchanged.json["refresh_token"].string))
         for answer in [first, exchanged, refreshed] { #expect(try await rig.claims(answer).orgID == "school-17") }
+        // Policies know the user as managed, until an authorization without one.
+        func isManaged() throws -> Bool? {
+            try rig.api.store.database.read { try $0.row("SELECT is_managed FROM users", [])?.optionalInteger(0).map { $0 == 1 } } ?? nil
+        }
+        #expect(try isManaged() == true)
         #expect(try await rig.claims(try await rig.authorize()).orgID == nil)
+        #expect(try isManaged() == false)
     }
 
     @Test func aUserHintIsTheSubThatTheTeamKnows() async throws {

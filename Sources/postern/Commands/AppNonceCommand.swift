@@ -1,0 +1,56 @@
+// postern app nonce: how an app's identity tokens carry the nonce of a question.
+
+import ArgumentParser
+import PosternStore
+
+extension AppCommand {
+    struct Nonce: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show or set how an app's identity tokens carry the nonce.",
+            discussion: """
+                A question with an identity token has to name the nonce of the sign-in, so that a token that was copied opens \
+                nothing. Apps on Apple's systems often hand over its SHA-256: that is sha256_hex. The service follows within \
+                seconds.
+                """)
+
+        @Argument(help: "The team's identifier.")
+        var team: String
+        @Argument(help: "The app's client_id.")
+        var clientID: String
+        @Option(help: ArgumentHelp("The form in the token: raw or sha256_hex.", valueName: "form"))
+        var form: String?
+        @Flag(inversion: .prefixedNo, help: "Whether a question with a token must have a nonce.")
+        var required: Bool?
+        @OptionGroup var output: OutputOptions
+        @OptionGroup var installation: InstallationOptions
+
+        private struct Row: Encodable {
+            let team: String
+            let clientId: String
+            let form: String
+            let required: Bool
+        }
+
+        func run() throws {
+            try installation.withStore { store in
+                let wanted = try form.map { text in
+                    guard let form = AppNonceForm(rawValue: text) else {
+                        throw CommandError.usage("there is no form \(text.prefix(64)) of a nonce: there are raw and sha256_hex")
+                    }
+                    return form
+                }
+                guard let app = try store.apps.decisionApp(clientID: clientID), app.teamID == team else {
+                    throw StoreRefusal(.notFound, "team \(team) has no app \(clientID): see postern app list \(team)")
+                }
+                let (form, isRequired) = (wanted ?? app.nonceForm, required ?? app.isNonceRequired)
+                if form != app.nonceForm || isRequired != app.isNonceRequired {
+                    try store.apps.setNonce(team: team, clientID: clientID, form: form, isRequired: isRequired, thisChange())
+                }
+                if output.json {
+                    return try printJSON(Row(team: team, clientId: clientID, form: form.rawValue, required: isRequired))
+                }
+                Properties(lines: [("app", clientID), ("form", form.rawValue), ("required", isRequired ? "yes" : "no")]).print()
+            }
+        }
+    }
+}

@@ -13,7 +13,12 @@ struct PostgresFailure: Error {
     let isConnectionLost: Bool
 
     /// Whether the transaction may succeed when it is run again: it lost against another one and has left no trace.
-    var isRepeatable: Bool { state == "40001" || state == "40P01" }
+    var isRepeatable: Bool { state == "40001" || state == "40P01" || isRacingMigration }
+
+    /// Whether another host made the same table, column or index a moment earlier: seen again, nothing is left to be done.
+    private var isRacingMigration: Bool {
+        ["42P07", "42701", "42710"].contains(state) || (state == "23505" && message.contains("\"pg_"))
+    }
 
     /// What the store says of it.
     var storeError: any Error {

@@ -178,6 +178,37 @@ import Testing
         }
     }
 
+    /// A key or a signature in which an address was replaced was good for nothing, and nobody was told.
+    @Test func whatIsSignedOrArmouredWithinATextIsRefused() throws {
+        let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\r\n\r\n\(Data("key of Anna <anna.berg@inbox.example>".utf8).base64EncodedString())\r\n=aBcD\r\n-----END PGP PUBLIC KEY BLOCK-----\r\n"
+        func signed(_ text: String) -> String {
+            "-----BEGIN PGP SIGNED MESSAGE-----\r\nHash: SHA512\r\n\r\n\(text)\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\niQEz\r\n-----END PGP SIGNATURE-----\r\n"
+        }
+        #expect(try Self.said("Hello\r\n" + key) == "550 unrewritable-part")
+        #expect(try Self.said("Hello\r\n" + signed("I am anna.berg@inbox.example")) == "550 unrewritable-part")
+        #expect(try Self.said("I am anna.berg@inbox.example\r\n" + signed("Yes") + "anna.berg@inbox.example") == "I am annarelay2@relay.example\r\n" + signed("Yes") + "annarelay2@relay.example")
+        // Quoted, it was broken already.
+        #expect(try Self.said("> -----BEGIN PGP SIGNED MESSAGE-----\r\n> anna.berg@inbox.example\r\n> -----END PGP SIGNATURE-----\r\n").contains("> annarelay2@relay.example"))
+    }
+
+    @Test func aCharsetInApostrophes() throws {
+        #expect(try Self.said("I am anna.berg@inbox.example", type: "text/plain; charset='utf-8'") == "I am annarelay2@relay.example")
+    }
+
+    @Test func aFormIsText() throws {
+        #expect(try Self.said("m=anna.berg%40inbox.example&x=1", type: "application/x-www-form-urlencoded") == "m=annarelay2%40relay.example&x=1")
+    }
+
+    /// What is not seen parted a token, and the half that was read was none.
+    @Test(arguments: ["\u{AD}", "\u{200B}", "&shy;", "&#8203;"])
+    func whatIsNotSeenDoesNotPartAToken(mark: String) throws {
+        let token = Self.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+        for cut in [3, token.count - 9] {
+            let text = "to \(token.prefix(cut))\(mark)\(token.dropFirst(cut))@relay.example and \(token.prefix(cut))\(mark)\(token.dropFirst(cut))"
+            #expect(try Self.said(text, type: "text/html; charset=utf-8") == "to billing@app.example and billing@app.example", "\(cut)")
+        }
+    }
+
     @Test func percentEncodingWithinBase64() throws {
         let link = { (content: String) in "see https://shop.example/?u=\(Data(content.utf8).base64EncodedString()) soon" }
         let said = try Self.said(link("u=%61nna.berg%40%69nbox.example&a=%20"))

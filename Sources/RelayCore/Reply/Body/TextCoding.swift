@@ -27,6 +27,7 @@ enum TextCoding {
             let edits = edits(decoded.bytes, part: part, syntax: syntax, with: text)
             if edits.isEmpty { return .unchanged }
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
+            if ArmouredBlocks.hold(edits, in: decoded.bytes) { return .impossible(ArmouredBlocks.name) }
             return splice(edits, into: decoded, part: part)
         case .other(let charset):
             guard let reading = Charset.decodeCheckingLoss(decoded.bytes, charset) else { return .opaque }
@@ -35,6 +36,7 @@ enum TextCoding {
             let edits = edits(utf8, part: part, syntax: syntax, with: text)
             if edits.isEmpty { return .unchanged }
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
+            if ArmouredBlocks.hold(edits, in: utf8) { return .impossible(ArmouredBlocks.name) }
             return recode(
                 edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, syntax: syntax, with: text)
         case .unknown(let charset):

@@ -78,11 +78,11 @@ struct MentionScanner {
 
         /// Whether only line breaks, no plain spaces, stand between the units of a range.
         func isUnspaced(_ range: Range<Int>) -> Bool {
-            range.dropFirst().allSatisfy { window.gaps[$0] == 0 || window.gaps[$0] & LensWindow.lineBreak != 0 }
+            range.dropFirst().allSatisfy { window.gaps[$0] & ~LensWindow.unseen == 0 || window.gaps[$0] & LensWindow.lineBreak != 0 }
         }
 
-        /// Whether nothing at all stands between the units of a range.
-        func isUnbroken(_ range: Range<Int>) -> Bool { range.dropFirst().allSatisfy { window.gaps[$0] == 0 } }
+        /// Whether nothing that is seen stands between the units of a range.
+        func isUnbroken(_ range: Range<Int>) -> Bool { range.dropFirst().allSatisfy { window.gaps[$0] & ~LensWindow.unseen == 0 } }
 
         func isAlphanumeric(_ unit: Int) -> Bool {
             guard unit >= 0, unit < window.units.count else { return false }
@@ -285,7 +285,7 @@ struct MentionScanner {
 
     /// A token without its domain. Where the domain follows, the edit of the whole address is the stronger one.
     private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
-        let joins: (Int) -> Bool = { unit in view.window.gaps[unit] == 0 || view.window.gaps[unit] & LensWindow.lineBreak != 0 }
+        let joins: (Int) -> Bool = { view.window.gaps[$0] & ~LensWindow.unseen == 0 || view.window.gaps[$0] & LensWindow.lineBreak != 0 }
         guard let found = own.find(around: anchor, in: view.window.units, joins: joins, isApart: { view.hasGap($0) }) else { return }
         let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
         let replacement =
@@ -300,7 +300,8 @@ struct MentionScanner {
         while at > 0, end - at < 64 {
             let octet = units[at - 1]
             guard view.isAlphanumeric(at - 1) || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet) else { break }
-            if at < end, view.hasGap(at), !(allowsBreaks && view.window.gaps[at] & LensWindow.lineBreak != 0) { break }
+            let isApart = at < end && view.window.gaps[at] & ~LensWindow.unseen != 0
+            if isApart, !(allowsBreaks && view.window.gaps[at] & LensWindow.lineBreak != 0) { break }
             at -= 1
         }
         return at < end ? at..<end : nil

@@ -23,6 +23,8 @@ final class LensWindow {
     /// Bits of `gaps`.
     static let space: UInt8 = 1
     static let lineBreak: UInt8 = 2
+    /// Characters that are not seen, such as a soft hyphen: what stands on both sides of them reads as one word.
+    static let unseen: UInt8 = 4
 
     private let octets: UnsafeMutablePointer<UInt8>
     private let before: UnsafeMutablePointer<UInt8>
@@ -382,7 +384,8 @@ final class LensWindow {
         case 0x41...0x5A: append(UInt8(value) | 0x20, start, length)
         case 0..<0x80: append(UInt8(value), start, length)
         case _ where isOctet: append(UInt8(truncatingIfNeeded: value), start, length)
-        case 0xA0, 0xAD, 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x2064, 0x2066...0x2069, 0xFEFF: pendingGap |= Self.space
+        case 0xA0: pendingGap |= Self.space
+        case 0xAD, 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x2064, 0x2066...0x2069, 0xFEFF: pendingGap |= Self.unseen
         case 0xFF01...0xFF5E:
             let ascii = UInt8(value - 0xFEE0)
             append(ascii >= 0x41 && ascii <= 0x5A ? ascii | 0x20 : ascii, start, length)

@@ -31,7 +31,7 @@ test-tools: packages .build/test-tools/.installed
 test: packages test-tools ## Every test, those on a real Postfix included
 	swift build $(SWIFT_FLAGS) --build-tests
 	rm -rf .build/test-logs
-	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs swift test $(SWIFT_FLAGS) --skip-build
+	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
 	scripts/search-logs .build/test-logs
 
 bench: packages ## Benchmarks, in release builds

@@ -107,7 +107,8 @@ let package = Package(
             name: "PosternServer",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
-                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail", "PosternMetrics",
+                "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
+                "PosternMetrics",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -121,7 +122,7 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternServer",
+                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternPostgres", "PosternServer",
                 "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI", "PosternMail",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
@@ -225,8 +226,9 @@ let package = Package(
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(
-            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots", "Tools"],
-            swiftSettings: strict),
+            name: "PosternTests",
+            dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness", "PostgresHarness"],
+            exclude: ["Snapshots", "Tools"], swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
@@ -239,8 +241,7 @@ let package = Package(
         .testTarget(
             name: "PostfixTests", dependencies: [
                 "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage", "MailTesting",
-                "PosternStore", "PosternSQLite", "postfix-test-filter",
-                "postern",
+                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "postfix-test-filter", "postern",
             ],
             exclude: ["README.md", "Cases", "RelayCases"], swiftSettings: strict),
     ],

@@ -13,7 +13,7 @@ import Testing
     private static let users = 20
     private static let changes = 1_000
 
-    @Test(.timeLimit(.minutes(5))) func everyEventArrivesAlthoughTheServiceIsKilledAgainAndAgain() async throws {
+    @Test(.timeLimit(.minutes(15))) func everyEventArrivesAlthoughTheServiceIsKilledAgainAndAgain() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-killed-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

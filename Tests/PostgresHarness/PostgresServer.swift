@@ -11,7 +11,31 @@ package final class PostgresServer: @unchecked Sendable {
     private let binaries: String
     private let account: String?
     private let lock = NSLock()
-    private var process: Process?
+    /// The guardian, and our end of the pipe (a pair of sockets) that it reads.
+    private var running: (guardian: Process, pipe: Int32)?
+
+    /// Runs the server and ends it by the signal that a line of standard input names. The end of the input, which is the end of
+    /// this process however it came about, ends the server at once and removes the folder. (A signal at the parent's death would
+    /// come when the *thread* ends that started the server, and those of a pool do so at any time.)
+    private static let guardian = """
+        exec 3<&0
+        folder=$1; shift
+        "$@" 3<&- </dev/null &
+        server=$!
+        (
+            if read -r signal <&3; then kill -"$signal" $server; exit 0; fi
+            trap "" TERM
+            kill -QUIT $server
+            exit 3
+        ) &
+        reader=$!
+        wait $server
+        status=$?
+        kill $reader 2>/dev/null
+        wait $reader
+        [ $? = 3 ] && rm -rf "$folder"
+        exit $status
+        """
 
     /// One for all tests of the process; nil where PostgreSQL's server is not installed.
     package static let shared: PostgresServer? = {
@@ -51,7 +75,7 @@ package final class PostgresServer: @unchecked Sendable {
     /// Starts the server, or starts it again after `stop`; returns when it takes connections.
     package func start() throws {
         let process = command(
-            "postgres",
+            "postgres", guarded: true,
             [
                 "-D", folder.appendingPathComponent("data").path, "-k", folder.path, "-c", "listen_addresses=", "-c", "max_connections=500",
                 "-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256",
@@ -62,8 +86,20 @@ package final class PostgresServer: @unchecked Sendable {
         try handle.seekToEnd()
         process.standardOutput = handle
         process.standardError = handle
-        try process.run()
-        lock.withLock { self.process = process }
+        // Closed in every other child, which would keep it open for longer than this process lives.
+        var ends: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            throw Failure(description: "no pipe")
+        }
+        let input = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
+        process.standardInput = input
+        do {
+            try process.run()
+        } catch {
+            close(ends[1])
+            throw error
+        }
+        lock.withLock { running = (process, ends[1]) }
         // pg_isready says when; asked again and again, as there is nothing to wait on.
         for _ in 0..<600 {
             if (try? run("pg_isready", ["-q", "-h", folder.path, "-U", "postern", "-d", "postgres"])) != nil { return }
@@ -75,9 +111,18 @@ package final class PostgresServer: @unchecked Sendable {
 
     /// Ends the server: sessions are cut (fast), or everything at once as in a crash (immediate).
     package func stop(immediately: Bool = false) {
-        guard let process = lock.withLock({ () -> Process? in defer { self.process = nil }; return self.process }) else { return }
-        kill(process.processIdentifier, immediately ? SIGQUIT : SIGINT)
-        process.waitUntilExit()
+        end(saying: immediately ? "QUIT\n" : "INT\n")
+    }
+
+    /// What happens to the server when this process is killed: nobody holds the pipe any more.
+    package func abandon() { end(saying: "") }
+
+    private func end(saying line: String) {
+        guard let running = lock.withLock({ () -> (guardian: Process, pipe: Int32)? in defer { self.running = nil }; return self.running })
+        else { return }
+        _ = line.withCString { write(running.pipe, $0, strlen($0)) }
+        close(running.pipe)
+        running.guardian.waitUntilExit()
     }
 
     private func remove() {
@@ -116,16 +161,13 @@ package final class PostgresServer: @unchecked Sendable {
         return text
     }
 
-    private func command(_ program: String, _ arguments: [String]) -> Process {
+    private func command(_ program: String, guarded: Bool = false, _ arguments: [String]) -> Process {
         let process = Process()
-        let path = "\(binaries)/\(program)"
-        if let account {
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
-            process.arguments = ["--reuid", account, "--regid", account, "--clear-groups", "--pdeathsig", "INT", path] + arguments
-        } else {
-            process.executableURL = URL(fileURLWithPath: path)
-            process.arguments = arguments
-        }
+        var words = ["\(binaries)/\(program)"] + arguments
+        if let account { words = ["/usr/bin/setpriv", "--reuid", account, "--regid", account, "--clear-groups"] + words }
+        if guarded { words = ["/bin/sh", "-c", Self.guardian, "postgres-guardian", folder.path] + words }
+        process.executableURL = URL(fileURLWithPath: words.removeFirst())
+        process.arguments = words
         process.currentDirectoryURL = folder
         process.standardInput = FileHandle.nullDevice
         return process

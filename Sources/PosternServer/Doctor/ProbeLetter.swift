@@ -49,6 +49,13 @@ struct ProbeLetter {
         !isReply(message) && Self.contains(message.data, nonce) && message.mail.hasPrefix("<>")
     }
 
+    /// Whether the forward itself came, to the address that it was sent to: no filter saw it.
+    func isForward(_ message: ParkedMessage, to relay: AddrSpec) -> Bool {
+        Self.contains(message.data, "forward.\(nonce)@") && message.recipients.contains {
+            ParkingPlace.address($0).lowercased() == relay.wireForm.lowercased()
+        }
+    }
+
     private var date: String {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
@@ -77,6 +84,7 @@ struct ProbeLetter {
 struct ProbeJudgement {
     let identity: ProbeIdentity
     let reverse: AddrSpec
+    let relay: AddrSpec
     let helo: String
 
     static let offersDSN = Check.broken(
@@ -104,6 +112,7 @@ struct ProbeJudgement {
     func bounce(_ result: ProbeResult) -> Check {
         let name = "probe bounce"
         guard case .arrived(let message) = result else { return missing(result, name, "bounce") }
+        guard !isPast(message, [relay.wireForm]) else { return unfiltered(name, "forward") }
         // A return path that is still there was not rewritten: the report went past the filter.
         let isOurs = message.recipients.allSatisfy { ParkingPlace.address($0).lowercased() == identity.team.wireForm.lowercased() }
         let leaks = Self.leaks([(identity.inbox.wireForm, "the inbox"), (identity.inbox.localPart, "the inbox's local part")], in: message)

@@ -91,8 +91,10 @@ package struct SelfProbe {
         let letter = ProbeLetter(identity: identity, nonce: nonce, now: now)
         // Some servers want a sender's domain to exist; the user's does not.
         let reply = probe(from: [identity.author, identity.team], to: reverse, letter.reply(to: reverse), place, letter.isReply)
-        let bounce = probe(from: [identity.team], to: relay, letter.forward(to: relay), place, letter.isReport)
-        let judgement = ProbeJudgement(identity: identity, reverse: reverse, helo: letter.helo)
+        let bounce = probe(from: [identity.team], to: relay, letter.forward(to: relay), place) {
+            letter.isReport($0) || letter.isForward($0, to: relay)
+        }
+        let judgement = ProbeJudgement(identity: identity, reverse: reverse, relay: relay, helo: letter.helo)
         var checks = [judgement.reply(reply.result), judgement.bounce(bounce.result)]
         if reply.offersDSN || bounce.offersDSN { checks.append(ProbeJudgement.offersDSN) }
         if place.strangerCount > 0 {

@@ -10,7 +10,11 @@ package struct Reload: Sendable {
         "reply_unrewritable", "limits.", "suspension.", "dns.", "providers", "issuers", "log.level",
     ]
 
-    package static func isLive(_ key: String) -> Bool { live.contains { $0.hasSuffix(".") ? key.hasPrefix($0) : key == $0 } }
+    package static func isLive(_ key: String) -> Bool {
+        // The budget is one for the life of the process, as messages under way hold parts of it.
+        guard key != "limits.reply_memory" else { return false }
+        return live.contains { $0.hasSuffix(".") ? key.hasPrefix($0) : key == $0 }
+    }
 
     /// Keys that differ and need a restart, in the order of the file.
     package let waiting: [String]

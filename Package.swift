@@ -100,6 +100,8 @@ let package = Package(
             name: "PosternMail",
             dependencies: [
                 "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", .product(name: "Mustache", package: "swift-mustache"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
             ], swiftSettings: strict),
         .target(
             name: "PosternServer",

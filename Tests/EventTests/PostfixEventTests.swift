@@ -40,7 +40,7 @@ import Testing
     /// Waits until so many events arrived; their types.
     private static func told(_ receiver: TestReceiver, _ count: Int) async throws -> [String] {
         let start = ContinuousClock.now
-        while receiver.taken.count < count, ContinuousClock.now - start < .seconds(30) { try await Task.sleep(for: .milliseconds(5)) }
+        while receiver.taken.count < count, ContinuousClock.now - start < .seconds(180) { try await Task.sleep(for: .milliseconds(5)) }
         return receiver.taken.map(\.type)
     }
 

@@ -111,7 +111,16 @@ package final class PrivatePostfix: Sendable {
         }
     }
 
+    /// Changes a setting of master.cf (`service/type/name=value`, or without value to remove it) and reloads.
+    package func setMaster(_ setting: String) throws {
+        let flag = setting.contains("=") ? "-P" : "-PX"
+        let result = try ManagedProcess.run("/usr/sbin/postconf", ["-c", configuration, flag, setting])
+        guard result.status == 0 else { throw HarnessError("postconf: \(result.output)") }
+        try set([:])
+    }
+
     private static func postconf(_ configuration: String, _ settings: [String: String]) throws {
+        guard !settings.isEmpty else { return }
         let result = try ManagedProcess.run(
             "/usr/sbin/postconf", ["-c", configuration, "-e"] + settings.map { "\($0.key) = \($0.value)" })
         guard result.status == 0 else { throw HarnessError("postconf: \(result.output)") }
@@ -133,7 +142,7 @@ package final class PrivatePostfix: Sendable {
     /// Ends it, waits until every process is gone, removes the folder. May be called again.
     package func stop() {
         process.closeInput()
-        _ = try? process.waitForExit(seconds: 30)
+        _ = try? process.waitForExit()
         try? FileManager.default.removeItem(atPath: directory)
     }
 

@@ -20,6 +20,8 @@ package final class RelayRig: @unchecked Sendable {
         package var services: [String] = []
         /// Whether clients on loopback may send to any domain, as a team's or user's own server may.
         package var trustsLoopback = false
+        /// Whether mail that stays at the relay domains goes to a port where nobody listens, as in an installation, and not to the sink.
+        package var parks = false
 
         package init() {}
     }
@@ -53,6 +55,11 @@ package final class RelayRig: @unchecked Sendable {
         settings.relayDomains = options.relayDomains
         settings.socket = "unix:\(folder)/milter.sock"
         settings.routes = ["*": sink.port]
+        if options.parks {
+            // Port 9 is one for the machine, and tests run side by side.
+            let port = try FreePort.next()
+            for domain in options.relayDomains { settings.routes[domain] = port }
+        }
         settings.settings = options.postfix
         settings.services = options.services
         settings.trustsLoopback = options.trustsLoopback

@@ -15,17 +15,23 @@ package enum EngineFactory {
         installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?, counters: CounterBuffer?,
         replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
-        let keys = TokenKeys(installation.keys.token)
         let directory = StoreDirectory(store: installation.store, counters: counters, now: now)
-        guard let keys,
+        guard let keys = TokenKeys(installation.keys.token), let probe = probe(installation.configuration, keys),
             let engine = RelayEngine(
-                settings: RelaySettings(installation.configuration), keys: keys, directory: directory, authenticator: authenticator,
-                signer: signer, replyMemory: replyMemory, randomness: random)
+                settings: RelaySettings(installation.configuration), keys: keys,
+                directory: ProbingDirectory(directory, probe: probe, now: now),
+                authenticator: ProbingAuthenticator(authenticator, probe: probe), signer: signer, replyMemory: replyMemory,
+                randomness: random)
         else {
             throw ConfigurationError(
                 .invalidValue, at: installation.configuration.keyFilePath, "the token keys cannot be used; restore the key file from a backup")
         }
         return engine
+    }
+
+    /// The account of `postern doctor`; nil without a relay domain.
+    private static func probe(_ configuration: Configuration, _ keys: TokenKeys) -> ProbeIdentity? {
+        configuration.relayDomains.first.map { ProbeIdentity(keys: keys, domain: $0) }
     }
 
     /// Whether Postern proves senders itself, or a filter in front of it that the operator trusts.

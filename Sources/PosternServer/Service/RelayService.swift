@@ -17,7 +17,8 @@ package enum RelayService {
     /// systemd's patience (90 s).
     private static let shutdownDeadline: Duration = .seconds(60)
 
-    /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration again; sockets, database and key file stay as they are.
+    /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration, the HTTP certificate and the policies again (`Reload` says
+    /// which keys it puts in force); sockets, database and key file stay as they are.
     /// - Parameters:
     ///   - reread: reads the installation anew, for a reload.
     ///   - announce: called once the milter accepts connections and signals are handled.
@@ -60,7 +61,16 @@ package enum RelayService {
             StatusService(parts),
             SigningKeyService(signer: signer, logger: logger),
             PolicyService(policies: policies, store: installation.store, now: now, logger: logger),
-            ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
+            ReloadService(logger: logger) {
+                let new = try reread()
+                // Whatever cannot be used is found before anything is put in force.
+                let next = try build(new)
+                if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
+                engine.exchange(next)
+                LogOutput.setLevel(new.configuration.log)
+                policies.refresh(now: now())
+                return Reload(from: installation.resolved, to: new.resolved)
+            },
         ]
         services.append(IssuerKeysService(parts.trust))
         if let events = try EventServices.service(parts) { services.append(events) }

@@ -48,12 +48,13 @@ package struct SMTPSubmission: Sendable {
 }
 
 /// One connection's dialogue.
-private struct Dialogue {
+struct Dialogue {
     private let settings: SMTPSubmission
     private let connection: TCPConnection
     private var reader = SMTPReplyReader()
     /// What EHLO offers, in upper case, with the words that follow it.
     private var keywords: [String: [String]] = [:]
+    private(set) var keywords: Set<String> = []
 
     init(_ settings: SMTPSubmission) throws(SubmissionFailure) {
         self.settings = settings
@@ -83,6 +84,11 @@ private struct Dialogue {
     private mutating func hello() throws(SubmissionFailure) {
         keywords = [:]
         let reply = try command("EHLO \(settings.helo)", .ehlo)
+        try hello(settings.helo)
+    }
+
+    mutating func hello(_ name: String) throws(SubmissionFailure) {
+        let reply = try command("EHLO \(name)", .ehlo)
         if reply.code / 100 == 2 {
             for line in reply.lines.dropFirst() {
                 let words = line.split(separator: " ").map { $0.uppercased() }
@@ -90,7 +96,7 @@ private struct Dialogue {
             }
         } else {
             // A server of 1982 is still a server.
-            try expect(try command("HELO \(settings.helo)", .ehlo), 2, .ehlo)
+            try expect(try command("HELO \(name)", .ehlo), 2, .ehlo)
         }
     }
 
@@ -132,7 +138,12 @@ private struct Dialogue {
         try expect(try command("MAIL FROM:<\(sender?.wireForm ?? "")>\(parameters)", .mail), 2, .mail)
         try expect(try command("RCPT TO:<\(path)>", .recipient), 2, .recipient)
         try expect(try command("DATA", .data), 3, .data)
-        guard connection.send(Self.stuffed(message), until: TCPConnection.now() + settings.dataTimeout) else {
+        try expect(try content(Self.stuffed(message)), 2, .message)
+    }
+
+    /// Sends what follows DATA, dots stuffed and with its end, and gives the answer.
+    mutating func content(_ stuffed: [UInt8]) throws(SubmissionFailure) -> ServerReply {
+        guard connection.send(stuffed, until: TCPConnection.now() + settings.dataTimeout) else {
             throw .temporary(.message, "the connection broke")
         }
         let taken = try reply(.message, within: settings.dataTimeout)
@@ -145,12 +156,13 @@ private struct Dialogue {
         guard let range = reply.lines.last?.range(of: "queued as "), let line = reply.lines.last else { return nil }
         let id = line[range.upperBound...].prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }
         return id.isEmpty ? nil : String(id)
+        return try reply(.message, within: settings.dataTimeout)
     }
 
     /// Whatever comes of it: the message is the server's already.
     mutating func quit() { _ = try? command("QUIT", .message) }
 
-    private mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
+    mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
         // `wireForm` leaves CR and LF out; nothing may break out of its line in any case.
         let octets = line.utf8.filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
         guard connection.send(octets + [0x0D, 0x0A], until: TCPConnection.now() + settings.timeout) else {
@@ -176,7 +188,7 @@ private struct Dialogue {
         }
     }
 
-    private func expect(_ reply: ServerReply, _ kind: Int, _ stage: SubmissionStage) throws(SubmissionFailure) {
+    func expect(_ reply: ServerReply, _ kind: Int, _ stage: SubmissionStage) throws(SubmissionFailure) {
         guard reply.code / 100 != kind else { return }
         throw reply.code / 100 == 5 ? .permanent(stage, reply.summary) : .temporary(stage, reply.summary)
     }
@@ -184,7 +196,7 @@ private struct Dialogue {
     private static func headerIsUTF8(_ message: [UInt8]) -> Bool { Message.parse(message).header.serialized.contains { $0 >= 0x80 } }
 
     /// The message with dots at the beginning of lines doubled, and its end (RFC 5321 section 4.5.2).
-    private static func stuffed(_ message: [UInt8]) -> [UInt8] {
+    static func stuffed(_ message: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(message.count + 64)
         var isLineStart = true

@@ -39,8 +39,8 @@ package final class ClientSubmission {
 
     private static func open(_ settings: SMTPSubmission, _ client: Client) throws(SubmissionFailure) -> Dialogue {
         var dialogue = try Dialogue(settings)
-        try dialogue.greet()
-        guard dialogue.keywords.contains("XCLIENT") else { throw .temporary(.ehlo, "the server does not offer XCLIENT") }
+        try dialogue.begin()
+        guard dialogue.keywords["XCLIENT"] != nil else { throw .temporary(.ehlo, "the server does not offer XCLIENT") }
         let address = client.address.map { $0.contains(":") ? "IPV6:\($0)" : $0 } ?? "[UNAVAILABLE]"
         let helo = client.helo.isEmpty ? settings.helo : client.helo
         let name = client.name.map(xtext) ?? "[UNAVAILABLE]"

@@ -53,8 +53,7 @@ struct Dialogue {
     private let connection: TCPConnection
     private var reader = SMTPReplyReader()
     /// What EHLO offers, in upper case, with the words that follow it.
-    private var keywords: [String: [String]] = [:]
-    private(set) var keywords: Set<String> = []
+    private(set) var keywords: [String: [String]] = [:]
 
     init(_ settings: SMTPSubmission) throws(SubmissionFailure) {
         self.settings = settings
@@ -65,14 +64,14 @@ struct Dialogue {
     mutating func begin() throws(SubmissionFailure) {
         if case .implicit(let context) = settings.security { try encrypt(context) }
         try expect(try reply(.greeting, within: settings.timeout), 2, .greeting)
-        try hello()
+        try hello(settings.helo)
         if case .startTLS(let context) = settings.security {
             guard keywords["STARTTLS"] != nil else { throw .permanent(.tls, "the server offers no STARTTLS") }
             try expect(try command("STARTTLS", .tls), 2, .tls)
             // What came in clear behind the answer could be anybody's (RFC 3207 section 4.2).
             guard reader.isEmpty else { throw .permanent(.tls, "the server says more in clear than it was asked") }
             try encrypt(context)
-            try hello()
+            try hello(settings.helo)
         }
         if let credentials = settings.credentials { try authenticate(credentials) }
     }
@@ -81,13 +80,8 @@ struct Dialogue {
         try connection.startTLS(context, host: settings.host, port: settings.port, until: TCPConnection.now() + settings.timeout)
     }
 
-    private mutating func hello() throws(SubmissionFailure) {
-        keywords = [:]
-        let reply = try command("EHLO \(settings.helo)", .ehlo)
-        try hello(settings.helo)
-    }
-
     mutating func hello(_ name: String) throws(SubmissionFailure) {
+        keywords = [:]
         let reply = try command("EHLO \(name)", .ehlo)
         if reply.code / 100 == 2 {
             for line in reply.lines.dropFirst() {
@@ -138,7 +132,9 @@ struct Dialogue {
         try expect(try command("MAIL FROM:<\(sender?.wireForm ?? "")>\(parameters)", .mail), 2, .mail)
         try expect(try command("RCPT TO:<\(path)>", .recipient), 2, .recipient)
         try expect(try command("DATA", .data), 3, .data)
-        try expect(try content(Self.stuffed(message)), 2, .message)
+        let taken = try content(Self.stuffed(message))
+        try expect(taken, 2, .message)
+        return SubmissionReceipt(keywords: Set(keywords.keys), queueID: Self.queueID(taken))
     }
 
     /// Sends what follows DATA, dots stuffed and with its end, and gives the answer.
@@ -146,9 +142,7 @@ struct Dialogue {
         guard connection.send(stuffed, until: TCPConnection.now() + settings.dataTimeout) else {
             throw .temporary(.message, "the connection broke")
         }
-        let taken = try reply(.message, within: settings.dataTimeout)
-        try expect(taken, 2, .message)
-        return SubmissionReceipt(keywords: Set(keywords.keys), queueID: Self.queueID(taken))
+        return try reply(.message, within: settings.dataTimeout)
     }
 
     /// Of `2.0.0 Ok: queued as 4Abc`.
@@ -156,7 +150,6 @@ struct Dialogue {
         guard let range = reply.lines.last?.range(of: "queued as "), let line = reply.lines.last else { return nil }
         let id = line[range.upperBound...].prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }
         return id.isEmpty ? nil : String(id)
-        return try reply(.message, within: settings.dataTimeout)
     }
 
     /// Whatever comes of it: the message is the server's already.

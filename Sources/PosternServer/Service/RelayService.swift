@@ -68,12 +68,10 @@ package enum RelayService {
                 let next = try build(new)
                 if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
                 engine.exchange(next)
+                carrier.exchange(CopyHandOver(new.configuration))
                 LogOutput.setLevel(new.configuration.log)
                 policies.refresh(now: now())
                 return Reload(from: installation.resolved, to: new.resolved)
-                let installation = try reread()
-                engine.exchange(try build(installation))
-                carrier.exchange(CopyHandOver(installation.configuration))
             },
         ]
         services.append(IssuerKeysService(parts.trust))

@@ -33,6 +33,8 @@ package struct LocalFacts: Sendable {
     package var http: (address: String, outcome: Outcome)?
     /// What is wrong with the policies in force, a line each; nil where they could not be read.
     package var policyProblems: [String]?
+    /// Hosts that decide by another policy than is active, since that one does not load there, a line each.
+    package var policyRefusals: [String] = []
 
     package init() {}
 }
@@ -118,8 +120,11 @@ package enum LocalChecks {
 
     private static func policy(_ facts: LocalFacts) -> [Check] {
         guard let problems = facts.policyProblems else { return [] }
-        guard !problems.isEmpty else { return [.ok("policy", "a policy is in force")] }
-        return problems.map {
+        let refusals = facts.policyRefusals.map {
+            Check.warning("policy", $0, remedy: "postern policy list says why; activate one that loads, or postern policy rollback")
+        }
+        guard !problems.isEmpty else { return refusals.isEmpty ? [.ok("policy", "a policy is in force")] : refusals }
+        return refusals + problems.map {
             .warning("policy", $0, remedy: "start postern serve, which activates the built-in one, or run postern policy activate")
         }
     }

@@ -51,6 +51,7 @@ package enum LocalProbe {
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             facts.newestChange = try store.audit.entries(limit: 1).first?.at
             facts.policyProblems = try store.policies.arrangement().standard == nil ? ["no policy is in force for teams that have none of their own"] : []
+            facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(\.refusal)
         } catch {
             facts.database = .trouble("\(error)")
         }

@@ -13,6 +13,10 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; each has its own page cache.
     package static let readers = 8
 
+    /// Octets of the file that are read through the page cache of the system, without a copy: a decision's history lies on fifteen
+    /// pages of a large database, and copying them took as long as all else. SQLite's own upper limit; what lies beyond is copied.
+    package static let mappedOctets = 0x7fff_0000
+
     private let pool: DatabasePool
     private let writer = WriterState()
 
@@ -45,12 +49,22 @@ package final class SQLiteDatabase: PosternStore.Database {
         configuration.prepareDatabase { database in
             // What is deleted is overwritten, so that a removed user's sealed inbox is gone from the file too.
             try database.execute(sql: "PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL")
+            // A query, since it answers with what was taken.
+            _ = try Row.fetchOne(database, sql: "PRAGMA mmap_size = \(Self.mappedOctets)")
         }
         pool = try storeErrors { try DatabasePool(path: path, configuration: configuration) }
     }
 
     package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try storeErrors { try pool.read { try body(SQLiteConnection(database: $0)) } }
+        try storeErrors {
+            // The transaction is ours: the statements around it are prepared once, as all others are.
+            try pool.unsafeRead { database in
+                let connection = SQLiteConnection(database: database)
+                _ = try connection.rows("BEGIN DEFERRED TRANSACTION", [])
+                defer { connection.end() }
+                return try body(connection)
+            }
+        }
     }
 
     package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {

@@ -141,6 +141,7 @@ final class Sized {
     }
 }
 
+setvbuf(stdout, nil, _IOLBF, 0)
 var status: Int32 = 0
 do {
     print(Machine.description)

@@ -103,12 +103,15 @@ let package = Package(
             name: "PosternMail",
             dependencies: [
                 "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", .product(name: "Mustache", package: "swift-mustache"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
             ], swiftSettings: strict),
         .target(
             name: "PosternServer",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
-                "PosternSQLite", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail", "PosternMetrics",
+                "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
+                "PosternMetrics",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -122,7 +125,7 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternServer",
+                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternPostgres", "PosternServer",
                 "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI", "PosternMail",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
@@ -145,6 +148,23 @@ let package = Package(
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
+
+        .target(name: "BenchReport", path: "Benchmarks/BenchReport", swiftSettings: strict),
+        .executableTarget(
+            name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",
+            linkerSettings: [.linkedLibrary("milter"), .linkedLibrary("crypto"), .linkedLibrary("pthread")]),
+        .executableTarget(
+            name: "MailBench",
+            dependencies: [
+                "BenchReport", "PosternServer", "PosternStore", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "DNSClient",
+                "PostfixHarness", "RelayHarness",
+            ], path: "Benchmarks/MailBench", swiftSettings: strict),
+        .executableTarget(
+            name: "StoreBench",
+            dependencies: [
+                "BenchReport", "PosternServer", "PosternStore", "PosternSQLite", "PosternPostgres", "RelayCore", "InternetMessage",
+                "MailCrypto", "PostfixHarness", "PostgresHarness",
+            ], path: "Benchmarks/StoreBench", swiftSettings: strict),
 
         // MARK: Tests
         .testTarget(
@@ -226,8 +246,9 @@ let package = Package(
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(
-            name: "PosternTests", dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness"], exclude: ["Snapshots", "Tools"],
-            swiftSettings: strict),
+            name: "PosternTests",
+            dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness", "PostgresHarness"],
+            exclude: ["Snapshots", "Tools"], swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
@@ -240,8 +261,7 @@ let package = Package(
         .testTarget(
             name: "PostfixTests", dependencies: [
                 "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage", "MailTesting",
-                "PosternStore", "PosternSQLite", "postfix-test-filter",
-                "postern",
+                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "postfix-test-filter", "postern",
             ],
             exclude: ["README.md", "Cases", "RelayCases"], swiftSettings: strict),
     ],

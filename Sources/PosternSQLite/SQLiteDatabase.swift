@@ -57,13 +57,26 @@ package final class SQLiteDatabase: PosternStore.Database {
 
     package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
         try storeErrors {
-            // The transaction is ours: the statements around it are prepared once, as all others are.
+            // GRDB's own `read` prepares BEGIN and COMMIT anew each time.
             try pool.unsafeRead { database in
-                let connection = SQLiteConnection(database: database)
-                _ = try connection.rows("BEGIN DEFERRED TRANSACTION", [])
-                defer { connection.end() }
-                return try body(connection)
+                try Self.transaction(SQLiteConnection(database: database), "BEGIN DEFERRED TRANSACTION", body)
             }
+        }
+    }
+
+    /// Runs `body` between BEGIN and COMMIT, with both prepared once; rolled back where it throws.
+    private static func transaction<T>(
+        _ connection: SQLiteConnection, _ begin: String, _ body: (any DatabaseConnection) throws -> T
+    ) throws -> T {
+        try connection.execute(begin)
+        do {
+            let result = try body(connection)
+            try connection.execute("COMMIT TRANSACTION")
+            return result
+        } catch {
+            // Some errors of SQLite have rolled back already.
+            if connection.database.isInsideTransaction { try? connection.execute("ROLLBACK TRANSACTION") }
+            throw error
         }
     }
 
@@ -76,13 +89,8 @@ package final class SQLiteDatabase: PosternStore.Database {
                     try database.execute(sql: "PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
                     writer.durability = durability
                 }
-                var result: T?
-                try database.inTransaction(.immediate) {
-                    result = try body(SQLiteConnection(database: database))
-                    return .commit
-                }
+                let result = try Self.transaction(SQLiteConnection(database: database), "BEGIN IMMEDIATE TRANSACTION", body)
                 writer.hasWritten = true
-                guard let result else { throw PermanentStoreError(.statement, "a transaction gave no result") }
                 return result
             }
         }

@@ -35,7 +35,13 @@ package struct Installation: Sendable {
         let database = try SQLiteDatabase(path: configuration.databasePath)
         _ = try Migrator().migrate(database, now: now)
         try Store.checkKeys(keys, of: database)
-        return Installation(configuration: configuration, resolved: resolved, keys: keys, database: database)
+        let installation = Installation(configuration: configuration, resolved: resolved, keys: keys, database: database)
+        do {
+            try installation.store.issuers.configure(configuration.issuers, Change(actor: "postern.yaml", now: now))
+        } catch let refusal as StoreRefusal {
+            throw ConfigurationError(.invalidValue, at: resolved.path, "issuers: \(refusal.message)")
+        }
+        return installation
     }
 
     private init(

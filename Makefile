@@ -34,16 +34,23 @@ test: packages test-tools ## Every test, those on a real Postfix included
 	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
 	scripts/search-logs .build/test-logs
 
-bench: packages ## Benchmarks, in release builds
-	@scripts/packages wrk
-	swift build $(SWIFT_FLAGS) -c release --product AuthBench
-	swift build $(SWIFT_FLAGS) -c release --product PolicyBench
-	swift build $(SWIFT_FLAGS) -c release --product RelayBench
-	swift build $(SWIFT_FLAGS) -c release --product DecisionBench
+# Each benchmark takes its sizes as arguments: make bench MAIL_BENCH="--messages 100 --rounds 3" STORE_BENCH="--sizes 10000,100000"
+MAIL_BENCH =
+STORE_BENCH =
+BENCHES = AuthBench PolicyBench RelayBench DecisionBench MailBench StoreBench
+bench: packages ## Benchmarks, in release builds; results also in .build/bench.json
+	@scripts/packages wrk opendkim postgresql-15
+	for product in postern bench-filter $(BENCHES); do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/AuthBench
 	.build/release/PolicyBench
 	.build/release/RelayBench
 	.build/release/DecisionBench
+	.build/release/MailBench $(MAIL_BENCH)
+	.build/release/StoreBench $(STORE_BENCH)
 
-.PHONY: help packages build release demo test-tools test bench
+soak-memory: packages ## Whether memory stays flat over 200,000 messages
+	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
+	.build/release/MailBench --soak 200000 --check
+
+.PHONY: help packages build release demo test-tools test bench soak-memory
 .DEFAULT_GOAL = help

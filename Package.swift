@@ -61,7 +61,10 @@ let package = Package(
         .target(
             name: "PosternStore", dependencies: ["InternetMessage", "MailCrypto"], swiftSettings: strict),
         .target(
-            name: "PosternSQLite", dependencies: ["PosternStore", .product(name: "GRDB", package: "GRDB.swift")],
+            name: "PosternSQLite",
+            dependencies: [
+                "PosternStore", .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["CPQ", "PosternStore"], swiftSettings: strict),
         .target(
@@ -145,6 +148,23 @@ let package = Package(
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
+
+        .target(name: "BenchReport", path: "Benchmarks/BenchReport", swiftSettings: strict),
+        .executableTarget(
+            name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",
+            linkerSettings: [.linkedLibrary("milter"), .linkedLibrary("crypto"), .linkedLibrary("pthread")]),
+        .executableTarget(
+            name: "MailBench",
+            dependencies: [
+                "BenchReport", "PosternServer", "PosternStore", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "DNSClient",
+                "PostfixHarness", "RelayHarness",
+            ], path: "Benchmarks/MailBench", swiftSettings: strict),
+        .executableTarget(
+            name: "StoreBench",
+            dependencies: [
+                "BenchReport", "PosternServer", "PosternStore", "PosternSQLite", "PosternPostgres", "RelayCore", "InternetMessage",
+                "MailCrypto", "PostfixHarness", "PostgresHarness",
+            ], path: "Benchmarks/StoreBench", swiftSettings: strict),
 
         // MARK: Tests
         .testTarget(

@@ -12,6 +12,8 @@ package final class PrivatePostfix: Sendable {
         package var relayDomains = ["relay.test"]
         /// Where the filter listens, as Postfix writes it; nil: no filter, and no relay settings.
         package var socket: String?
+        /// HOST:PORT of the smtpd for copies (fan-out), which the relay's settings make; nil for none.
+        package var fanOut: String?
         /// Domains (or addresses, or `*`) and the ports on 127.0.0.1 to which their mail goes.
         package var routes: [String: UInt16] = [:]
         /// Parameters of main.cf that are set last.
@@ -95,7 +97,7 @@ package final class PrivatePostfix: Sendable {
         try age(directory)
         if let socket = options.socket {
             let plan = try PostfixSetup.plan(
-                relayDomains: options.relayDomains, socket: socket, directory: "\(directory)/etc")
+                relayDomains: options.relayDomains, socket: socket, fanOut: options.fanOut, directory: "\(directory)/etc")
             try PostfixSetup.apply(plan)
         }
         // No certificates here; and whatever the caller wants otherwise.

@@ -8,6 +8,8 @@ package final class PostgresServer: @unchecked Sendable {
 
     /// Holds the data, the socket and the server's log.
     package let folder: URL
+    /// On 127.0.0.1; nil where it listens on its socket alone.
+    package private(set) var port: UInt16?
     private let binaries: String
     private let account: String?
     private let lock = NSLock()
@@ -55,21 +57,63 @@ package final class PostgresServer: @unchecked Sendable {
     }
 
     /// Makes a database cluster and starts its server.
-    package init(binaries: String) throws {
+    /// - Parameter tls: certificate and key (PEM) to listen with on a port of loopback, beside the socket.
+    package init(binaries: String, tls: (certificate: String, key: String)? = nil) throws {
         // Short: a path to a socket has 107 octets at most.
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("pg-\(UUID().uuidString.prefix(8))")
         self.binaries = binaries
         // PostgreSQL does not run as root.
         account = getuid() == 0 ? "postgres" : nil
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         let data = folder.appendingPathComponent("data").path
-        if let account, let entry = getpwnam(account) {
-            guard chown(folder.path, entry.pointee.pw_uid, entry.pointee.pw_gid) == 0 else {
-                throw Failure(description: "the folder cannot be given to \(account)")
-            }
-        }
+        try makeFolder()
         try run("initdb", ["-D", data, "-U", "postern", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"])
+        if let tls {
+            for (path, name) in [(tls.certificate, "server.crt"), (tls.key, "server.key")] {
+                let copy = "\(data)/\(name)"
+                try FileManager.default.copyItem(atPath: path, toPath: copy)
+                guard chmod(copy, 0o600) == 0, account.flatMap({ getpwnam($0) }).map({ chown(copy, $0.pointee.pw_uid, $0.pointee.pw_gid) == 0 }) ?? true
+                else { throw Failure(description: "\(name) cannot be made") }
+            }
+            port = try Self.freePort()
+        }
         try start()
+    }
+
+    /// A hot standby of another server, which follows it until it is promoted.
+    package init(standbyOf primary: PostgresServer) throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("pg-\(UUID().uuidString.prefix(8))")
+        binaries = primary.binaries
+        account = primary.account
+        try makeFolder()
+        try run(
+            "pg_basebackup",
+            ["-D", folder.appendingPathComponent("data").path, "-h", primary.folder.path, "-U", "postern", "-R", "-X", "stream", "-c", "fast"])
+        try start()
+    }
+
+    private func makeFolder() throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        guard let account, let entry = getpwnam(account) else { return }
+        guard chown(folder.path, entry.pointee.pw_uid, entry.pointee.pw_gid) == 0 else {
+            throw Failure(description: "the folder cannot be given to \(account)")
+        }
+    }
+
+    /// The folder of the socket as it stands in a URL.
+    package var host: String { folder.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "" }
+
+    private static func freePort() throws -> UInt16 {
+        let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        defer { close(file) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(file, $0, length) == 0 && getsockname(file, $0, &length) == 0 }
+        }
+        guard isBound else { throw Failure(description: "no free port") }
+        return UInt16(bigEndian: address.sin_port)
     }
 
     /// Starts the server, or starts it again after `stop`; returns when it takes connections.
@@ -77,7 +121,8 @@ package final class PostgresServer: @unchecked Sendable {
         let process = command(
             "postgres", guarded: true,
             [
-                "-D", folder.appendingPathComponent("data").path, "-k", folder.path, "-c", "listen_addresses=", "-c", "max_connections=500",
+                "-D", folder.appendingPathComponent("data").path, "-k", folder.path, "-c", "listen_addresses=\(port == nil ? "" : "127.0.0.1")", "-p", "\(port ?? 5432)",
+                "-c", "ssl=\(port == nil ? "off" : "on")", "-c", "max_connections=500",
                 "-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256",
             ])
         let log = folder.appendingPathComponent("server.log")
@@ -94,6 +139,11 @@ package final class PostgresServer: @unchecked Sendable {
         let input = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
         process.standardInput = input
         do {
+            // A child inherits the thread's blocked signals, and a shell that is not told of its children's end waits for ever.
+            var (none, before) = (sigset_t(), sigset_t())
+            sigemptyset(&none)
+            pthread_sigmask(SIG_SETMASK, &none, &before)
+            defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
             try process.run()
         } catch {
             close(ends[1])
@@ -102,7 +152,7 @@ package final class PostgresServer: @unchecked Sendable {
         lock.withLock { running = (process, ends[1]) }
         // pg_isready says when; asked again and again, as there is nothing to wait on.
         for _ in 0..<600 {
-            if (try? run("pg_isready", ["-q", "-h", folder.path, "-U", "postern", "-d", "postgres"])) != nil { return }
+            if (try? run("pg_isready", ["-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres"])) != nil { return }
             guard process.isRunning else { break }
             usleep(20_000)
         }
@@ -136,15 +186,14 @@ package final class PostgresServer: @unchecked Sendable {
     package func url(schema: String, user: String = "postern") throws -> String {
         try run(
             "psql",
-            ["-q", "-h", folder.path, "-U", "postern", "-d", "postgres", "-c", "CREATE SCHEMA IF NOT EXISTS \"\(schema)\""])
-        let host = folder.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+            ["-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres", "-c", "CREATE SCHEMA IF NOT EXISTS \"\(schema)\""])
         return "postgresql://\(user)@\(host)/postgres?options=-csearch_path%3D\(schema)"
     }
 
     /// Runs SQL as the superuser and gives what psql prints, unaligned.
     @discardableResult
     package func psql(_ sql: String, database: String = "postgres") throws -> String {
-        try run("psql", ["-qAt", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-U", "postern", "-d", database, "-c", sql])
+        try run("psql", ["-qAt", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", database, "-c", sql])
     }
 
     /// Runs one of PostgreSQL's programs to its end.

@@ -48,12 +48,12 @@ package struct SMTPSubmission: Sendable {
 }
 
 /// One connection's dialogue.
-private struct Dialogue {
+struct Dialogue {
     private let settings: SMTPSubmission
     private let connection: TCPConnection
     private var reader = SMTPReplyReader()
     /// What EHLO offers, in upper case, with the words that follow it.
-    private var keywords: [String: [String]] = [:]
+    private(set) var keywords: [String: [String]] = [:]
 
     init(_ settings: SMTPSubmission) throws(SubmissionFailure) {
         self.settings = settings
@@ -64,14 +64,14 @@ private struct Dialogue {
     mutating func begin() throws(SubmissionFailure) {
         if case .implicit(let context) = settings.security { try encrypt(context) }
         try expect(try reply(.greeting, within: settings.timeout), 2, .greeting)
-        try hello()
+        try hello(settings.helo)
         if case .startTLS(let context) = settings.security {
             guard keywords["STARTTLS"] != nil else { throw .permanent(.tls, "the server offers no STARTTLS") }
             try expect(try command("STARTTLS", .tls), 2, .tls)
             // What came in clear behind the answer could be anybody's (RFC 3207 section 4.2).
             guard reader.isEmpty else { throw .permanent(.tls, "the server says more in clear than it was asked") }
             try encrypt(context)
-            try hello()
+            try hello(settings.helo)
         }
         if let credentials = settings.credentials { try authenticate(credentials) }
     }
@@ -80,9 +80,9 @@ private struct Dialogue {
         try connection.startTLS(context, host: settings.host, port: settings.port, until: TCPConnection.now() + settings.timeout)
     }
 
-    private mutating func hello() throws(SubmissionFailure) {
+    mutating func hello(_ name: String) throws(SubmissionFailure) {
         keywords = [:]
-        let reply = try command("EHLO \(settings.helo)", .ehlo)
+        let reply = try command("EHLO \(name)", .ehlo)
         if reply.code / 100 == 2 {
             for line in reply.lines.dropFirst() {
                 let words = line.split(separator: " ").map { $0.uppercased() }
@@ -90,7 +90,7 @@ private struct Dialogue {
             }
         } else {
             // A server of 1982 is still a server.
-            try expect(try command("HELO \(settings.helo)", .ehlo), 2, .ehlo)
+            try expect(try command("HELO \(name)", .ehlo), 2, .ehlo)
         }
     }
 
@@ -132,12 +132,17 @@ private struct Dialogue {
         try expect(try command("MAIL FROM:<\(sender?.wireForm ?? "")>\(parameters)", .mail), 2, .mail)
         try expect(try command("RCPT TO:<\(path)>", .recipient), 2, .recipient)
         try expect(try command("DATA", .data), 3, .data)
-        guard connection.send(Self.stuffed(message), until: TCPConnection.now() + settings.dataTimeout) else {
-            throw .temporary(.message, "the connection broke")
-        }
-        let taken = try reply(.message, within: settings.dataTimeout)
+        let taken = try content(Self.stuffed(message))
         try expect(taken, 2, .message)
         return SubmissionReceipt(keywords: Set(keywords.keys), queueID: Self.queueID(taken))
+    }
+
+    /// Sends what follows DATA, dots stuffed and with its end, and gives the answer.
+    mutating func content(_ stuffed: [UInt8]) throws(SubmissionFailure) -> ServerReply {
+        guard connection.send(stuffed, until: TCPConnection.now() + settings.dataTimeout) else {
+            throw .temporary(.message, "the connection broke")
+        }
+        return try reply(.message, within: settings.dataTimeout)
     }
 
     /// Of `2.0.0 Ok: queued as 4Abc`.
@@ -150,7 +155,7 @@ private struct Dialogue {
     /// Whatever comes of it: the message is the server's already.
     mutating func quit() { _ = try? command("QUIT", .message) }
 
-    private mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
+    mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
         // `wireForm` leaves CR and LF out; nothing may break out of its line in any case.
         let octets = line.utf8.filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
         guard connection.send(octets + [0x0D, 0x0A], until: TCPConnection.now() + settings.timeout) else {
@@ -176,7 +181,7 @@ private struct Dialogue {
         }
     }
 
-    private func expect(_ reply: ServerReply, _ kind: Int, _ stage: SubmissionStage) throws(SubmissionFailure) {
+    func expect(_ reply: ServerReply, _ kind: Int, _ stage: SubmissionStage) throws(SubmissionFailure) {
         guard reply.code / 100 != kind else { return }
         throw reply.code / 100 == 5 ? .permanent(stage, reply.summary) : .temporary(stage, reply.summary)
     }
@@ -184,7 +189,7 @@ private struct Dialogue {
     private static func headerIsUTF8(_ message: [UInt8]) -> Bool { Message.parse(message).header.serialized.contains { $0 >= 0x80 } }
 
     /// The message with dots at the beginning of lines doubled, and its end (RFC 5321 section 4.5.2).
-    private static func stuffed(_ message: [UInt8]) -> [UInt8] {
+    static func stuffed(_ message: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(message.count + 64)
         var isLineStart = true

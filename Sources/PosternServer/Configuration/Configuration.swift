@@ -23,6 +23,8 @@ package struct Configuration: Sendable {
     package let addressLength: Int
     package let returnPathDays: Int
     package let replyUnrewritable: ReplyUnrewritable
+    /// The smtpd that takes copies; nil for no fan-out.
+    package let fanOut: ListenAddress?
     package let milter: MilterSettings
     package let limits: Limits
     /// When forwarding to an inbox is suspended; nil for never.
@@ -174,6 +176,10 @@ package struct Configuration: Sendable {
         addressLength = integer("address_length")
         returnPathDays = integer("return_path_days")
         replyUnrewritable = ReplyUnrewritable(rawValue: text("reply_unrewritable")) ?? .refuse
+        guard let smtpd = ListenAddress(text("fan_out_smtpd")) else {
+            throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: HOST:PORT is needed")
+        }
+        fanOut = text("fan_out") == "on" ? smtpd : nil
         milter = MilterSettings(
             socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660)
         limits = Limits(

@@ -78,6 +78,12 @@ package struct ConfigurationKey: Sendable {
             "reply_unrewritable", .choice(["refuse", "deliver"]), .value(.text("refuse")),
             "What to do with a reply that holds the inbox where it cannot be rewritten. Refusing tells the user; delivering leaks."),
         ConfigurationKey(
+            "fan_out", .choice(["on", "off"]), .value(.text("on")),
+            "Whether a message to several users is taken in one transaction, with a copy for each. Otherwise all but one get 452 and wait."),
+        ConfigurationKey(
+            "fan_out_smtpd", .endpoint, .value(.text("127.0.0.1:8892")),
+            "Where copies are handed over, HOST:PORT: an smtpd of this Postfix that takes XCLIENT from us; setup postfix makes it."),
+        ConfigurationKey(
             "milter.socket", .socket, .value(.text("inet:8891@127.0.0.1")),
             "Where Postfix meets us. A TCP port works whether Postfix runs in a chroot or not."),
         ConfigurationKey(

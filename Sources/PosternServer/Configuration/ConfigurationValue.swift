@@ -38,6 +38,9 @@ package struct ListenAddress: Sendable, Hashable {
         self.port = port
     }
 
+    /// As `HOST:PORT`.
+    package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
     /// Whether only this machine reaches it.
     package var isLoopback: Bool {
         if host == "localhost" || host == "::1" { return true }

@@ -45,13 +45,18 @@ package enum EngineFactory {
 
     private static func random(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
-        return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        // Eight octets for each question to the system.
+        var word: UInt64 = 0
+        return (0..<count).map { index in
+            word = index % 8 == 0 ? generator.next() : word >> 8
+            return UInt8(truncatingIfNeeded: word)
+        }
     }
 }
 
 extension TokenKeys {
     /// The token keys of an installation; nil where they do not serve.
-    init?(_ set: KeySet) {
+    package init?(_ set: KeySet) {
         self.init(
             keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }), active: set.active.id)
     }

@@ -45,10 +45,11 @@ package enum RelayService {
                 installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
                 signer: signer, counters: counters, replyMemory: memory, now: now)
         }
-        let engine = EngineHolder(try build(installation))
-        let handler = RelayMilterHandler(engine: { engine.current }, now: now, logger: logger, metrics: parts.metrics) {
-            rejections.add(RejectionEvent($0))
-        }
+        let engine = ValueHolder(try build(installation))
+        let carrier = ValueHolder<CopyHandOver?>(CopyHandOver(configuration))
+        let handler = RelayMilterHandler(
+            engine: { engine.current }, now: now, logger: logger, metrics: parts.metrics, carrier: { carrier.current }
+        ) { rejections.add(RejectionEvent($0)) }
         let server = MilterServer(MilterServer.Configuration(name: "postern", socket: socket), handler: handler) { diagnostic in
             logger.log(level: diagnostic.level, "\(diagnostic)")
         }
@@ -67,6 +68,7 @@ package enum RelayService {
                 let next = try build(new)
                 if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
                 engine.exchange(next)
+                carrier.exchange(CopyHandOver(new.configuration))
                 LogOutput.setLevel(new.configuration.log)
                 policies.refresh(now: now())
                 return Reload(from: installation.resolved, to: new.resolved)
@@ -102,15 +104,15 @@ package enum RelayService {
     }
 }
 
-/// The engine in force; transactions begun before an exchange keep the one they began with.
-final class EngineHolder: Sendable {
-    private let engine: Mutex<RelayEngine>
+/// What is in force, as the engine; transactions begun before an exchange keep the one they began with.
+final class ValueHolder<Value: Sendable>: Sendable {
+    private let value: Mutex<Value>
 
-    init(_ engine: RelayEngine) { self.engine = Mutex(engine) }
+    init(_ value: Value) { self.value = Mutex(value) }
 
-    var current: RelayEngine { engine.withLock { $0 } }
+    var current: Value { value.withLock { $0 } }
 
-    func exchange(_ other: RelayEngine) { engine.withLock { $0 = other } }
+    func exchange(_ other: Value) { value.withLock { $0 = other } }
 }
 
 extension MilterSocket {

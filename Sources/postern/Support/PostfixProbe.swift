@@ -18,10 +18,11 @@ struct PostfixProbe {
         }
         do {
             let plan = try PostfixSetup.plan(
-                relayDomains: configuration.relayDomains, socket: socket.postfixName, directory: directory)
+                relayDomains: configuration.relayDomains, socket: socket.postfixName, fanOut: configuration.fanOut?.text,
+                directory: directory)
             let postfix = try PostfixConfiguration.read(directory: plan.directory)
             facts.directory = plan.directory
-            facts.differences = (plan.mainChanges + plan.masterChanges).map {
+            facts.differences = (plan.mainChanges + plan.newServices + plan.masterChanges).map {
                 PostfixFacts.Difference(name: $0.name, present: $0.old, needed: $0.new, reason: $0.reason)
             }
             facts.hasHeaderCheck = plan.headerChecks == nil

@@ -15,8 +15,8 @@ package enum TransferEncoding: Sendable, Hashable {
         var parser = ParameterParser(HeaderField.unfold(value)[...])
         let name = String(decoding: parser.token(), as: UTF8.self).asciiLowercased
         switch name {
-        case "7bit", "7-bit", "": return .sevenBit
-        case "8bit", "8-bit": return .eightBit
+        case "7bit", "7-bit", "7bits", "": return .sevenBit
+        case "8bit", "8-bit", "8bits": return .eightBit
         case "binary": return .binary
         case "quoted-printable", "quoted_printable": return .quotedPrintable
         case "base64", "base-64": return .base64

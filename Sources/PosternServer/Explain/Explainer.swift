@@ -56,7 +56,7 @@ package enum Explainer {
             do { try transaction.addRecipient("<\(bare(recipient))>") } catch { refused[index] = error }
         }
         let accepted = message.recipients.indices.filter { refused[$0] == nil }
-        let parsed = Message.parse(LineEnds.crlf(message.message))
+        let parsed = Message.parse(received(message.message, direction: transaction.direction))
         let decision = accepted.isEmpty ? nil : decide(transaction, parsed)
 
         var end = SMTPReply.accepted
@@ -94,6 +94,15 @@ package enum Explainer {
             return .refuse(error)
         }
         return transaction.finish()
+    }
+
+    /// A reply or report as Postfix hands it on. Whether a forward's author is clear is judged by the file as it stands: a broken header
+    /// section, which Postfix would have mended, is refused.
+    private static func received(_ message: [UInt8], direction: TransactionDirection?) -> [UInt8] {
+        switch direction {
+        case .reply, .report: LineEnds.received(message)
+        default: LineEnds.crlf(message)
+        }
     }
 
     private static func bare(_ path: String) -> String {

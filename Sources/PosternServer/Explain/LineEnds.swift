@@ -1,4 +1,4 @@
-// Line ends as Postfix hands them to a filter.
+// Brings a message from a file into the form in which a filter behind Postfix sees it.
 
 package enum LineEnds {
     /// Postfix takes a bare LF for a line end and hands every line on with CRLF; CR alone stays.
@@ -12,5 +12,43 @@ package enum LineEnds {
             previous = octet
         }
         return out
+    }
+
+    /// A message as Postfix receives it over SMTP: also a `From ` line of a mailbox file at its beginning becomes a field of its own
+    /// (smtpd), and a line that is no field ends the header section, with an empty line put before it (cleanup). A filter never sees either.
+    package static func received(_ message: [UInt8]) -> [UInt8] {
+        var bytes = crlf(message)
+        let mark = bytes.prefix { $0 == UInt8(ascii: ">") }.count
+        if bytes[mark...].starts(with: "From ".utf8) { bytes.insert(contentsOf: "X-Mailbox-Line: ".utf8, at: 0) }
+        var start = 0
+        while start < bytes.count, bytes[start] != 0x0D || start + 1 >= bytes.count || bytes[start + 1] != 0x0A {
+            let isContinuation = start > 0 && (bytes[start] == 0x20 || bytes[start] == 0x09)
+            guard isContinuation || isField(bytes[start...]) else {
+                bytes.insert(contentsOf: [0x0D, 0x0A], at: start)
+                return bytes
+            }
+            while start < bytes.count, bytes[start] != 0x0A { start += 1 }
+            start += 1
+        }
+        return bytes
+    }
+
+    /// Whether a line begins as a field does for Postfix: printable ASCII, then a colon, white space before it allowed (RFC 5322 section 4.5).
+    private static func isField(_ line: ArraySlice<UInt8>) -> Bool {
+        var hasName = false
+        var hasSpace = false
+        for octet in line {
+            switch octet {
+            case UInt8(ascii: ":"): return hasName
+            case 0x20, 0x09:
+                guard hasName else { return false }
+                hasSpace = true
+            case 0x21...0x7E:
+                guard !hasSpace else { return false }
+                hasName = true
+            default: return false
+            }
+        }
+        return false
     }
 }

@@ -191,6 +191,14 @@ import Testing
         #expect(try Self.said("> -----BEGIN PGP SIGNED MESSAGE-----\r\n> anna.berg@inbox.example\r\n> -----END PGP SIGNATURE-----\r\n").contains("> annarelay2@relay.example"))
     }
 
+    /// A name for `8bit` that nobody knows made a plain answer unrewritable.
+    @Test(arguments: ["8bits", "plain", "text/html", "6bit"])
+    func aTextInAnEncodingThatNobodyKnows(encoding: String) throws {
+        let said = { (text: String) in try Self.said(Array(text.utf8), type: "text/plain; charset=utf-8", encoding: encoding) }
+        #expect(try said("Hello, I am anna.berg@inbox.example as ever.\r\n") == "Hello, I am annarelay2@relay.example as ever.\r\n")
+        #expect(try said("begin 644 a\r\n#0V%T\r\n anna.berg@inbox.example\u{0}\r\n").hasPrefix("550") || encoding == "8bits")
+    }
+
     @Test func aCharsetInApostrophes() throws {
         #expect(try Self.said("I am anna.berg@inbox.example", type: "text/plain; charset='utf-8'") == "I am annarelay2@relay.example")
     }

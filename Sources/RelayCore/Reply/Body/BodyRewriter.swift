@@ -226,7 +226,8 @@ package struct BodyRewriter: BodyRewriting {
     private func lookInto(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
         guard opaque.finds(in: raw, encoding: part.transferEncoding) else { return .unchanged }
-        if !work.isSigned, PartKind.mayBeText(part),
+        let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
+        if !work.isSigned, PartKind.mayBeText(part) || isTextInUnknownEncoding,
             let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, with: text)
         {
             if !opaque.finds(in: bytes[...], encoding: part.transferEncoding) { return Result(pieces: [bytes[...]]) }

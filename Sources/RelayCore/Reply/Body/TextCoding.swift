@@ -51,7 +51,9 @@ enum TextCoding {
 
     /// An opaque part whose content is text all the same; nil where it is none.
     static func rewriteDisguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding, with text: TextRewriter) -> [UInt8]? {
-        guard let decoded = encoding.decode(raw), decoded.defects.isSubset(of: harmless), decoded.bytes.isValidUTF8,
+        // Whoever does not know an encoding shows the octets as they stand.
+        let decoded = encoding.decode(raw) ?? DecodedText(identity: raw)
+        guard decoded.defects.isSubset(of: harmless), decoded.bytes.isValidUTF8,
             !decoded.bytes.contains(where: \.isForbiddenControl)
         else { return nil }
         let edits = text.edits(decoded.bytes, syntax: .plain)

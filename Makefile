@@ -34,6 +34,15 @@ test: packages test-tools ## Every test, those on a real Postfix included
 	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs swift test $(SWIFT_FLAGS) --skip-build
 	scripts/search-logs .build/test-logs
 
+MESSAGES = 5000
+ROUNDS = 4
+LANES = 16
+soak: packages ## Two relay hosts on one PostgreSQL, killed and restarted under load; MESSAGES, ROUNDS, LANES
+	@scripts/packages postgresql-15
+	swift build $(SWIFT_FLAGS) --build-tests
+	POSTERN_SOAK_MESSAGES=$(MESSAGES) POSTERN_SOAK_ROUNDS=$(ROUNDS) POSTERN_SOAK_LANES=$(LANES) \
+		swift test $(SWIFT_FLAGS) --skip-build --filter 'PostfixTests.RelayHostsTests/failuresUnderLoad'
+
 bench: packages ## Benchmarks, in release builds
 	@scripts/packages wrk
 	swift build $(SWIFT_FLAGS) -c release --product AuthBench
@@ -45,5 +54,5 @@ bench: packages ## Benchmarks, in release builds
 	.build/release/RelayBench
 	.build/release/DecisionBench
 
-.PHONY: help packages build release demo test-tools test bench
+.PHONY: help packages build release demo test-tools test soak bench
 .DEFAULT_GOAL = help

@@ -1,14 +1,14 @@
 // An installation: configuration, keys and store, opened together by every command alike.
 
 import Foundation
-import PosternSQLite
 import PosternStore
 
 /// A running system's data folder, opened.
 package struct Installation: Sendable {
     package let configuration: Configuration
     package let resolved: ResolvedConfiguration
-    package let keys: KeyRing
+    /// The keys in force; see `KeyFileService` for how they change.
+    package var keys: KeyRing { store.keys.current }
     package let store: Store
 
     /// Reads the configuration alone: for `config show`, and for a reload.
@@ -32,18 +32,23 @@ package struct Installation: Sendable {
     ) throws -> Installation {
         let (configuration, resolved) = try configuration(flag: flag, environment: environment, set: set)
         let keys = try KeyFile.read(path: configuration.keyFilePath)
-        let database = try SQLiteDatabase(path: configuration.databasePath)
+        let database = try configuration.database.open()
         _ = try Migrator().migrate(database, now: now)
         try Store.checkKeys(keys, of: database)
-        return Installation(configuration: configuration, resolved: resolved, keys: keys, database: database)
+        return Installation(configuration: configuration, resolved: resolved, keys: KeyHolder(keys), database: database)
+    }
+
+    /// The same database and keys under the configuration as it is now: for a reload. Throws `ConfigurationError`.
+    package func reread(flag: String?, environment: [String: String], set: [String]) throws -> Installation {
+        let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
+        return Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: store.database)
     }
 
     private init(
-        configuration: Configuration, resolved: ResolvedConfiguration, keys: KeyRing, database: any Database
+        configuration: Configuration, resolved: ResolvedConfiguration, keys: KeyHolder, database: any Database
     ) {
         self.configuration = configuration
         self.resolved = resolved
-        self.keys = keys
         store = Store(
             database: database, keys: keys, relayDomains: configuration.relayDomains, providers: configuration.providers,
             addressLength: configuration.addressLength)
@@ -53,7 +58,7 @@ package struct Installation: Sendable {
     package func rehearse<T>(_ body: (Store) throws -> T) throws -> T {
         try store.database.rehearse { database in
             try body(
-                Installation(configuration: configuration, resolved: resolved, keys: keys, database: database).store)
+                Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: database).store)
         }
     }
 

@@ -44,6 +44,7 @@ package enum RelayService {
                 installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
                 signer: signer, counters: counters, replyMemory: memory, now: now)
         }
+        let current = InstallationHolder(installation)
         let engine = EngineHolder(try build(installation))
         let handler = RelayMilterHandler(engine: { engine.current }, now: now, logger: logger, metrics: parts.metrics) {
             rejections.add(RejectionEvent($0))
@@ -60,7 +61,15 @@ package enum RelayService {
             StatusService(parts),
             SigningKeyService(signer: signer, logger: logger),
             PolicyService(policies: policies, store: installation.store, now: now, logger: logger),
-            ReloadService(logger: logger) { engine.exchange(try build(try reread())) },
+            ReloadService(logger: logger) {
+                let reread = try reread()
+                current.exchange(reread)
+                engine.exchange(try build(reread))
+            },
+            // Tokens are made and read with the keys that an engine has, so it is built anew.
+            KeyFileService(installation: installation, pool: parts.pool, now: now, logger: logger) {
+                engine.exchange(try build(current.current))
+            },
         ]
         services.append(IssuerKeysService(parts.trust))
         if let events = try EventServices.service(parts) { services.append(events) }
@@ -101,6 +110,17 @@ final class EngineHolder: Sendable {
     var current: RelayEngine { engine.withLock { $0 } }
 
     func exchange(_ other: RelayEngine) { engine.withLock { $0 = other } }
+}
+
+/// The installation that the engine in force was built from.
+private final class InstallationHolder: Sendable {
+    private let installation: Mutex<Installation>
+
+    init(_ installation: Installation) { self.installation = Mutex(installation) }
+
+    var current: Installation { installation.withLock { $0 } }
+
+    func exchange(_ other: Installation) { installation.withLock { $0 = other } }
 }
 
 extension MilterSocket {

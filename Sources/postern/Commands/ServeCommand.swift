@@ -10,8 +10,8 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve", abstract: "Run the relay.",
         discussion: """
             Listens on milter.socket until SIGTERM or SIGINT, and then finishes the messages under way. SIGHUP reads the \
-            configuration again; the socket, the database and the key file stay as they are until a restart. Logs go to \
-            standard error and hold no inbox address.
+            configuration again; the socket and the database stay as they are until a restart. Another key file (postern key-file rotate) \
+            takes effect within a second. Logs go to standard error and hold no inbox address.
             """)
 
     @OptionGroup var options: InstallationOptions
@@ -24,7 +24,7 @@ struct ServeCommand: AsyncParsableCommand {
         FileDescriptors.raise()
         try await RelayService.run(
             installation: installation,
-            reread: { try Installation.open(flag: flag, environment: environment, set: set, now: PosternClock.now()) }, logger: logger
+            reread: { try installation.reread(flag: flag, environment: environment, set: set) }, logger: logger
         ) { socket in
             logger.notice("serving", metadata: ["socket": "\(socket)", "pid": "\(getpid())"])
         }

@@ -31,7 +31,7 @@ test-tools: packages .build/test-tools/.installed
 test: packages test-tools ## Every test, those on a real Postfix included
 	swift build $(SWIFT_FLAGS) --build-tests
 	rm -rf .build/test-logs
-	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs swift test $(SWIFT_FLAGS) --skip-build
+	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
 	scripts/search-logs .build/test-logs
 
 MESSAGES = 5000
@@ -43,16 +43,23 @@ soak: packages ## Two relay hosts on one PostgreSQL, killed and restarted under 
 	POSTERN_SOAK_MESSAGES=$(MESSAGES) POSTERN_SOAK_ROUNDS=$(ROUNDS) POSTERN_SOAK_LANES=$(LANES) \
 		swift test $(SWIFT_FLAGS) --skip-build --filter 'PostfixTests.RelayHostsTests/failuresUnderLoad'
 
-bench: packages ## Benchmarks, in release builds
-	@scripts/packages wrk
-	swift build $(SWIFT_FLAGS) -c release --product AuthBench
-	swift build $(SWIFT_FLAGS) -c release --product PolicyBench
-	swift build $(SWIFT_FLAGS) -c release --product RelayBench
-	swift build $(SWIFT_FLAGS) -c release --product DecisionBench
+# Each benchmark takes its sizes as arguments: make bench MAIL_BENCH="--messages 100 --rounds 3" STORE_BENCH="--sizes 10000,100000"
+MAIL_BENCH =
+STORE_BENCH =
+BENCHES = AuthBench PolicyBench RelayBench DecisionBench MailBench StoreBench
+bench: packages ## Benchmarks, in release builds; results also in .build/bench.json
+	@scripts/packages wrk opendkim postgresql-15
+	for product in postern bench-filter $(BENCHES); do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/AuthBench
 	.build/release/PolicyBench
 	.build/release/RelayBench
 	.build/release/DecisionBench
+	.build/release/MailBench $(MAIL_BENCH)
+	.build/release/StoreBench $(STORE_BENCH)
 
-.PHONY: help packages build release demo test-tools test soak bench
+soak-memory: packages ## Whether memory stays flat over 200,000 messages
+	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
+	.build/release/MailBench --soak 200000 --check
+
+.PHONY: help packages build release demo test-tools test soak bench soak-memory
 .DEFAULT_GOAL = help

@@ -100,6 +100,8 @@ let package = Package(
             name: "PosternMail",
             dependencies: [
                 "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", .product(name: "Mustache", package: "swift-mustache"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
             ], swiftSettings: strict),
         .target(
             name: "PosternServer",
@@ -143,6 +145,23 @@ let package = Package(
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
+
+        .target(name: "BenchReport", path: "Benchmarks/BenchReport", swiftSettings: strict),
+        .executableTarget(
+            name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",
+            linkerSettings: [.linkedLibrary("milter"), .linkedLibrary("crypto"), .linkedLibrary("pthread")]),
+        .executableTarget(
+            name: "MailBench",
+            dependencies: [
+                "BenchReport", "PosternServer", "PosternStore", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "DNSClient",
+                "PostfixHarness", "RelayHarness",
+            ], path: "Benchmarks/MailBench", swiftSettings: strict),
+        .executableTarget(
+            name: "StoreBench",
+            dependencies: [
+                "BenchReport", "PosternServer", "PosternStore", "PosternSQLite", "PosternPostgres", "RelayCore", "InternetMessage",
+                "MailCrypto", "PostfixHarness", "PostgresHarness",
+            ], path: "Benchmarks/StoreBench", swiftSettings: strict),
 
         // MARK: Tests
         .testTarget(

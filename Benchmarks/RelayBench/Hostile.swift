@@ -50,6 +50,20 @@ struct Hostile {
         }
     }
 
+    /// A zip of one entry, its deflate blocks stored.
+    private static func zipped(_ content: [UInt8]) -> [UInt8] {
+        var zip: [UInt8] = [0x50, 0x4B, 3, 4, 20, 0, 0, 0, 8, 0] + Array(repeating: 0, count: 16) + [1, 0, 0, 0, UInt8(ascii: "a")]
+        var at = 0
+        while at < content.count {
+            let end = min(at + 65_535, content.count)
+            let length = UInt16(end - at)
+            zip += [end == content.count ? 1 : 0, UInt8(length & 255), UInt8(length >> 8), UInt8(~length & 255), UInt8(~length >> 8)]
+            zip += content[at..<end]
+            at = end
+        }
+        return zip
+    }
+
     private static let plain = "text/plain; charset=utf-8"
     private static let html = "text/html; charset=utf-8"
     private static let local = "anna.bergstroem"
@@ -92,6 +106,16 @@ struct Hostile {
             Hostile("equals signs", plain, times("=", size)),
             Hostile("backslashes", plain, times("\\", size)),
             Hostile("backslash u", plain, times("\\u0040", size)),
+            Hostile("escaped marks", plain, times("\\40 \\000040\\100\\u{40}\\'40\\u64?", size)),
+            Hostile("escapes nearly", plain, times("\\0000\\u{00\\u000\\'4\\x4", size)),
+            Hostile("soft breaks", plain, times("=\r\n", size)),
+            Hostile("equals and spaces", plain, times("=" + String(repeating: " ", count: 60), size)),
+            Hostile("xtext", plain, times("+61+6E+6E+61+40", size)),
+            Hostile("every encoding at once", html, times("%61&#110;=6E+61\\u0040\\x68ome%2Eexample &amp;#64; =?utf-8?q?=61?= ", size)),
+            Hostile("at the word", plain, times("anna at home.example (at) home.example ", size)),
+            Hostile("comments in addresses", plain, times("anna(" + String(repeating: "a", count: 58) + ")@home.example ", size)),
+            Hostile("domains and equals", plain, times("home.example=anna.bergstroe=", size)),
+            Hostile("dots before gmail", plain, times(String(repeating: "a.", count: 60) + "@gmail.com ", size)),
             Hostile("encoded words", plain, times("=?utf-8?q?anna?= ", size)),
             Hostile("encoded word begun", plain, times("=?utf-8?q?", size)),
             Hostile("encoded word marks", plain, times("=?", size)),
@@ -115,6 +139,12 @@ struct Hostile {
             Hostile("base64 in base64", plain, Base64.encode(Base64.encode(times(words, size / 2)))),
             Hostile("short base64 in text", plain, times("QWxsZXMgR3V0ZSB6 dW0gR2VidXJ0c3RhZyE= ", size)),
             Hostile("base64 words of 399", plain, times(String(repeating: "QUJD", count: 99) + " ", size)),
+            Hostile("base64 words of the inbox", plain, times(String(decoding: Base64.encodeUnbroken(Array("=\(inbox)&".utf8)), as: UTF8.self) + " ", size)),
+            Hostile("base64 lines of 40", plain, times(String(repeating: "QUJD", count: 10) + "\r\n", size)),
+            Hostile("base64 lines of growing length", plain, counted(size) { String(repeating: "A", count: 40 + $0 % 90) + "\r\n" }),
+            Hostile("base64 of short base64", plain, Base64.encode(times("QWxsZXMgR3V0ZSB6 QUJDREVGR0hJSktM ", size * 3 / 4))),
+            Hostile("base64 in base64 in base64", plain, Base64.encode(Base64.encode(Base64.encode(times(inbox + " ", size / 3))))),
+            Hostile("base64 words of percent", plain, times("JTYxJTZFJTZFJTYxJTQw ", size)),
             Hostile("base64 words of 13", plain, times("QWxsZXMgR3V0Z ", size)),
             Hostile("uuencode", plain, Array("begin 644 a\r\n".utf8) + times("M" + String(repeating: "3V%T", count: 15) + "\r\n", size)),
             Hostile("uuencode begins", plain, times("begin 644 a\r\n#0V%T\r\n", size)),
@@ -160,7 +190,19 @@ struct Hostile {
         for _ in 0..<6 {
             encoded = Array("Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + Base64.encode(times(encoded, size / 4))
         }
+        let alternating = (0..<3).reduce(times("Dear \(inbox)\r\n", size / 8)) { body, depth in
+            let inner = Array("Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + Base64.encode(body)
+            return depth == 2 ? body : inner
+        }
         return [
+            Hostile("messages as text in base64", plain, Base64.encode(alternating), encoding: "base64"),
+            Hostile("many small messages", mixed("b"), times("--b\r\nContent-Type: message/rfc822\r\n\r\nFrom: \(inbox)\r\n\r\nx\r\n", size)),
+            Hostile("many small encoded texts", mixed("b"),
+                times("--b\r\nContent-Type: text/html; charset=utf-16\r\nContent-Transfer-Encoding: base64\r\n\r\nAGEAbg==\r\n", size)),
+            Hostile("many small opaque parts", mixed("b"),
+                times("--b\r\nContent-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n\r\niVBORw0KGgo=\r\n", size)),
+            Hostile("many small calendars", mixed("b"), times("--b\r\nContent-Type: text/calendar\r\n\r\nATTENDEE:\(inbox)\r\n", size)),
+            Hostile("many small unknown charsets", mixed("b"), times("--b\r\nContent-Type: text/plain; charset=x-none\r\n\r\n\(inbox.dropLast(3))\r\n", size)),
             Hostile("many parts", mixed("b"), times("--b\r\n\r\nx\r\n", size)),
             Hostile("many parts with inbox", mixed("b"), times("--b\r\nContent-Type: text/plain; name=\"\(inbox)\"\r\n\r\n\(inbox)\r\n", size)),
             Hostile("many empty parts", mixed("b"), times("--b\r\n", size)),
@@ -203,6 +245,8 @@ struct Hostile {
             Hostile("pdf bombs", "application/pdf", Base64.encode(Array(pdf.prefix(size * 3 / 4))), encoding: "base64"),
             Hostile("pdf streams", "application/pdf", Base64.encode(Array(pdfShort.prefix(size * 3 / 4))), encoding: "base64"),
             Hostile("png texts", "image/png", Base64.encode(Array(png.prefix(size * 3 / 4))), encoding: "base64"),
+            Hostile("zip in zip", "application/zip", Base64.encode(zipped(zipped(times(inbox.dropLast() + " ", size * 3 / 4)))), encoding: "base64"),
+            Hostile("uuencoded zip", plain, Array("begin 644 a.zip\r\n".utf8) + times("M4$L#!" + String(repeating: "0", count: 55) + "\r\n", size)),
             Hostile("unknown encoding", plain, times("lorem ipsum dolor \r\n", size), encoding: "x-none"),
             Hostile("text as octet-stream", "application/octet-stream", times("Dear \(inbox)\r\n", size)),
         ]
@@ -216,6 +260,9 @@ struct Hostile {
         }
         let addresses = (0..<400).map { HeaderField("Delivered-To", "user\($0)@host\($0).example") }
         let references = [HeaderField("References", counted(55_000) { "<\($0)@x> " }.reduce(into: "") { $0.append(Character(Unicode.Scalar($1))) })]
+        let own = [HeaderField("References", counted(55_000) { "<\($0).\(local)@home.example> " }.reduce(into: "") { $0.append(Character(Unicode.Scalar($1))) })]
+        let tokens = [HeaderField("References", counted(55_000) { "<\($0)\(reverse)> " }.reduce(into: "") { $0.append(Character(Unicode.Scalar($1))) })]
+        let correspondents = (0..<400).map { HeaderField("Cc", (0..<5).map { _ in "\"\(inbox)\" <\(reverse)>" }.joined(separator: ", ") + " <x\($0)@c.example>") }
         let subject = [HeaderField("Subject", String(repeating: "=?utf-8?q?anna=40home.example?= ", count: 1_700))]
         let text = times("Nothing special stands here, and nothing of anybody's address.\r\n", size)
         return [
@@ -223,6 +270,10 @@ struct Hostile {
             Hostile("many hops", plain, text, fields: received),
             Hostile("many addresses", plain, text, fields: addresses),
             Hostile("many references", plain, text, fields: references),
+            Hostile("many references of the user", plain, text, fields: own),
+            Hostile("many references of tokens", plain, text, fields: tokens),
+            Hostile("many correspondents", plain, text, fields: correspondents),
+            Hostile("many addresses to look for", plain, times("user7@host7.example user399@host398.example xuser1@host1.example ", size), fields: addresses),
             Hostile("long subject", plain, text, fields: subject),
             Hostile("long To", plain, text, fields: [HeaderField("To", String(repeating: "(", count: 50_000))]),
             Hostile("long To of quotes", plain, text, fields: [HeaderField("To", String(repeating: "\"a\" <", count: 9_000))]),

@@ -10,6 +10,8 @@ package final class ServiceMetrics: Sendable {
     package let refusals: Family<Counter>
     /// `stage`: rcpt, header, body, message.
     package let milterSeconds: Family<Histogram>
+    /// Copies of messages to several users. `outcome`: handed_over, refused, failed.
+    package let copies: Family<Counter>
     /// Replies in which the last look found an inbox.
     package let leakIncidents: Counter
     /// `type`: of the record. `result`: answer, none, failure.
@@ -34,6 +36,7 @@ package final class ServiceMetrics: Sendable {
         messages = registry.counter("postern_messages_total", "Messages at the end of data.", labels: ["direction", "outcome"])
         refusals = registry.counter("postern_refusals_total", "Recipients and messages refused or deferred.", labels: ["reason"])
         milterSeconds = registry.histogram("postern_milter_stage_seconds", "Time until Postfix had its answer.", labels: ["stage"])
+        copies = registry.counter("postern_copies_total", "Copies of messages to several users, by what became of them.", labels: ["outcome"])
         leakIncidents = registry.counter("postern_leak_incidents_total", "Replies in which the last look found an inbox.")()
         dnsQueries = registry.counter("postern_dns_queries_total", "Questions to the DNS, cached ones included.", labels: ["type", "result"])
         dnsSeconds = registry.histogram("postern_dns_query_seconds", "Time of a question to the DNS.", labels: ["type"])

@@ -146,6 +146,15 @@ package protocol RelayDirectory: Sendable {
     /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.
     func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
+    /// Gives back what `reserve` counted, for a message that was not taken after all. Where that fails, one place is lost.
+    func release(_ direction: Direction, account: AccountNumber, day: UInt64)
+
+    /// Whether a copy with this mark was handed over and is remembered.
+    func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool
+
+    /// Remembers that a copy was handed over, until then (seconds since 1970).
+    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure)
+
     /// True for the first automatic message of this account to this correspondent on this day.
     /// - Parameter correspondent: a keyed hash, so that nothing says who wrote to whom.
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
@@ -160,4 +169,10 @@ package protocol RelayDirectory: Sendable {
 
     /// Adds one; may be written later, off the path of the mail.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
+}
+
+extension RelayDirectory {
+    package func release(_ direction: Direction, account: AccountNumber, day: UInt64) {}
+    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
+    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
 }

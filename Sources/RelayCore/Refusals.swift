@@ -23,6 +23,24 @@ extension Refusal {
         452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again",
         RelayReason("other-scope", "the transaction already carries another account or the operator's own mail"))
 
+    /// What a recipient's copy was refused with when the message came before.
+    static func toldBefore(_ reply: SMTPReply) -> Refusal {
+        let reason = RelayReason("fan-out-told", "the copy for this recipient was refused when the message came before")
+        return reply.code / 100 == 5
+            ? .permanent(PermanentRefusal(reply.code, reply.enhanced, reply.text, reason))
+            : .temporary(TemporaryRefusal(reply.code, reply.enhanced, reply.text, reason))
+    }
+
+    /// The sender repeats the message, and whoever refused is told apart at RCPT then.
+    package static let fanOutRefused = temporary(
+        451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
+        RelayReason("fan-out-refused", "a recipient refused; at the repetition the sender is told which"))
+
+    package static func fanOutFailed(_ detail: String) -> Refusal {
+        temporary(
+            451, "4.3.0", "Not every recipient could be served; send it again, and nobody gets it twice", RelayReason("fan-out-failed", detail))
+    }
+
     package static let tooManyRecipients = temporary(
         452, "4.5.3", "Too many recipients; send the rest in another transaction",
         RelayReason("too-many-recipients", "more recipients of one account than the limit"))

@@ -65,7 +65,7 @@ private struct EchoRoutes: RouteModule {
         ("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", "HTTP/1.1 413", "too-large"),
         ("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + String(repeating: "a", count: 2000) + "\r\n", "HTTP/1.1 413", "too-large"),
     ]) func whatIsNoRequestGetsAClearAnswer(_ text: String, _ status: String, _ problem: String) async throws {
-        let listener = try await Listener(Self.rig()) { $0.body = .seconds(5); $0.linger = .milliseconds(200) }
+        let listener = try await Listener(Self.rig()) { $0.body = .seconds(120); $0.linger = .milliseconds(200) }
         let answer = try await exchange(listener.port, text)
         #expect(answer.hasPrefix(status), "\(answer.prefix(300))")
         #expect(answer.contains("urn:postern:problem:\(problem)"))
@@ -74,7 +74,9 @@ private struct EchoRoutes: RouteModule {
     @Test func anIdleConnectionIsClosedInSilence() async throws {
         let listener = try await Listener(Self.rig()) { $0.idle = .milliseconds(200) }
         #expect(try await exchange(listener.port, "").isEmpty)
-        let kept = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        // On a busy machine the request may come after the connection's time is over.
+        var kept = ""
+        for _ in 0..<100 where kept.isEmpty { kept = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n") }
         #expect(kept.hasPrefix("HTTP/1.1 200") && kept.hasSuffix("{\"status\":\"ok\"}"))
     }
 

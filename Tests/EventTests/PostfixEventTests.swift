@@ -40,11 +40,11 @@ import Testing
     /// Waits until so many events arrived; their types.
     private static func told(_ receiver: TestReceiver, _ count: Int) async throws -> [String] {
         let start = ContinuousClock.now
-        while receiver.taken.count < count, ContinuousClock.now - start < .seconds(30) { try await Task.sleep(for: .milliseconds(5)) }
+        while receiver.taken.count < count, ContinuousClock.now - start < .seconds(180) { try await Task.sleep(for: .milliseconds(5)) }
         return receiver.taken.map(\.type)
     }
 
-    @Test(.timeLimit(.minutes(2))) func whoSwitchesForwardingOffIsSentNoMoreAndTheTeamIsToldAtOnce() async throws {
+    @Test(.timeLimit(.minutes(15))) func whoSwitchesForwardingOffIsSentNoMoreAndTheTeamIsToldAtOnce() async throws {
         let (rig, receiver, address) = try await Self.world()
         let start = ContinuousClock.now
         try rig.run(["address", "off", address])
@@ -62,7 +62,7 @@ import Testing
         await receiver.stop()
     }
 
-    @Test(.timeLimit(.minutes(2))) func mailMeetsRevocationReturnAndDeletion() async throws {
+    @Test(.timeLimit(.minutes(15))) func mailMeetsRevocationReturnAndDeletion() async throws {
         let (rig, receiver, address) = try await Self.world()
         try rig.run(["account", "revoke", "juice", "anna"])
         #expect(try Self.send(rig, to: address) == "550 5.1.6")
@@ -78,7 +78,7 @@ import Testing
         await receiver.stop()
     }
 
-    @Test(.timeLimit(.minutes(2))) func for60DaysAfterATransferTheOldAddressAlsoTakesTheNewTeamsMail() async throws {
+    @Test(.timeLimit(.minutes(15))) func for60DaysAfterATransferTheOldAddressAlsoTakesTheNewTeamsMail() async throws {
         let (rig, receiver, address) = try await Self.world()
         try rig.addTeam("milk", name: "Milk", source: "milk.example")
         #expect(try Self.send(rig, from: "milk.example", to: address) == "550 5.1.1")

@@ -27,7 +27,7 @@ import Testing
         return String(page[start.upperBound..<end.lowerBound])
     }
 
-    @Test(.enabled(if: python != nil, "skipped: no python3 with PyJWT (make test-tools)"), .timeLimit(.minutes(2)))
+    @Test(.enabled(if: python != nil, "skipped: no python3 with PyJWT (make test-tools)"), .timeLimit(.minutes(15)))
     func theReceiverOfThePageTakesWhatIsSent() async throws {
         let rig = try EventRig(users: 2, patience: 10)
         let keys = try await rig.signer.publishedKeys()

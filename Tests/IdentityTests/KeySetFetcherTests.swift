@@ -77,6 +77,14 @@ import Testing
         }
     }
 
+    /// On a busy machine the deadline passes before there is a connection at all, which the client names differently.
+    @Test func aDeadlineThatPassesBeforeThereIsAConnectionIsLateToo() async throws {
+        try await withServer(deadline: 0) { server, fetcher in
+            server.set(.hang)
+            #expect(await reason(fetcher, .uri(server.address)) == "no whole answer in time")
+        }
+    }
+
     @Test func aBodyWithoutEndIsNotRead() async throws {
         try await withServer(deadline: 60) { server, fetcher in
             server.set(.stream(JWKSet.maximumLength + 1))

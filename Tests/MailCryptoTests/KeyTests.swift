@@ -95,7 +95,9 @@ struct KeyTests {
         #expect(valid == 64)
     }
 
-    /// 100,000 verifications, each with a key of its own, good and bad: memory stays where it was after the first 10,000.
+    /// Verifications, each with a key of its own, good and bad: memory stays where it was. One leaked context, key or signature a
+    /// time (200 octets or more) makes 1,400 pages a round, in every round; what other tests take beside this one is not taken in
+    /// every round, so one round that stays below is the proof.
     @Test func verificationLeaksNothing() throws {
         let key = try RSAPrivateKey.generate(bits: 1024)
         let der = try key.publicKeyInfo()
@@ -117,12 +119,13 @@ struct KeyTests {
             }
         }
         try verify(10_000)
-        let before = residentPages()
-        try verify(90_000)
-        let grown = residentPages() - before
-        // One leaked context, key or signature a time (200 octets or more) makes 4,400 pages or more; other tests run beside
-        // this one.
-        #expect(grown < 3_000, "resident memory grew by \(grown) pages")
+        var grown: [Int] = []
+        repeat {
+            let before = residentPages()
+            try verify(30_000)
+            grown.append(residentPages() - before)
+        } while grown.min() ?? 0 >= 1_000 && grown.count < 12
+        #expect(grown.min() ?? 0 < 1_000, "resident memory grew by \(grown) pages")
     }
 
     private func residentPages() -> Int {

@@ -12,11 +12,11 @@ import Testing
     private static let sender = AddrSpec(localPart: "acme", domain: "relay.example")
     private static let message = Array("Subject: x\r\n\r\n.one\r\n..two\r\nthree".utf8)
 
-    private func submission(_ port: UInt16, timeout: Double = 20) -> SMTPSubmission {
+    private func submission(_ port: UInt16, timeout: Double = 120) -> SMTPSubmission {
         SMTPSubmission(host: "127.0.0.1", port: port, helo: "mx.relay.example", timeout: timeout, dataTimeout: timeout)
     }
 
-    private func failure(_ replies: [String?], timeout: Double = 20, message: [UInt8] = message) throws -> SubmissionFailure? {
+    private func failure(_ replies: [String?], timeout: Double = 120, message: [UInt8] = message) throws -> SubmissionFailure? {
         let server = try ScriptedServer(replies)
         do throws(SubmissionFailure) {
             try submission(server.port, timeout: timeout).send(from: Self.sender, to: Self.inbox, message: message)

@@ -65,7 +65,7 @@ final class MeRig: Sendable {
                 from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co", relayDomain: "relay.example",
                 publicURL: url, limits: limits),
             store: store, tokens: TokenMint(keys: keys), signer: nil,
-            submission: SMTPSubmission(host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", timeout: 20, dataTimeout: 20),
+            submission: SMTPSubmission(host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
             templates: try .standard())
         _ = try store.teams.add(id: "juice", name: "The <Juice> Company", Self.change)
         _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
@@ -76,7 +76,8 @@ final class MeRig: Sendable {
             _ = try store.addresses.issue(team: "juice", user: user, app: "com.juice.app", Self.change)
         }
         let page = try MePage(
-            store: store, mailer: mailer, queue: queue, tokens: TokenMint(keys: keys), pool: pool, now: { [self] in now }, logger: log.logger)
+            store: store, mailer: mailer, queue: queue, tokens: TokenMint(keys: keys), pool: pool, now: { [self] in now },
+            monotonic: { [self] in Double(now - Self.start) }, logger: log.logger)
         made.withLock {
             $0 = APIService.router(
                 settings: APISettings(host: "127.0.0.1", port: 0), modules: page.map { [$0] } ?? [], keys: KeyCache(store.apiKeys),

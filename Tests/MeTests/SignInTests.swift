@@ -170,4 +170,39 @@ import Testing
             #expect(rig.mailCount("anna@home.example") == 0)
         }
     }
+
+    /// One network asks ten times at once and then every half minute, for whomever it asks; others are not held up by it.
+    @Test func whoAsksForLinksAgainAndAgainHasToWait() async throws {
+        func answers(_ email: String) async throws -> [Int] {
+            var statuses: [Int] = []
+            try await MeRig.with { rig in
+                for _ in 0..<12 {
+                    let visitor = Visitor(rig)
+                    try await visitor.get("/me/sign-in")
+                    let answer = try await visitor.submit("/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "203.0.113.9, 192.0.2.1"])
+                    statuses.append(answer.status)
+                    if answer.status == 429 {
+                        #expect(answer.header("Retry-After") == "30")
+                        #expect(answer.text.contains("Too many links"))
+                    }
+                }
+                let neighbour = Visitor(rig)
+                try await neighbour.get("/me/sign-in")
+                // Only the last entry is the proxy's own.
+                #expect(try await neighbour.submit("/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "192.0.2.1, 203.0.113.9"]).status != 429)
+            }
+            return statuses
+        }
+        let known = try await answers("anna@home.example")
+        #expect(known.filter { $0 == 429 }.count == 2)
+        #expect(try await answers("nobody@home.example") == known, "who has an account is not told")
+    }
+
+    @Test func aClientIsAnAddressOrAWholeNetwork() {
+        #expect(MeClient.network(of: "192.0.2.1") == "192.0.2.1")
+        #expect(MeClient.network(of: "::ffff:192.0.2.1") == "192.0.2.1")
+        #expect(MeClient.network(of: "2001:db8:1:2:3::4") == MeClient.network(of: "2001:db8:1:2:ffff::1"))
+        #expect(MeClient.network(of: "2001:db8:1:2::4") != MeClient.network(of: "2001:db8:1:3::4"))
+        for text in ["", "nonsense", "1.2.3", "a b"] { #expect(MeClient.network(of: text) == "unknown") }
+    }
 }

@@ -211,4 +211,45 @@ import Testing
         #expect(object["limits.hops"]?["beyond"] as? String == "554 5.4.6")
         #expect(object["relay_domains"]?["value"] as? [String] == ["relay.example", "old.example"])
     }
+
+    // MARK: Issuers
+
+    @Test func issuersOfTheFileAreThoseOfTheStoreAndHaveOnePlace() throws {
+        let runner = try CommandRunner.initialised()
+        let keys = runner.folder.appendingPathComponent("keys.json")
+        try Data(#"{"keys":[]}"#.utf8).write(to: keys)
+        func write(_ issuers: String) throws {
+            try Data(("relay_domains: [relay.example]\n" + issuers).utf8).write(to: URL(fileURLWithPath: runner.configuration))
+        }
+        func list() throws -> [[String: Any]] { try #require(try runner.json("issuer", "list") as? [[String: Any]]) }
+        try write("issuers:\n  apple:\n    iss: https://appleid.apple.com\n    jwks_uri: https://appleid.apple.com/auth/keys\n"
+            + "    algorithms: [RS256]\n    nonce_form: sha256_hex\n")
+        #expect(try list().map { $0["origin"] as? String } == ["postern.yaml"])
+        #expect(try list().first?["algorithms"] as? [String] == ["RS256"])
+        try runner.fail("issuer", "remove", "apple", "--yes", status: 1, saying: "stands in postern.yaml")
+        // Changed there, it is changed here; beside it there are those of commands.
+        try write("issuers:\n  apple: {iss: \"https://appleid.apple.com\", jwks_file: \(keys.path), leeway: 30}\n")
+        #expect(try list().first?["leeway"] as? Int == 30)
+        try runner.succeed("issuer", "add", "ours", "--iss", "https://id.example", "--jwks-uri", "https://id.example/keys")
+        #expect(try list().map { $0["origin"] as? String } == ["postern.yaml", "command"])
+        // One that stands in both is an error of every command, and says how to mend it.
+        try write("issuers:\n  ours: {iss: \"https://other.example\", jwks_file: \(keys.path)}\n")
+        try runner.fail("issuer", "list", status: 78, saying: "run postern issuer remove ours --yes")
+        try write("issuers:\n  theirs: {iss: \"https://id.example\", jwks_file: \(keys.path)}\n")
+        try runner.fail("issuer", "list", status: 78, saying: "issuer ours with the same name or iss was added by command")
+        try write("")
+        #expect(try list().map { $0["name"] as? String } == ["ours"])
+        #expect(try runner.run(["audit"]).output.contains("postern.yaml"))
+    }
+
+    @Test(arguments: [
+        ("{a: {jwks_uri: \"https://a.example/k\"}}", "a: iss is needed"), ("{a: {iss: x}}", "one of jwks_uri and jwks_file is needed"),
+        ("{a: {iss: x, jwks_uri: \"http://a.example/k\"}}", "jwks_uri"), ("{a: {iss: x, jwks_file: k.json}}", "an absolute path is needed"),
+        ("{a: {iss: x, jwks_file: /k, algorithms: [HS256]}}", "algorithms are RS256 and ES256"),
+        ("{a: {iss: x, jwks_file: /k, nonce: raw}}", "not nonce"), ("{a: {iss: x, jwks_file: /k, leeway: 301}}", "0 to 300"), ("[a]", "names with iss"),
+    ]) func anIssuerThatCannotBeIsNamed(_ issuers: String, _ complaint: String) throws {
+        let runner = try CommandRunner.initialised()
+        try Data("relay_domains: [relay.example]\nissuers: \(issuers)\n".utf8).write(to: URL(fileURLWithPath: runner.configuration))
+        try runner.fail("issuer", "list", status: 78, saying: complaint)
+    }
 }

@@ -29,7 +29,7 @@ import Testing
         ["event"], ["event", "list"], ["event", "retry"], ["event", "park"], ["event", "test"], ["transfer"], ["transfer", "start"],
         ["transfer", "status"], ["transfer", "finish"], ["transfer", "cancel"],
         ["decide"], ["decision"], ["decision", "list"], ["decision", "show"], ["decision", "replay"], ["sandbox"],
-        ["status"], ["top"], ["audit"], ["retention"], ["retention", "show"], ["retention", "set"],
+        ["status"], ["top"], ["audit"], ["serve"], ["explain"], ["setup"], ["setup", "postfix"], ["retention"], ["retention", "show"], ["retention", "set"],
     ]
 
     @Test(arguments: commands) func help(_ command: [String]) throws {

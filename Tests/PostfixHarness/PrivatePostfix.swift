@@ -12,6 +12,8 @@ package final class PrivatePostfix: Sendable {
         package var relayDomains = ["relay.test"]
         /// Where the filter listens, as Postfix writes it; nil: no filter, and no relay settings.
         package var socket: String?
+        /// HOST:PORT of the smtpd for copies (fan-out), which the relay's settings make; nil for none.
+        package var fanOut: String?
         /// Domains (or addresses, or `*`) and the ports on 127.0.0.1 to which their mail goes.
         package var routes: [String: UInt16] = [:]
         /// Parameters of main.cf that are set last.
@@ -95,7 +97,7 @@ package final class PrivatePostfix: Sendable {
         try age(directory)
         if let socket = options.socket {
             let plan = try PostfixSetup.plan(
-                relayDomains: options.relayDomains, socket: socket, directory: "\(directory)/etc")
+                relayDomains: options.relayDomains, socket: socket, fanOut: options.fanOut, directory: "\(directory)/etc")
             try PostfixSetup.apply(plan)
         }
         // No certificates here; and whatever the caller wants otherwise.
@@ -111,7 +113,16 @@ package final class PrivatePostfix: Sendable {
         }
     }
 
+    /// Changes a setting of master.cf (`service/type/name=value`, or without value to remove it) and reloads.
+    package func setMaster(_ setting: String) throws {
+        let flag = setting.contains("=") ? "-P" : "-PX"
+        let result = try ManagedProcess.run("/usr/sbin/postconf", ["-c", configuration, flag, setting])
+        guard result.status == 0 else { throw HarnessError("postconf: \(result.output)") }
+        try set([:])
+    }
+
     private static func postconf(_ configuration: String, _ settings: [String: String]) throws {
+        guard !settings.isEmpty else { return }
         let result = try ManagedProcess.run(
             "/usr/sbin/postconf", ["-c", configuration, "-e"] + settings.map { "\($0.key) = \($0.value)" })
         guard result.status == 0 else { throw HarnessError("postconf: \(result.output)") }
@@ -133,7 +144,7 @@ package final class PrivatePostfix: Sendable {
     /// Ends it, waits until every process is gone, removes the folder. May be called again.
     package func stop() {
         process.closeInput()
-        _ = try? process.waitForExit(seconds: 30)
+        _ = try? process.waitForExit()
         try? FileManager.default.removeItem(atPath: directory)
     }
 

@@ -71,9 +71,9 @@ final class Browser {
     /// Whether the browser comes to be there.
     func arrives(at address: String) throws -> Bool { try comes { try self.url == address } }
 
-    /// Asks until it is so, ten seconds at most. An element of the page before is as good as none.
+    /// Asks until it is so, two minutes at most. An element of the page before is as good as none.
     private func comes(_ condition: () throws -> Bool) throws -> Bool {
-        let end = Date(timeIntervalSinceNow: 10)
+        let end = Date(timeIntervalSinceNow: 120)
         while true {
             do {
                 if try condition() { return true }
@@ -96,7 +96,9 @@ final class Browser {
 
     /// The whole page as a PNG, in a width in pixels.
     func screenshot(width: Int, dark: Bool) throws -> Data {
-        try chrome("Emulation.setEmulatedMedia", ["features": [["name": "prefers-color-scheme", "value": dark ? "dark" : "light"]]])
+        // Without motion: a colour half-way between light and dark is in no reader's sight for long enough to look at it.
+        let features = [("prefers-color-scheme", dark ? "dark" : "light"), ("prefers-reduced-motion", "reduce")]
+        try chrome("Emulation.setEmulatedMedia", ["features": features.map { ["name": $0.0, "value": $0.1] }])
         try resize(width: width, height: 800)
         let height = try value("return document.documentElement.scrollHeight") as? Int ?? 800
         try resize(width: width, height: height)

@@ -21,7 +21,9 @@ import Testing
 
     @Test func everySettingHasAReasonAndStandsOnce() {
         let settings = RelaySettings.main(Self.inputs)
-        #expect(settings.allSatisfy { $0.reason.count > 10 } && RelaySettings.master.allSatisfy { $0.reason.count > 10 })
+        var fanOutInputs = Self.inputs
+        fanOutInputs.fanOut = "127.0.0.1:8892"
+        #expect(settings.allSatisfy { $0.reason.count > 10 } && RelaySettings.master(fanOutInputs).allSatisfy { $0.reason.count > 10 })
         #expect(Set(settings.map(\.name)).count == settings.count)
     }
 
@@ -126,8 +128,8 @@ import Testing
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let inputs = PostfixInputs(
-            relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", hostName: "mx.relay.example")
-        for (name, text) in [("main.cf", PostfixSetup.mainFragment(inputs)), ("master.cf", PostfixSetup.masterFragment())] {
+            relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", hostName: "mx.relay.example", fanOut: "127.0.0.1:8892")
+        for (name, text) in [("main.cf", PostfixSetup.mainFragment(inputs)), ("master.cf", PostfixSetup.masterFragment(inputs))] {
             let file = root.appendingPathComponent("milter/postfix/\(name)")
             if ProcessInfo.processInfo.environment["POSTERN_UPDATE_SAMPLES"] == "1" {
                 try text.write(to: file, atomically: true, encoding: .utf8)

@@ -24,6 +24,12 @@ package final class RelayRig: @unchecked Sendable {
         package var database: String?
         /// The first host of the installation that this rig is a further one of.
         package var joins: RelayRig?
+        /// Whether mail that stays at the relay domains goes to a port where nobody listens, as in an installation, and not to the sink.
+        package var parks = false
+        /// Whether a message to several users is fanned out.
+        package var fansOut = false
+        /// Where Postern hands copies over, in place of Postfix's smtpd for them.
+        package var fanOutProxy: UInt16?
 
         package init() {}
     }
@@ -36,6 +42,8 @@ package final class RelayRig: @unchecked Sendable {
     /// The command under test.
     package let program: String
     private let options: Options
+    /// The port of Postfix's smtpd for copies; 0 where there is none.
+    package let fanOutPort: UInt16
     private var service: ManagedProcess?
     /// What must not stand in the log of the service.
     private var knownInboxes: Set<String> = []
@@ -55,8 +63,15 @@ package final class RelayRig: @unchecked Sendable {
         var settings = PrivatePostfix.Options()
         settings.hostName = "mx." + (options.relayDomains.first ?? "relay.example")
         settings.relayDomains = options.relayDomains
+        fanOutPort = options.fansOut ? try FreePort.next() : 0
+        settings.fanOut = options.fansOut ? "127.0.0.1:\(fanOutPort)" : nil
         settings.socket = "unix:\(folder)/milter.sock"
         settings.routes = ["*": sink.port]
+        if options.parks {
+            // Port 9 is one for the machine, and tests run side by side.
+            let port = try FreePort.next()
+            for domain in options.relayDomains { settings.routes[domain] = port }
+        }
         settings.settings = options.postfix
         settings.services = options.services
         settings.trustsLoopback = options.trustsLoopback
@@ -103,6 +118,7 @@ package final class RelayRig: @unchecked Sendable {
         let settings = [
             "milter.socket": socket, "milter.socket_mode": "0666", "dns.servers": "\(dns.address)", "operator_address": "ops@operator.example",
             "http.listen": "127.0.0.1:0", "mail.submission": "127.0.0.1:\(postfix.port)",
+            "fan_out": options.fansOut ? "on" : "off", "fan_out_smtpd": "127.0.0.1:\(max(1, options.fanOutProxy ?? fanOutPort))",
         ].merging(options.settings) { $1 }
         return settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
     }

@@ -51,7 +51,7 @@ private struct PolicyMaker {
     private mutating func condition() -> String { ConditionMaker.truth(&random, depth: 3).replacingOccurrences(of: "'", with: "''") }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct RandomPolicyTests {
+@Suite(.timeLimit(.minutes(15))) struct RandomPolicyTests {
     private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
 
     @Test func randomPoliciesDecideAsThePlainRulesDo() throws {

@@ -17,7 +17,7 @@ import Testing
         _ = try store.relay.relayAddress(localPart: address.address.localPart, domain: address.address.domain, now: 1)
         _ = try store.relay.account(number: account, day: 1)
         _ = try store.sources.teams(registering: AddrSpec(localPart: "a", domain: "mail.juice.example"))
-        _ = try store.sources.sources(teamNumber: 1)
+        _ = try store.sources.sources(covering: AddrSpec(localPart: "a", domain: "mail.juice.example"))
         _ = try store.counters.reserve(account: account, kind: .forwarded, day: 1, limit: 5)
         _ = try store.counters.count(account: account, kind: .forwarded, day: 1)
         try store.counters.add([DailyCounter(accountNumber: account, day: 1, kind: .forwarded, count: 1)])

@@ -16,16 +16,20 @@ package final class RelayMilterHandler: MilterHandler {
     private let logger: Logger
     private let metrics: ServiceMetrics
     private let refused: @Sendable (RefusedForward) -> Void
+    private let carrier: @Sendable () -> (any CopyCarrier)?
 
+    /// - Parameter carrier: who hands copies over; nil where a transaction carries one account and no more.
     /// - Parameter refused: told of forwards that were refused although somebody registered their author. Must not block.
     package init(
         engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
-        metrics: ServiceMetrics = ServiceMetrics(version: ""), refused: @escaping @Sendable (RefusedForward) -> Void = { _ in }
+        metrics: ServiceMetrics = ServiceMetrics(version: ""), carrier: @escaping @Sendable () -> (any CopyCarrier)? = { nil },
+        refused: @escaping @Sendable (RefusedForward) -> Void = { _ in }
     ) {
         self.engine = engine
         self.now = now
         self.logger = logger
         self.metrics = metrics
+        self.carrier = carrier
         self.refused = refused
     }
 
@@ -38,7 +42,7 @@ package final class RelayMilterHandler: MilterHandler {
     }
 
     package func makeSession(connection: MilterConnection) -> any MilterSession {
-        RelayMilterSession(connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, refused: refused)
+        RelayMilterSession(connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, carrier: carrier, refused: refused)
     }
 }
 

@@ -14,8 +14,13 @@ final class RelayMilterSession: MilterSession {
     private let now: @Sendable () -> Int64
     private let logger: Logger
     private let metrics: ServiceMetrics
+    private let carrier: @Sendable () -> (any CopyCarrier)?
     private let refused: @Sendable (RefusedForward) -> Void
 
+    /// Where copies of the message go, once a second account is among its recipients.
+    private var copies: (any CopySession)?
+    /// BODY and SMTPUTF8 of MAIL, which a copy needs too.
+    private var mailParameters: [String] = []
     private var helo = ""
     private var transaction: RelayTransaction?
     /// What a body chunk met with; answered at the end of data, as chunks themselves are not answered.
@@ -28,13 +33,14 @@ final class RelayMilterSession: MilterSession {
 
     init(
         connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
-        metrics: ServiceMetrics, refused: @escaping @Sendable (RefusedForward) -> Void
+        metrics: ServiceMetrics, carrier: @escaping @Sendable () -> (any CopyCarrier)?, refused: @escaping @Sendable (RefusedForward) -> Void
     ) {
         self.connection = connection
         self.engine = engine
         self.now = now
         self.logger = logger
         self.metrics = metrics
+        self.carrier = carrier
         self.refused = refused
     }
 
@@ -65,9 +71,21 @@ final class RelayMilterSession: MilterSession {
         transaction = RelayTransaction(
             engine: engine,
             client: SMTPClientIdentity(address: connection.peer.ipAddress, helo: helo, mailFrom: Self.withoutBrackets(path)),
-            now: now())
+            now: now(), canFanOut: { [weak self] in self?.openCopies() ?? false })
+        mailParameters = arguments.filter { $0.uppercased().hasPrefix("BODY=") || $0.uppercased() == "SMTPUTF8" }
         return .continue
     }
+
+    /// Where nobody takes copies, the second account gets its 452 as it would without fan-out.
+    private func openCopies() -> Bool {
+        guard connection.daemonName != "internal", connection.daemonName != Self.fanOutName, let carrier = carrier() else { return false }
+        copies = carrier.open(for: CopyClient(address: connection.peer.ipAddress, hostName: connection.hostName, helo: helo))
+        if copies == nil { logger.warning("copies cannot be handed over: recipients of further accounts get 452", metadata: ["ref": "\(reference)"]) }
+        return copies != nil
+    }
+
+    /// What the smtpd that takes copies calls itself: there nothing is copied again.
+    package static let fanOutName = "fanout"
 
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
         guard let transaction else { return .continue }
@@ -105,14 +123,14 @@ final class RelayMilterSession: MilterSession {
                 refusal = error
                 lost = (transaction.direction, transaction.forwardAttribution)
                 // The message is lost for this transaction: what was held for it is of use to another.
-                self.transaction = nil
+                end()
             }
         }
         return .continue
     }
 
     func endOfMessage(_ actions: any MilterActions) throws -> MilterReply {
-        defer { transaction = nil }
+        defer { end() }
         if let refusal { return reply(to: refusal, stage: "body", macros: actions.macros) }
         guard let transaction else { return .accept }
         return try timed("message") { try finish(transaction, actions) }
@@ -120,18 +138,57 @@ final class RelayMilterSession: MilterSession {
 
     private func finish(_ transaction: RelayTransaction, _ actions: any MilterActions) throws -> MilterReply {
         let decision = transaction.finish()
+        if !decision.copies.isEmpty, let refusal = try handOver(decision.copies, transaction, actions) {
+            transaction.giveUp()
+            return reply(to: refusal, stage: "fan-out", macros: actions.macros)
+        }
         for modification in decision.modifications { try apply(modification, actions) }
         if case .refuse(let refusal) = decision.outcome { return reply(to: refusal, stage: "message", macros: actions.macros) }
-        if let direction = transaction.direction {
+        if let direction = transaction.direction, decision.reasons.first?.code != "handed-over" {
             metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
         }
         log(.info, decision.reasons, stage: "message", answer: decision.outcome == .discard ? "discard" : "accept", macros: actions.macros)
         return decision.outcome == .discard ? .discard : .accept
     }
 
-    func abort() { transaction = nil }
+    /// Hands over every copy. One that is refused does not keep the others from their mail; a connection that fails does.
+    /// - Returns: the answer to the message where not all are in custody.
+    private func handOver(_ all: [FanOutCopy], _ transaction: RelayTransaction, _ actions: any MilterActions) throws -> Refusal? {
+        guard let copies, let original = transaction.original else { return .fanOutFailed("there is no connection for copies") }
+        var answer: Refusal?
+        var handed = 0
+        for copy in all {
+            // Postfix waits for us as long as we say that we are there.
+            try actions.progress()
+            switch copies.hand(over: original, parameters: mailParameters, to: copy.paths) {
+            case .taken:
+                handed += 1
+                metrics.copies("handed_over").add()
+                // Were this lost, a repetition would bring this copy twice: no reason to keep the mail of the others back.
+                do throws(DirectoryFailure) { try transaction.handedOver(copy) } catch {
+                    logger.error("a copy that was handed over cannot be remembered", metadata: ["ref": "\(reference)", "detail": "\(error.detail)"])
+                }
+            case .refused(let reply):
+                metrics.copies("refused").add()
+                let refusal = transaction.refused(copy, reply)
+                answer = answer ?? refusal
+            case .failed(let detail):
+                metrics.copies("failed").add()
+                return .fanOutFailed("\(handed) of \(all.count) copies handed over: \(detail)")
+            }
+        }
+        return answer
+    }
 
-    func closed() { transaction = nil }
+    private func end() {
+        transaction = nil
+        copies?.close()
+        copies = nil
+    }
+
+    func abort() { end() }
+
+    func closed() { end() }
 
     private func apply(_ modification: Modification, _ actions: any MilterActions) throws {
         switch modification {

@@ -119,9 +119,13 @@ struct Planner {
     }
 
     mutating func master() {
-        for setting in RelaySettings.master {
+        for service in RelaySettings.services(inputs) where configuration.fields[service.name + "/command"] == nil {
+            plan.newServices.append(SettingChange(name: service.name, old: "", new: service.line, reason: service.reason))
+        }
+        for setting in RelaySettings.master(inputs) {
             let name = "\(setting.service)/\(setting.name)"
-            let old = configuration.master[name] ?? ""
+            // An empty value has to be written too: without it that of main.cf is in force.
+            let old = configuration.master[name] ?? (setting.value.isEmpty ? "(that of main.cf)" : "")
             if old != setting.value {
                 plan.masterChanges.append(SettingChange(name: name, old: old, new: setting.value, reason: setting.reason))
             }

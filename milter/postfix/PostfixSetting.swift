@@ -55,11 +55,14 @@ package struct PostfixInputs: Sendable, Hashable {
     package var mailName: String
     /// Where the header check is written, as main.cf refers to it.
     package var headerChecksFile: String
+    /// HOST:PORT of the smtpd for copies, as master.cf names it; nil for none.
+    package var fanOut: String?
 
     package init(
         relayDomains: [String], socket: String, hostName: String, mailName: String = "Postfix",
-        headerChecksFile: String = "/etc/postfix/postern_header_checks"
+        headerChecksFile: String = "/etc/postfix/postern_header_checks", fanOut: String? = nil
     ) {
+        self.fanOut = fanOut
         self.relayDomains = relayDomains
         self.socket = socket
         self.hostName = hostName

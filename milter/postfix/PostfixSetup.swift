@@ -14,22 +14,25 @@ package enum PostfixSetup {
     }
 
     /// master.cf as it should read: services with the settings they need.
-    package static func masterFragment() -> String {
-        let settings = RelaySettings.master.map { setting in
-            """
-            # \(setting.reason)
-            #   postconf -P \(setting.service)/\(setting.name)=\(setting.value)
-            cleanup   unix  n       -       n       -       0       cleanup
-              -o \(setting.name)=\(setting.value)
-            """
+    package static func masterFragment(_ inputs: PostfixInputs) -> String {
+        let services = RelaySettings.services(inputs)
+        let lines = Dictionary(services.map { ($0.name, $0.line) }, uniquingKeysWith: { first, _ in first })
+            .merging(["cleanup/unix": "cleanup   unix  n       -       n       -       0       cleanup"]) { first, _ in first }
+        let settings = RelaySettings.master(inputs)
+        var names: [String] = []
+        for setting in settings where !names.contains(setting.service) { names.append(setting.service) }
+        let parts = names.map { name in
+            let own = settings.filter { $0.service == name }
+            let head = services.filter { $0.name == name }.map { "# \($0.reason)\n#   postconf -M '\(name)=\($0.line)'" }
+            let reasons = own.flatMap { ["# \($0.reason)", "#   postconf -P \($0.service)/\($0.name)=\($0.value)"] }
+            return (head + reasons + [lines[name] ?? ""] + own.map { "  -o \($0.name)=\($0.value)" }).joined(separator: "\n")
         }
-        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n"
-            + settings.joined(separator: "\n\n") + "\n"
+        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n" + parts.joined(separator: "\n\n") + "\n"
     }
 
     /// Everything to put into place by hand: both fragments and the header check.
     package static func fragments(_ inputs: PostfixInputs) -> String {
-        mainFragment(inputs) + "\n" + masterFragment() + "\n# \(inputs.headerChecksFile)\n"
+        mainFragment(inputs) + "\n" + masterFragment(inputs) + "\n# \(inputs.headerChecksFile)\n"
             + RelaySettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
     }
 
@@ -40,14 +43,16 @@ package enum PostfixSetup {
     }
 
     /// Reads the configuration in `directory` and compares. Host name and mail name are taken from there.
-    package static func plan(relayDomains: [String], socket: String, directory: String) throws -> SetupPlan {
+    package static func plan(
+        relayDomains: [String], socket: String, fanOut: String? = nil, directory: String
+    ) throws -> SetupPlan {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
         let configuration = try PostfixConfiguration.read(directory: directory)
         let inputs = PostfixInputs(
             relayDomains: relayDomains.map { $0.lowercased() }, socket: socket,
             hostName: configuration.expanded["myhostname"] ?? "localhost",
             mailName: configuration.expanded["mail_name"] ?? "Postfix",
-            headerChecksFile: "\(directory)/postern_header_checks")
+            headerChecksFile: "\(directory)/postern_header_checks", fanOut: fanOut)
         let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map { String(decoding: $0, as: UTF8.self) }
         // `unix:/x` is /x below the queue directory for a chrooted service.
         let inChroot = (configuration.expanded["queue_directory"] ?? "") + socket.drop { $0 != "/" }
@@ -69,6 +74,9 @@ package enum PostfixSetup {
         if !plan.mainChanges.isEmpty {
             try PostfixTool.run(
                 "postconf", ["-c", plan.directory, "-e"] + plan.mainChanges.map { "\($0.name) = \($0.new)" })
+        }
+        for service in plan.newServices {
+            try PostfixTool.run("postconf", ["-c", plan.directory, "-M", "\(service.name)=\(service.new)"])
         }
         if !plan.masterChanges.isEmpty {
             try PostfixTool.run("postconf", ["-c", plan.directory, "-P"] + plan.masterChanges.map { "\($0.name)=\($0.new)" })

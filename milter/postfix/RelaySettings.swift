@@ -23,11 +23,46 @@ package enum RelaySettings {
     }
 
     /// Settings of master.cf.
-    package static let master = [
-        MasterSetting(
-            service: "cleanup/unix", name: "milter_macro_daemon_name", value: "internal",
-            reason: "tells Postern Postfix's own mail (bounces) from mail that came by SMTP")
-    ]
+    package static func master(_ inputs: PostfixInputs) -> [MasterSetting] {
+        [
+            MasterSetting(
+                service: "cleanup/unix", name: "milter_macro_daemon_name", value: "internal",
+                reason: "tells Postern Postfix's own mail (bounces) from mail that came by SMTP")
+        ] + (inputs.fanOut.map { fanOut("\($0)/inet") } ?? [])
+    }
+
+    /// Services of master.cf that have to be there, by `name/type`, with the line that makes them.
+    package static func services(_ inputs: PostfixInputs) -> [(name: String, line: String, reason: String)] {
+        guard let fanOut = inputs.fanOut else { return [] }
+        return [
+            (
+                "\(fanOut)/inet", "\(fanOut) inet n - n - - smtpd",
+                "takes the copies of a message to several users from Postern, and shows them to Postern one by one"
+            )
+        ]
+    }
+
+    /// The smtpd for copies: nobody but Postern reaches it, and the outer smtpd has judged the client already.
+    private static func fanOut(_ service: String) -> [MasterSetting] {
+        [
+            ("milter_macro_daemon_name", "fanout", "tells Postern that a message is a copy, of which there are no more copies"),
+            ("smtpd_authorized_xclient_hosts", "127.0.0.0/8", "lets Postern say from which client a copy came, so that SPF is judged for it"),
+            ("smtpd_relay_restrictions", "reject_unauth_destination", "a copy goes to relay domains and nowhere else, whoever its client is"),
+            ("smtpd_recipient_restrictions", "", "the outer smtpd has asked or limited this already"),
+            ("smtpd_client_restrictions", "", "the outer smtpd has asked or limited this already"),
+            ("smtpd_helo_restrictions", "", "the outer smtpd has asked or limited this already"),
+            ("smtpd_sender_restrictions", "", "the outer smtpd has asked or limited this already"),
+            ("smtpd_data_restrictions", "", "the outer smtpd has asked or limited this already"),
+            ("smtpd_end_of_data_restrictions", "", "the outer smtpd has asked or limited this already"),
+            ("smtpd_helo_required", "no", "the outer smtpd has asked or limited this already"),
+            ("smtpd_tls_security_level", "none", "copies do not leave the machine"),
+            ("smtpd_sasl_auth_enable", "no", "nobody signs in here"),
+            ("smtpd_client_connection_count_limit", "0", "all copies of a client come at once"),
+            ("smtpd_client_connection_rate_limit", "0", "the outer smtpd has asked or limited this already"),
+            ("smtpd_client_message_rate_limit", "0", "the outer smtpd has asked or limited this already"),
+            ("smtpd_client_recipient_rate_limit", "0", "the outer smtpd has asked or limited this already"),
+        ].map { MasterSetting(service: service, name: $0.0, value: $0.1, reason: $0.2) }
+    }
 
     private static func internalMail(_ inputs: PostfixInputs) -> [PostfixSetting] {
         [

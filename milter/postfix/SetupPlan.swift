@@ -17,6 +17,8 @@ package struct SetupPlan: Sendable, Hashable {
     package internal(set) var mainChanges: [SettingChange] = []
     /// Parameters of services in master.cf.
     package internal(set) var masterChanges: [SettingChange] = []
+    /// Services that master.cf lacks, each with its line.
+    package internal(set) var newServices: [SettingChange] = []
     /// The header check: its path, and its whole content; nil where the file is right already.
     package internal(set) var headerChecks: (path: String, content: String)? {
         get { headerChecksPath.flatMap { path in headerChecksContent.map { (path, $0) } } }
@@ -32,7 +34,7 @@ package struct SetupPlan: Sendable, Hashable {
     init(directory: String) { self.directory = directory }
 
     /// Whether nothing is left to do.
-    package var isEmpty: Bool { mainChanges.isEmpty && masterChanges.isEmpty && headerChecksPath == nil }
+    package var isEmpty: Bool { mainChanges.isEmpty && masterChanges.isEmpty && newServices.isEmpty && headerChecksPath == nil }
 
     /// The plan as an operator reads it, ending in a line feed.
     package var text: String {
@@ -42,8 +44,9 @@ package struct SetupPlan: Sendable, Hashable {
             lines.append("# \(directory)/main.cf")
             for change in mainChanges { lines += Self.lines(change) }
         }
-        if !masterChanges.isEmpty {
+        if !masterChanges.isEmpty || !newServices.isEmpty {
             lines.append("# \(directory)/master.cf")
+            for service in newServices { lines += ["  # \(service.reason)", "+ \(service.new)"] }
             for change in masterChanges { lines += Self.lines(change) }
         }
         if let headerChecks {

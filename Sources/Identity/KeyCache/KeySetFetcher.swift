@@ -114,12 +114,16 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
             throw KeySetFetchError("the answer is longer than \(JWKSet.maximumLength) octets")
         } catch let error as HTTPClientError {
             throw KeySetFetchError(
-                [.deadlineExceeded, .readTimeout, .connectTimeout].contains(error)
-                    ? "no whole answer in time" : "the request failed: \(error.shortDescription)")
+                Self.late.contains(error) ? "no whole answer in time" : "the request failed: \(error.shortDescription)")
         } catch {
             throw KeySetFetchError("the request failed: \(Self.oneLine(error))")
         }
     }
+
+    /// The ways in which the deadline passes: before there is a connection, while it is being made, and after.
+    private static let late: [HTTPClientError] = [
+        .deadlineExceeded, .readTimeout, .writeTimeout, .connectTimeout, .getConnectionFromPoolTimeout, .tlsHandshakeTimeout,
+    ]
 
     private func read(_ path: String) async throws(KeySetFetchError) -> FetchedKeySet {
         do {

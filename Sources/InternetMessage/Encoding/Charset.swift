@@ -86,17 +86,27 @@ package enum Charset {
     package static func isKnown(_ label: String) -> Bool { decode([UInt8](), label) != nil }
 
     private static func decodeSingleByte(_ bytes: some Collection<UInt8>, _ scalar: (UInt8) -> Unicode.Scalar?) -> Decoded {
-        var text = String.UnicodeScalarView()
+        bytes.withContiguousStorageIfAvailable { decodeSingleByte(octets: $0, scalar) }
+            ?? Array(bytes).withUnsafeBufferPointer { decodeSingleByte(octets: $0, scalar) }
+    }
+
+    private static func decodeSingleByte(octets bytes: UnsafeBufferPointer<UInt8>, _ scalar: (UInt8) -> Unicode.Scalar?) -> Decoded {
+        // What each octet beyond ASCII is in UTF-8; empty for none.
+        let upper: [[UInt8]] = (0x80...0xFF).map { octet in scalar(UInt8(octet)).flatMap { UTF8.encode($0) }.map { Array($0) } ?? [] }
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count + bytes.count / 8)
         var isLossless = true
         for octet in bytes {
-            if let scalar = scalar(octet) {
-                text.append(scalar)
+            if octet < 0x80 {
+                text.append(octet)
+            } else if !upper[Int(octet) - 0x80].isEmpty {
+                text += upper[Int(octet) - 0x80]
             } else {
                 isLossless = false
-                text.append("\u{FFFD}")
+                text += [0xEF, 0xBF, 0xBD]
             }
         }
-        return Decoded(text: String(text), isLossless: isLossless)
+        return Decoded(text: String(decoding: text, as: UTF8.self), isLossless: isLossless)
     }
 
     private static func encodeSingleByte(_ text: String, _ octet: (Unicode.Scalar) -> UInt8?) -> [UInt8]? {

@@ -54,8 +54,14 @@ package struct ContentType: Sendable, Hashable {
         self.type == type && (subtype == "*" || self.subtype == subtype)
     }
 
-    /// The `charset` parameter in lower case; nil where there is none.
-    package var charset: String? { parameters["charset"]?.asciiLowercased }
+    /// The `charset` parameter in lower case, without the apostrophes and spaces that some programs put around it; nil where there is none.
+    package var charset: String? {
+        parameters["charset"].map { label in
+            let around: (Character) -> Bool = { $0 == "'" || $0 == " " || $0 == "\t" }
+            let head = label.drop(while: around)
+            return String(head.reversed().drop(while: around).reversed()).asciiLowercased
+        }
+    }
 
     /// The octets of the `boundary` parameter; nil where there is none.
     package var boundary: [UInt8]? { parameters.first("boundary")?.bytes }

@@ -1,8 +1,8 @@
-// How often a key may ask: a token bucket each.
+// How often a key, or a client without one, may ask: a token bucket each.
 
 import Synchronization
 
-/// Token buckets by key id. Holds at most one bucket for each key that exists, and forgets full ones.
+/// Token buckets by name: a key's id, a client's network. Forgets full ones.
 package final class RateLimiter: Sendable {
     private struct Bucket {
         var tokens: Double

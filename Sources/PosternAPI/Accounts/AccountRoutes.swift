@@ -1,4 +1,4 @@
-// GET /v1/accounts/{sub} and /v1/accounts/{sub}/credential-state: what a team may know of one of its accounts.
+// /v1/accounts/{sub}: what a team may know of one of its accounts, and how it ends what the user began there.
 
 import Hummingbird
 import PosternStore
@@ -6,10 +6,24 @@ import PosternStore
 package struct AccountRoutes: RouteModule {
     private let store: Store
     private let pool: BlockingPool
+    private let now: @Sendable () -> Int64
 
-    package init(store: Store, pool: BlockingPool) {
+    /// - Parameter now: seconds since 1970.
+    package init(store: Store, pool: BlockingPool, now: @escaping @Sendable () -> Int64) {
         self.store = store
         self.pool = pool
+        self.now = now
+    }
+
+    private struct Revocation: Decodable, Sendable {
+        let clientId: String?
+    }
+
+    private struct Revoked: Encodable, Sendable {
+        let sub: String
+        /// Consents that ended now.
+        let revoked: Int
+        let credentialState: String
     }
 
     private struct Item: Encodable, Sendable {
@@ -43,13 +57,38 @@ package struct AccountRoutes: RouteModule {
     package func addRoutes(to routes: APIRoutes) {
         routes.get("/v1/accounts/{sub}", access: .either(.accountsRead)) { request, context in
             _ = try request.query([])
-            let team = try Self.team(context)
+            let team = try Self.team(context, .accountsRead)
             let sub = try context.pathParameter("sub")
             return try .json(try await pool.run { try item(sub: sub, team: team) })
         }
+        routes.delete("/v1/accounts/{sub}", access: .either(.accountsWrite)) { [store, now] request, context in
+            _ = try request.query([])
+            let team = try Self.team(context, .accountsWrite)
+            let sub = try context.pathParameter("sub")
+            let change = context.change(now: now())
+            try await pool.run {
+                let account = try store.accounts.account(sub: sub, team: team)
+                try store.accounts.delete(account: account.number, isTeams: team != nil, change)
+            }
+            return .empty
+        }
+        routes.post("/v1/accounts/{sub}/revoke", access: .either(.accountsWrite)) { [store, now] request, context in
+            _ = try request.query([])
+            let team = try Self.team(context, .accountsWrite)
+            let sub = try context.pathParameter("sub")
+            let body = try await request.decode(Revocation.self, context)
+            let change = context.change(now: now())
+            return try .json(
+                try await pool.run {
+                    let account = try store.accounts.account(sub: sub, team: team)
+                    let count = try Self.revoke(account, clientID: body.clientId, store, change)
+                    let state = try store.grants.credentialState(team: account.teamID, sub: sub, clientID: body.clientId)
+                    return Revoked(sub: sub, revoked: count, credentialState: state.rawValue)
+                })
+        }
         routes.get("/v1/accounts/{sub}/credential-state", access: .either(.accountsRead)) { request, context in
             let clientID = try request.query(["client_id"])["client_id"]
-            let team = try Self.team(context)
+            let team = try Self.team(context, .accountsRead)
             let sub = try context.pathParameter("sub")
             let state = try await pool.run { [store] () throws -> CredentialState in
                 guard let owner = team ?? (try? store.accounts.account(sub: sub))?.teamID else { return .notFound }
@@ -61,8 +100,17 @@ package struct AccountRoutes: RouteModule {
     }
 
     /// The team that asks; nil for the operator.
-    private static func team(_ context: APIContext) throws -> String? {
-        if case .team(let id, _, _, _) = try context.principal(scope: .accountsRead) { id } else { nil }
+    private static func team(_ context: APIContext, _ scope: Scope) throws -> String? {
+        if case .team(let id, _, _, _) = try context.principal(scope: scope) { id } else { nil }
+    }
+
+    /// Ends every consent, or that to the group of one app; how many there were.
+    private static func revoke(_ account: Account, clientID: String?, _ store: Store, _ change: Change) throws -> Int {
+        guard let clientID else { return try store.grants.revokeAll(account: account.number, change) }
+        guard let app = try store.apps.apps(team: account.teamID).first(where: { $0.clientID == clientID }) else {
+            throw Problem.invalid("the team has no such app", at: "/client_id")
+        }
+        return try store.grants.revoke(account: account.number, group: app.group, change) ? 1 : 0
     }
 
     private func item(sub: String, team: String?) throws -> Item {

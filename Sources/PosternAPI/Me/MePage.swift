@@ -23,14 +23,19 @@ package struct MePage: RouteModule {
     /// As a browser writes it into Origin.
     let origin: String
 
+    /// Sign-in forms of one client network: for a household that mistypes, and no more than that for who pesters.
+    let clients = RateLimiter(perSecond: 1.0 / 30, burst: 10)
+    let monotonic: @Sendable () -> Double
+
     /// Octets of a form: an address and a token.
     static let formLimit = 8192
 
     /// Nil where users have no way to the HTTP service. Throws where a template does not parse, which no test would let through.
     package init?(
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: TokenMint, pool: BlockingPool,
-        now: @escaping @Sendable () -> Int64, logger: Logger
+        now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime, logger: Logger
     ) throws {
+        self.monotonic = monotonic
         guard let url = mailer.settings.publicURL else { return nil }
         self.store = store
         self.mailer = mailer

@@ -24,6 +24,15 @@ struct MeRefusal: Error {
     let status: HTTPResponse.Status
     let title: String
     let text: String
+    /// Seconds, for Retry-After; nil where waiting is no help.
+    var retryAfter: Int?
+
+    static func tooOften(_ seconds: Int) -> MeRefusal {
+        MeRefusal(
+            status: .tooManyRequests, title: "Too many links were asked for",
+            text: "From where you are, sign-in links were asked for again and again. Wait a few minutes, and look into your inbox meanwhile.",
+            retryAfter: seconds)
+    }
 
     static let foreign = MeRefusal(
         status: .forbidden, title: "That did not come from this page",
@@ -52,6 +61,18 @@ struct MeRequest: Sendable {
     var sessionToken: String? { page.cookies.value(MeCookies.session, in: request.headers) }
     /// The cookie that ties a link to the browser that asked for it.
     var browser: String? { page.cookies.value(MeCookies.browser, in: request.headers) }
+
+    /// Where the request comes from: an IPv4 address, or the /64 that an IPv6 one lies in. A proxy on this machine says whom it asks
+    /// for in the last entry of X-Forwarded-For; nobody else is believed.
+    var clientNetwork: String {
+        var address = context.remoteAddress?.ipAddress ?? ""
+        if address.isEmpty || address.hasPrefix("127.") || address == "::1", let name = HTTPField.Name("X-Forwarded-For"),
+            let last = request.headers[values: name].last?.split(separator: ",").last
+        {
+            address = last.trimmingCharacters(in: .whitespaces)
+        }
+        return MeClient.network(of: address)
+    }
 
     /// A number in the path. Throws `MeRefusal` (404).
     func number(_ name: String) throws -> Int64 {
@@ -124,7 +145,9 @@ struct MeRequest: Sendable {
     func failure(_ error: any Error) throws -> Response {
         switch error {
         case let refusal as MeRefusal:
-            return try html("refusal", ["title": refusal.title, "text": refusal.text], title: refusal.title, status: refusal.status)
+            var response = try html("refusal", ["title": refusal.title, "text": refusal.text], title: refusal.title, status: refusal.status)
+            if let seconds = refusal.retryAfter { response.headers[.retryAfter] = "\(seconds)" }
+            return response
         case let refusal as StoreRefusal:
             let problem = Problem(refusal)
             return try html(
@@ -214,5 +237,22 @@ enum MeForm {
             }
         }
         return result
+    }
+}
+
+/// Who counts as one client.
+enum MeClient {
+    /// What is no address counts as one and the same client.
+    static func network(of text: String) -> String {
+        var four = in_addr()
+        if inet_pton(AF_INET, text, &four) == 1 { return text }
+        var six = in6_addr()
+        guard inet_pton(AF_INET6, text, &six) == 1 else { return "unknown" }
+        let octets = withUnsafeBytes(of: six) { Array($0) }
+        // An IPv4 client on a socket for both (RFC 4291 section 2.5.5.2).
+        if octets.prefix(10).allSatisfy({ $0 == 0 }), octets[10] == 0xFF, octets[11] == 0xFF {
+            return octets.suffix(4).map { "\($0)" }.joined(separator: ".")
+        }
+        return octets.prefix(8).map { String($0, radix: 16) }.joined(separator: ":")
     }
 }

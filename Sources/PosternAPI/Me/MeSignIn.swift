@@ -33,6 +33,8 @@ extension MePage {
             return try await askForAddress(
                 request, problem: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
         }
+        // Before anything is looked up, and whoever is asked for: it tells nothing of who has an account.
+        if let seconds = clients.take(request.clientNetwork, now: monotonic()) { throw MeRefusal.tooOften(seconds) }
         let inbox = InboxAddress(address)
         let isQueued = queue.add { [store, mailer, now, logger] in
             do {

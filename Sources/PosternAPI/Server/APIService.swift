@@ -102,6 +102,9 @@ package struct APIService: Service {
         return (router.buildResponder(), routes.entries)
     }
 
+    /// Reads the certificate again where its files changed; whether they did. Throws `TLSCertificates.Failure`: the old one stays.
+    package func reloadCertificate() throws -> Bool { try certificates?.reloadIfChanged() ?? false }
+
     package func run() async throws {
         do {
             try keys.refresh()
@@ -138,9 +141,9 @@ package struct APIService: Service {
             } catch {
                 logger.warning("API keys cannot be read, those known stay", metadata: ["detail": "\(error)"])
             }
-            guard second % 10 == 0, let certificates else { continue }
+            guard second % 10 == 0, certificates != nil else { continue }
             do {
-                if try certificates.reloadIfChanged() { logger.notice("HTTP certificate reloaded") }
+                if try reloadCertificate() { logger.notice("HTTP certificate reloaded") }
             } catch {
                 logger.error("HTTP certificate not reloaded, the old one stays", metadata: ["detail": "\(error)"])
             }

@@ -32,6 +32,9 @@ struct SMTPReplyReader {
     private var lines: [String] = []
     private var code: Int?
 
+    /// Whether nothing came beyond the last whole reply.
+    var isEmpty: Bool { buffer.isEmpty && lines.isEmpty }
+
     /// Takes octets; gives the reply once it is complete. What follows it in the same octets is kept for the next one.
     mutating func next(feeding octets: [UInt8] = []) throws(Defect) -> ServerReply? {
         buffer += octets

@@ -1,6 +1,8 @@
 // Hands a message to a mail server (RFC 5321): one connection, one transaction, no pipelining. Blocks.
 
+import Foundation
 import InternetMessage
+import NIOSSL
 
 /// Where messages are handed over, and how long that may take.
 package struct SMTPSubmission: Sendable {
@@ -12,8 +14,16 @@ package struct SMTPSubmission: Sendable {
     package let timeout: Double
     /// Seconds for the reply to the message, while the server's filters look at it (RFC 5321 section 4.5.3.2.6 has 10 minutes).
     package let dataTimeout: Double
+    package let security: SubmissionSecurity
+    /// Nil where the server wants to know nobody's name.
+    let credentials: SubmissionCredentials?
 
-    package init(host: String, port: UInt16, helo: String, timeout: Double = 30, dataTimeout: Double = 120) {
+    package init(
+        host: String, port: UInt16, helo: String, security: SubmissionSecurity = .none, credentials: SubmissionCredentials? = nil,
+        timeout: Double = 30, dataTimeout: Double = 120
+    ) {
+        self.security = security
+        self.credentials = credentials
         self.host = host
         self.port = port
         self.helo = helo
@@ -25,40 +35,86 @@ package struct SMTPSubmission: Sendable {
     /// - Parameters:
     ///   - sender: the reverse-path; nil is the null sender.
     ///   - message: header section, empty line and body, lines ended by CRLF.
-    package func send(from sender: AddrSpec?, to recipient: InboxAddress, message: [UInt8]) throws(SubmissionFailure) {
+    @discardableResult
+    package func send(
+        from sender: AddrSpec?, to recipient: InboxAddress, message: [UInt8]
+    ) throws(SubmissionFailure) -> SubmissionReceipt {
         var dialogue = try Dialogue(self)
-        try dialogue.greet()
-        try dialogue.send(from: sender, to: recipient, message: message)
+        try dialogue.begin()
+        let receipt = try dialogue.send(from: sender, to: recipient, message: message)
         dialogue.quit()
+        return receipt
     }
 }
 
 /// One connection's dialogue.
-private struct Dialogue {
+struct Dialogue {
     private let settings: SMTPSubmission
     private let connection: TCPConnection
     private var reader = SMTPReplyReader()
-    private var keywords: Set<String> = []
+    /// What EHLO offers, in upper case, with the words that follow it.
+    private(set) var keywords: [String: [String]] = [:]
 
     init(_ settings: SMTPSubmission) throws(SubmissionFailure) {
         self.settings = settings
         connection = try TCPConnection(host: settings.host, port: settings.port, timeout: settings.timeout)
     }
 
-    mutating func greet() throws(SubmissionFailure) {
+    /// Greeting, encryption and name, as far as they are asked for.
+    mutating func begin() throws(SubmissionFailure) {
+        if case .implicit(let context) = settings.security { try encrypt(context) }
         try expect(try reply(.greeting, within: settings.timeout), 2, .greeting)
-        let reply = try command("EHLO \(settings.helo)", .ehlo)
+        try hello(settings.helo)
+        if case .startTLS(let context) = settings.security {
+            guard keywords["STARTTLS"] != nil else { throw .permanent(.tls, "the server offers no STARTTLS") }
+            try expect(try command("STARTTLS", .tls), 2, .tls)
+            // What came in clear behind the answer could be anybody's (RFC 3207 section 4.2).
+            guard reader.isEmpty else { throw .permanent(.tls, "the server says more in clear than it was asked") }
+            try encrypt(context)
+            try hello(settings.helo)
+        }
+        if let credentials = settings.credentials { try authenticate(credentials) }
+    }
+
+    private func encrypt(_ context: NIOSSLContext) throws(SubmissionFailure) {
+        try connection.startTLS(context, host: settings.host, port: settings.port, until: TCPConnection.now() + settings.timeout)
+    }
+
+    mutating func hello(_ name: String) throws(SubmissionFailure) {
+        keywords = [:]
+        let reply = try command("EHLO \(name)", .ehlo)
         if reply.code / 100 == 2 {
-            keywords = Set(reply.lines.dropFirst().map { $0.split(separator: " ").first.map { $0.uppercased() } ?? "" })
+            for line in reply.lines.dropFirst() {
+                let words = line.split(separator: " ").map { $0.uppercased() }
+                if let name = words.first { keywords[name] = Array(words.dropFirst()) }
+            }
         } else {
             // A server of 1982 is still a server.
-            try expect(try command("HELO \(settings.helo)", .ehlo), 2, .ehlo)
+            try expect(try command("HELO \(name)", .ehlo), 2, .ehlo)
         }
     }
 
-    mutating func send(from sender: AddrSpec?, to recipient: InboxAddress, message: [UInt8]) throws(SubmissionFailure) {
+    /// AUTH PLAIN (RFC 4616), or LOGIN where the server has that alone.
+    private mutating func authenticate(_ credentials: SubmissionCredentials) throws(SubmissionFailure) {
+        let mechanisms = keywords["AUTH"] ?? []
+        func encoded(_ text: String) -> String { Data(text.utf8).base64EncodedString() }
+        if mechanisms.contains("PLAIN") {
+            try expect(
+                try command("AUTH PLAIN \(encoded("\0\(credentials.user)\0\(credentials.password)"))", .authentication), 2, .authentication)
+        } else if mechanisms.contains("LOGIN") {
+            try expect(try command("AUTH LOGIN", .authentication), 3, .authentication)
+            try expect(try command(encoded(credentials.user), .authentication), 3, .authentication)
+            try expect(try command(encoded(credentials.password), .authentication), 2, .authentication)
+        } else {
+            throw .permanent(.authentication, "the server offers neither AUTH PLAIN nor AUTH LOGIN")
+        }
+    }
+
+    mutating func send(
+        from sender: AddrSpec?, to recipient: InboxAddress, message: [UInt8]
+    ) throws(SubmissionFailure) -> SubmissionReceipt {
         let isEightBit = message.contains { $0 >= 0x80 }
-        guard !isEightBit || keywords.contains("8BITMIME") else {
+        guard !isEightBit || keywords["8BITMIME"] != nil else {
             throw .permanent(.mail, "the message has 8-bit octets and the server offers no 8BITMIME")
         }
         // Domains have an ASCII form; a local part in another script needs SMTPUTF8 (RFC 6531).
@@ -67,7 +123,7 @@ private struct Dialogue {
         if let ascii = recipient.revealed.asciiWireForm, !Self.headerIsUTF8(message) {
             path = ascii
         } else {
-            guard keywords.contains("SMTPUTF8") else {
+            guard keywords["SMTPUTF8"] != nil else {
                 throw .permanent(.recipient, "the address needs SMTPUTF8, which the server does not offer")
             }
             path = recipient.revealed.wireForm
@@ -76,16 +132,30 @@ private struct Dialogue {
         try expect(try command("MAIL FROM:<\(sender?.wireForm ?? "")>\(parameters)", .mail), 2, .mail)
         try expect(try command("RCPT TO:<\(path)>", .recipient), 2, .recipient)
         try expect(try command("DATA", .data), 3, .data)
-        guard connection.send(Self.stuffed(message), until: TCPConnection.now() + settings.dataTimeout) else {
+        let taken = try content(Self.stuffed(message))
+        try expect(taken, 2, .message)
+        return SubmissionReceipt(keywords: Set(keywords.keys), queueID: Self.queueID(taken))
+    }
+
+    /// Sends what follows DATA, dots stuffed and with its end, and gives the answer.
+    mutating func content(_ stuffed: [UInt8]) throws(SubmissionFailure) -> ServerReply {
+        guard connection.send(stuffed, until: TCPConnection.now() + settings.dataTimeout) else {
             throw .temporary(.message, "the connection broke")
         }
-        try expect(try reply(.message, within: settings.dataTimeout), 2, .message)
+        return try reply(.message, within: settings.dataTimeout)
+    }
+
+    /// Of `2.0.0 Ok: queued as 4Abc`.
+    private static func queueID(_ reply: ServerReply) -> String? {
+        guard let range = reply.lines.last?.range(of: "queued as "), let line = reply.lines.last else { return nil }
+        let id = line[range.upperBound...].prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }
+        return id.isEmpty ? nil : String(id)
     }
 
     /// Whatever comes of it: the message is the server's already.
     mutating func quit() { _ = try? command("QUIT", .message) }
 
-    private mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
+    mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
         // `wireForm` leaves CR and LF out; nothing may break out of its line in any case.
         let octets = line.utf8.filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
         guard connection.send(octets + [0x0D, 0x0A], until: TCPConnection.now() + settings.timeout) else {
@@ -111,7 +181,7 @@ private struct Dialogue {
         }
     }
 
-    private func expect(_ reply: ServerReply, _ kind: Int, _ stage: SubmissionStage) throws(SubmissionFailure) {
+    func expect(_ reply: ServerReply, _ kind: Int, _ stage: SubmissionStage) throws(SubmissionFailure) {
         guard reply.code / 100 != kind else { return }
         throw reply.code / 100 == 5 ? .permanent(stage, reply.summary) : .temporary(stage, reply.summary)
     }
@@ -119,7 +189,7 @@ private struct Dialogue {
     private static func headerIsUTF8(_ message: [UInt8]) -> Bool { Message.parse(message).header.serialized.contains { $0 >= 0x80 } }
 
     /// The message with dots at the beginning of lines doubled, and its end (RFC 5321 section 4.5.2).
-    private static func stuffed(_ message: [UInt8]) -> [UInt8] {
+    static func stuffed(_ message: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(message.count + 64)
         var isLineStart = true

@@ -1,10 +1,14 @@
 // A TCP connection with time-outs: blocking calls on a thread of one's own, never on an event loop.
 
 import Foundation
+import NIOSSL
 
 /// One connection; closed with its last reference.
 final class TCPConnection {
     private let descriptor: Int32
+    private var tls: TLSLayer?
+    /// What TLS made of octets that came with its handshake.
+    private var decrypted: [UInt8] = []
 
     /// Connects to the first address of a host that answers.
     /// - Parameter timeout: seconds for all attempts together.
@@ -55,6 +59,16 @@ final class TCPConnection {
 
     /// Sends everything before the deadline (seconds of `now`); false where that fails.
     func send(_ octets: [UInt8], until deadline: Double) -> Bool {
+        guard let tls else { return sendRaw(octets, until: deadline) }
+        do {
+            try tls.write(octets)
+            return sendRaw(try tls.outgoing(), until: deadline)
+        } catch {
+            return false
+        }
+    }
+
+    private func sendRaw(_ octets: [UInt8], until deadline: Double) -> Bool {
         var sent = 0
         while sent < octets.count {
             let count = octets[sent...].withUnsafeBytes {
@@ -79,12 +93,51 @@ final class TCPConnection {
 
     /// The next octets that come before the deadline.
     func receive(until deadline: Double) -> Received {
+        guard let tls else { return receiveRaw(until: deadline) }
+        while decrypted.isEmpty {
+            let received = receiveRaw(until: deadline)
+            guard case .octets(let octets) = received else { return received }
+            do {
+                decrypted = try tls.incoming(octets)
+                guard sendRaw(try tls.outgoing(), until: deadline) else { return .end }
+            } catch {
+                return .end
+            }
+        }
+        defer { decrypted = [] }
+        return .octets(decrypted)
+    }
+
+    private func receiveRaw(until deadline: Double) -> Received {
         var buffer = [UInt8](repeating: 0, count: 4096)
         while true {
             let count = recv(descriptor, &buffer, buffer.count, 0)
             if count > 0 { return .octets(Array(buffer[..<count])) }
             guard count < 0, errno == EAGAIN || errno == EINTR else { return .end }
             guard Self.wait(descriptor, for: Int16(POLLIN), until: deadline) else { return .timeout }
+        }
+    }
+
+    /// Encrypts from here on.
+    /// - Throws: why the server is not trusted, or does not speak TLS. Names nothing but the kind of trouble.
+    func startTLS(_ context: NIOSSLContext, host: String, port: UInt16, until deadline: Double) throws(SubmissionFailure) {
+        do {
+            let layer = try TLSLayer(context: context, host: host, port: port)
+            while !layer.isEstablished {
+                guard sendRaw(try layer.outgoing(), until: deadline) else { throw SubmissionFailure.temporary(.tls, "the connection broke") }
+                if layer.isEstablished { break }
+                switch receiveRaw(until: deadline) {
+                case .octets(let octets): decrypted += try layer.incoming(octets)
+                case .end: throw SubmissionFailure.temporary(.tls, "the server closed the connection")
+                case .timeout: throw SubmissionFailure.temporary(.tls, "no answer in time")
+                }
+            }
+            guard sendRaw(try layer.outgoing(), until: deadline) else { throw SubmissionFailure.temporary(.tls, "the connection broke") }
+            tls = layer
+        } catch let failure as SubmissionFailure {
+            throw failure
+        } catch {
+            throw .temporary(.tls, "no TLS with a server whose certificate is for \(host) and can be trusted")
         }
     }
 

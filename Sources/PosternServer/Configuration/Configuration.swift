@@ -22,12 +22,16 @@ package struct Configuration: Sendable {
     package let addressLength: Int
     package let returnPathDays: Int
     package let replyUnrewritable: ReplyUnrewritable
+    /// The smtpd that takes copies; nil for no fan-out.
+    package let fanOut: ListenAddress?
     package let milter: MilterSettings
     package let limits: Limits
     /// When forwarding to an inbox is suspended; nil for never.
     package let suspension: Suspension?
     package let dns: DNSSettings
     package let providers: ProviderRules
+    /// Those of the file; the store has them and what commands add.
+    package let issuers: [Issuer]
     package let log: LogSettings
     package let http: HTTPSettings
     /// How the service calls itself to users.
@@ -42,9 +46,16 @@ package struct Configuration: Sendable {
 
     package struct MailSettings: Sendable {
         package let submission: ListenAddress
+        package let security: Security
+        /// Name and absolute path of the password's file; nil where nobody is named.
+        package let credentials: (user: String, passwordPath: String)?
+        /// Further certificate authorities.
+        package let rootsPath: String?
         package let from: AddrSpec
         /// Absolute path of the folder with texts; nil for the built-in ones.
         package let templates: String?
+
+        package enum Security: String, Sendable { case none, starttls, implicit }
     }
 
     package struct VerificationSettings: Sendable {
@@ -161,6 +172,10 @@ package struct Configuration: Sendable {
         addressLength = integer("address_length")
         returnPathDays = integer("return_path_days")
         replyUnrewritable = ReplyUnrewritable(rawValue: text("reply_unrewritable")) ?? .refuse
+        guard let smtpd = ListenAddress(text("fan_out_smtpd")) else {
+            throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: HOST:PORT is needed")
+        }
+        fanOut = text("fan_out") == "on" ? smtpd : nil
         milter = MilterSettings(
             socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660)
         limits = Limits(
@@ -176,6 +191,7 @@ package struct Configuration: Sendable {
             servers: list("dns.servers"), timeoutMilliseconds: integer("dns.timeout_ms"), tries: integer("dns.tries"),
             budgetMilliseconds: integer("dns.budget_ms"))
         if case .providers(let rules) = resolved.value("providers") { providers = rules } else { providers = .standard }
+        if case .issuers(let list) = resolved.value("issuers") { issuers = list } else { issuers = [] }
         log = LogSettings(level: text("log.level"), format: LogSettings.Format(rawValue: text("log.format")) ?? .text)
         let isOff = text("http.listen") == "off"
         let (chain, key) = (text("http.tls_certificate"), text("http.tls_key"))
@@ -213,8 +229,19 @@ package struct Configuration: Sendable {
         guard let submission = ListenAddress(text("mail.submission")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: HOST:PORT is needed")
         }
+        let security = MailSettings.Security(rawValue: text("mail.submission_tls")) ?? (submission.isLoopback ? .none : .starttls)
+        let (user, password) = (text("mail.submission_user"), text("mail.submission_password_file"))
+        guard user.isEmpty == password.isEmpty else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "mail.submission_user and mail.submission_password_file: set both, or neither")
+        }
+        guard user.isEmpty || security != .none || submission.isLoopback else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "mail.submission_user: the password would travel in clear: set mail.submission_tls")
+        }
         mail = MailSettings(
-            submission: submission, from: try AddrSpec.typed(text("mail.from")),
+            submission: submission, security: security, credentials: user.isEmpty ? nil : (user, path("mail.submission_password_file")),
+            rootsPath: text("mail.trusted_certificates").isEmpty ? nil : path("mail.trusted_certificates"), from: try AddrSpec.typed(text("mail.from")),
             templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
         verification = VerificationSettings(
             hours: integer("verification.hours"), tries: integer("verification.tries"), perInbox: integer("verification.per_inbox"),

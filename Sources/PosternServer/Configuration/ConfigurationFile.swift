@@ -114,7 +114,14 @@ package struct ConfigurationFile {
 
         private func table(_ mapping: Node.Mapping, _ line: Int) throws -> [String: String] {
             var result: [String: String] = [:]
-            for (key, value) in mapping { result[try text(key, line)] = try text(value, line) }
+            for (key, value) in mapping {
+                // A list in braces counts as its items between commas.
+                if case .sequence(let items) = value {
+                    result[try text(key, line)] = try items.map { try text($0, line) }.joined(separator: ",")
+                } else {
+                    result[try text(key, line)] = try text(value, line)
+                }
+            }
             return result
         }
 

@@ -81,6 +81,12 @@ package struct ConfigurationKey: Sendable {
             "reply_unrewritable", .choice(["refuse", "deliver"]), .value(.text("refuse")),
             "What to do with a reply that holds the inbox where it cannot be rewritten. Refusing tells the user; delivering leaks."),
         ConfigurationKey(
+            "fan_out", .choice(["on", "off"]), .value(.text("on")),
+            "Whether a message to several users is taken in one transaction, with a copy for each. Otherwise all but one get 452 and wait."),
+        ConfigurationKey(
+            "fan_out_smtpd", .endpoint, .value(.text("127.0.0.1:8892")),
+            "Where copies are handed over, HOST:PORT: an smtpd of this Postfix that takes XCLIENT from us; setup postfix makes it."),
+        ConfigurationKey(
             "milter.socket", .socket, .value(.text("inet:8891@127.0.0.1")),
             "Where Postfix meets us. A TCP port works whether Postfix runs in a chroot or not."),
         ConfigurationKey(
@@ -141,6 +147,10 @@ package struct ConfigurationKey: Sendable {
             "providers", .providers, .value(.providers(.standard)),
             "Spellings that reach one mailbox, by domain; elsewhere only +tags do not count. Entries add to these or replace them."),
         ConfigurationKey(
+            "issuers", .issuers, .value(.issuers([])),
+            "Issuers of identity tokens, by name, with iss, jwks_uri or jwks_file, algorithms, nonce_form and leeway; beside those of "
+                + "postern issuer add. None: nobody is trusted unasked."),
+        ConfigurationKey(
             "service_name", .text, .value(.text("Postern")),
             "How the service calls itself to users: in the mail that it writes to them, and on their page."),
         ConfigurationKey(
@@ -164,7 +174,18 @@ package struct ConfigurationKey: Sendable {
             "Requests a second of one API key, twice as many at once (429 beyond it): one key cannot starve the others."),
         ConfigurationKey(
             "mail.submission", .endpoint, .value(.text("127.0.0.1:25")),
-            "Where Postern's own mail is handed over, HOST:PORT. Postfix on this machine, without TLS: keep it on a path you trust."),
+            "Where Postern's own mail is handed over, HOST:PORT: by default to Postfix on this machine."),
+        ConfigurationKey(
+            "mail.submission_tls", .choice(["none", "starttls", "implicit"]), .derived("none on loopback, starttls beyond it"),
+            "How that connection is encrypted; the server's certificate has to be for HOST. Links and codes travel there."),
+        ConfigurationKey(
+            "mail.submission_user", .text, .absent, "The name for AUTH there; without it nobody is named, as Postfix on this machine wants it."),
+        ConfigurationKey(
+            "mail.submission_password_file", .text, .absent,
+            "A file with the password for mail.submission_user, mode 0600, relative to the folder of this file."),
+        ConfigurationKey(
+            "mail.trusted_certificates", .text, .absent,
+            "Further certificate authorities (PEM) for mail.submission, besides the system's; relative to the folder of this file."),
         ConfigurationKey(
             "mail.from", .address, .derived("postmaster at the first relay domain"),
             "Author of Postern's own mail. At a relay domain, so that it is signed for it."),

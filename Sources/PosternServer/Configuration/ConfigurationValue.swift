@@ -1,5 +1,6 @@
 // Values of configuration keys: as written, and as checked.
 
+import Identity
 import InternetMessage
 import PosternStore
 
@@ -37,6 +38,9 @@ package struct ListenAddress: Sendable, Hashable {
         self.port = port
     }
 
+    /// As `HOST:PORT`.
+    package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
     /// Whether only this machine reaches it.
     package var isLoopback: Bool {
         if host == "localhost" || host == "::1" { return true }
@@ -53,6 +57,7 @@ package enum ConfigurationValue: Sendable, Hashable {
     case list([String])
     case table([String: String])
     case providers(ProviderRules)
+    case issuers([Issuer])
 
     /// On one line, for people.
     package var text: String {
@@ -63,6 +68,10 @@ package enum ConfigurationValue: Sendable, Hashable {
         case .list(let items): "[" + items.joined(separator: ", ") + "]"
         case .table(let items):
             "{" + items.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
+        case .issuers(let issuers):
+            "{" + issuers.map { "\($0.name): {iss: \($0.iss), jwks_\($0.source.rawValue): \($0.location), "
+                + "algorithms: [\($0.algorithms.joined(separator: ", "))], nonce_form: \($0.nonceForm), leeway: \($0.leeway)}" }
+                .joined(separator: ", ") + "}"
         case .providers(let providers):
             "{"
                 + providers.rules.sorted { $0.key < $1.key }.map { "\($0.key): \(Self.text($0.value))" }.joined(separator: ", ")
@@ -99,6 +108,8 @@ enum ValueKind: Sendable {
     /// Local parts and addresses.
     case addresses
     case providers
+    /// Names, each with iss, jwks_uri or jwks_file, and perhaps algorithms, nonce_form and leeway.
+    case issuers
     /// `inet:PORT@HOST`, `inet6:PORT@HOST` or `unix:/path`.
     case socket
     /// `HOST:PORT`, `[ADDRESS]:PORT`, or `off`.
@@ -171,6 +182,7 @@ enum ValueKind: Sendable {
             }
             return .table(result)
         case .providers: return .providers(try providers(raw))
+        case .issuers: return .issuers(try issuers(raw))
         case .endpoint:
             let text = try scalar(raw)
             guard let address = ListenAddress(text), address.port > 0 else { throw Complaint(message: "HOST:PORT is needed, as in 127.0.0.1:25") }
@@ -253,6 +265,49 @@ enum ValueKind: Sendable {
                 sameAs: try settings["same_as"].map(domain))
         }
         return ProviderRules(rules)
+    }
+
+    private func issuers(_ raw: RawValue) throws(Complaint) -> [Issuer] {
+        let entries: [String: [String: String]]
+        switch raw {
+        case .nested(let nested): entries = nested
+        case .table(let table) where table.isEmpty: entries = [:]
+        default: throw Complaint(message: "names with iss and jwks_uri or jwks_file are needed, as docs/OPERATING.md shows")
+        }
+        var result: [Issuer] = []
+        for (name, settings) in entries.sorted(by: { $0.key < $1.key }) {
+            result.append(try issuer(name, settings))
+        }
+        return result
+    }
+
+    private func issuer(_ name: String, _ settings: [String: String]) throws(Complaint) -> Issuer {
+        func wrong(_ what: String) -> Complaint { Complaint(message: "\(name): \(what)") }
+        let known = ["iss", "jwks_uri", "jwks_file", "algorithms", "nonce_form", "leeway"]
+        if let other = settings.keys.sorted().first(where: { !known.contains($0) }) {
+            throw wrong("an issuer has \(known.joined(separator: ", ")), not \(other)")
+        }
+        guard let iss = settings["iss"], (1...2048).contains(iss.utf8.count),
+            iss.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7F })
+        else { throw wrong("iss is needed, 1 to 2048 octets without spaces and control characters") }
+        let (source, location): (Issuer.Source, String)
+        switch (settings["jwks_uri"], settings["jwks_file"]) {
+        case (let uri?, nil):
+            if let objection = KeySetAddress.objection(uri, allowingHTTP: false) { throw wrong("jwks_uri: \(objection)") }
+            (source, location) = (.uri, uri)
+        case (nil, let file?):
+            guard file.hasPrefix("/") else { throw wrong("jwks_file: an absolute path is needed") }
+            (source, location) = (.file, file)
+        default: throw wrong("one of jwks_uri and jwks_file is needed")
+        }
+        let algorithms = (settings["algorithms"] ?? "RS256,ES256").split(separator: ",").map { $0.filter { !$0.isWhitespace } }
+        guard !algorithms.isEmpty, Set(algorithms).isSubset(of: ["RS256", "ES256"]) else { throw wrong("algorithms are RS256 and ES256") }
+        let form = settings["nonce_form"] ?? NonceForm.raw.rawValue
+        guard NonceForm(rawValue: form) != nil else { throw wrong("nonce_form is raw or sha256_hex") }
+        guard let leeway = Int64(settings["leeway"] ?? "\(IssuerConfiguration.defaultLeeway)"), (0...IssuerConfiguration.maximumLeeway).contains(leeway)
+        else { throw wrong("leeway is 0 to \(IssuerConfiguration.maximumLeeway) seconds") }
+        return Issuer(
+            name: name, iss: iss, source: source, location: location, algorithms: Array(Set(algorithms)), nonceForm: form, leeway: leeway)
     }
 
     private static func size(_ text: String) -> Int? {

@@ -35,13 +35,27 @@ package struct Installation: Sendable {
         let database = try configuration.database.open()
         _ = try Migrator().migrate(database, now: now)
         try Store.checkKeys(keys, of: database)
-        return Installation(configuration: configuration, resolved: resolved, keys: KeyHolder(keys), database: database)
+        let installation = Installation(configuration: configuration, resolved: resolved, keys: KeyHolder(keys), database: database)
+        try installation.configureIssuers(now: now)
+        return installation
     }
 
-    /// The same database and keys under the configuration as it is now: for a reload. Throws `ConfigurationError`.
-    package func reread(flag: String?, environment: [String: String], set: [String]) throws -> Installation {
+    /// The same database and keys under the configuration as it is now: for a reload.
+    /// Throws `ConfigurationError`, `TemporaryStoreError` or `PermanentStoreError`.
+    package func reread(flag: String?, environment: [String: String], set: [String], now: Int64) throws -> Installation {
         let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
-        return Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: store.database)
+        let installation = Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: store.database)
+        try installation.configureIssuers(now: now)
+        return installation
+    }
+
+    /// Brings the store's issuers to those of the configuration.
+    private func configureIssuers(now: Int64) throws {
+        do {
+            try store.issuers.configure(configuration.issuers, Change(actor: "postern.yaml", now: now))
+        } catch let refusal as StoreRefusal {
+            throw ConfigurationError(.invalidValue, at: resolved.path, "issuers: \(refusal.message)")
+        }
     }
 
     private init(

@@ -1,4 +1,4 @@
-// The certificate that Postfix shows to those who send to the relay.
+// The certificates that Postfix shows to those who send to the relay, and that the HTTP API shows to those who ask it.
 
 /// A certificate as openssl(1) reads it.
 package struct CertificateFacts: Sendable, Hashable {
@@ -24,8 +24,11 @@ package struct CertificateFacts: Sendable, Hashable {
     /// Days before the end at which an automatic renewal should long have happened.
     private static let warningDays: Int64 = 14
 
-    package func judge(host: String, now: Int64) -> Check {
-        let name = "certificate"
+    /// Who shows it.
+    package enum Service: Sendable { case postfix, http }
+
+    package func judge(host: String, now: Int64, service: Service = .postfix) -> Check {
+        let name = service == .postfix ? "certificate" : "http certificate"
         switch state {
         case .notConfigured:
             return .warning(
@@ -37,17 +40,18 @@ package struct CertificateFacts: Sendable, Hashable {
         case .valid(let end, let matches):
             let days = (end - now) / 86_400
             if end <= now {
-                return .broken(name, "the certificate \(path) has expired", remedy: "renew it, and reload Postfix")
+                return .broken(name, "the certificate \(path) has expired", remedy: service == .postfix ? "renew it, and reload Postfix" : "renew it; postern serve sees it by itself")
             }
             if !matches {
                 return .warning(
                     name, "the certificate \(path) is not for \(host)",
-                    remedy: "get one that names \(host): MTA-STS and DANE users check it")
+                    remedy: "get one that names \(host): "
+                        + (service == .postfix ? "MTA-STS and DANE users check it" : "teams' backends and users' browsers check it"))
             }
             if days < Self.warningDays {
                 return .warning(name, "the certificate \(path) expires in \(days) days", remedy: "see why it was not renewed")
             }
-            return .ok(name, "the certificate is valid for \(days) more days")
+            return .ok(name, "the \(service == .postfix ? "" : "HTTP API's ")certificate is valid for \(days) more days")
         }
     }
 }

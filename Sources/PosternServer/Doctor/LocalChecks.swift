@@ -35,6 +35,10 @@ package struct LocalFacts: Sendable {
     package var http: (address: String, outcome: Outcome)?
     /// What is wrong with the policies in force, a line each; nil where they could not be read.
     package var policyProblems: [String]?
+    /// What the engine finds wrong with the file, a line each; nil where it could not be asked.
+    package var damage: [String]?
+    /// Whether this machine's clock is kept by another one; nil where nothing here can tell.
+    package var isClockKept: Bool?
 
     package init() {}
 }
@@ -88,6 +92,14 @@ package enum LocalChecks {
                     "database", "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
                     remedy: "run postern migrate, or restart postern serve, which does so")
         ]
+        if let damage = facts.damage {
+            checks.append(
+                damage.isEmpty
+                    ? .ok("database integrity", "the database is sound")
+                    : .broken(
+                        "database integrity", "the database is damaged: \(damage.joined(separator: "; "))",
+                        remedy: "stop postern serve, keep \(facts.databasePath) for later, and put the last backup in its place"))
+        }
         if let mode = facts.databaseMode, mode & 0o077 != 0 {
             checks.append(
                 .warning(
@@ -124,7 +136,9 @@ package enum LocalChecks {
         guard let problems = facts.policyProblems else { return [] }
         guard !problems.isEmpty else { return [.ok("policy", "a policy is in force")] }
         return problems.map {
-            .warning("policy", $0, remedy: "start postern serve, which activates the built-in one, or run postern policy activate")
+            .warning(
+                "policy", $0,
+                remedy: "run postern policy list; postern serve activates the built-in one where there is none, postern policy activate another")
         }
     }
 
@@ -143,7 +157,12 @@ package enum LocalChecks {
         if let newest = facts.newestChange, facts.now < newest - clockLeeway {
             return .broken("clock", "the clock is \(newest - facts.now) s behind the last change in the database", remedy: remedy)
         }
-        return .ok("clock", "the clock is plausible")
+        return switch facts.isClockKept {
+        case true: .ok("clock", "the clock is plausible, and kept by others")
+        case false:
+            .warning("clock", "the clock is plausible, but not kept by any other: it will drift", remedy: "start chrony or systemd-timesyncd: signatures and return paths expire by it")
+        case nil: .ok("clock", "the clock is plausible; whether it is kept by others cannot be seen from here")
+        }
     }
 
     private static func operatorAddress(_ facts: LocalFacts) -> Check? {

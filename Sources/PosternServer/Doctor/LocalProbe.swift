@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Milter
 import PosternStore
+import RiskDecisions
 
 package enum LocalProbe {
     /// Looks at everything; nothing is migrated and nothing is changed.
@@ -28,6 +29,7 @@ package enum LocalProbe {
         var keys: KeyRing?
         do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
         examineDatabase(&facts, configuration, keys)
+        facts.isClockKept = ClockKeeper.ask()
         return facts
     }
 
@@ -51,10 +53,64 @@ package enum LocalProbe {
             try Store.checkKeys(keys, of: database)
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             facts.newestChange = try store.audit.entries(limit: 1).first?.at
-            facts.policyProblems = try store.policies.arrangement().standard == nil ? ["no policy is in force for teams that have none of their own"] : []
+            facts.policyProblems = try policyProblems(store)
+            facts.damage = try database.read { connection in
+                try connection.rows("PRAGMA quick_check(5)", []).map { try $0.text(0) }
+            }.filter { $0 != "ok" }
         } catch {
             facts.database = .trouble("\(error)")
         }
+    }
+}
+
+extension LocalProbe {
+    /// Policies that are missing or do not load with this program, and hosts that decide by another one than they should.
+    private static func policyProblems(_ store: Store) throws -> [String] {
+        let arrangement = try store.policies.arrangement()
+        var problems = arrangement.standard == nil ? ["no policy is in force for teams that have none of their own"] : []
+        for named in arrangement.policies {
+            do {
+                _ = try LoadedPolicy(store.policies.policy(hash: named.hash))
+            } catch {
+                problems.append("policy \(named.name) does not load: \("\(error)".split(separator: "\n").first ?? "")")
+            }
+        }
+        for state in try store.policies.hosts() where state.reason != nil {
+            problems.append("host \(state.host) does not take policy \(state.name): \(state.reason?.split(separator: "\n").first ?? "")")
+        }
+        return problems
+    }
+}
+
+/// Whether chrony, systemd-timesyncd or another keeps the clock.
+enum ClockKeeper {
+    /// Nil where none of them can be asked.
+    static func ask() -> Bool? {
+        if let text = run("chronyc", ["-n", "tracking"]), let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Leap status") }) {
+            return !line.contains("Not synchronised")
+        }
+        switch run("timedatectl", ["show", "--property=NTPSynchronized", "--value"])?.trimmingCharacters(in: .whitespacesAndNewlines) {
+        case "yes": return true
+        case "no": return false
+        default: return nil
+        }
+    }
+
+    /// What a tool writes; nil where it is not there or fails.
+    private static func run(_ tool: String, _ arguments: [String]) -> String? {
+        let places = ["/usr/bin/", "/usr/local/bin/", "/bin/"].map { $0 + tool }
+        guard let path = places.first(where: FileManager.default.isExecutableFile) else { return nil }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        let output = Pipe()
+        process.standardOutput = output
+        guard (try? process.run()) != nil else { return nil }
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return process.terminationStatus == 0 ? text : nil
     }
 }
 

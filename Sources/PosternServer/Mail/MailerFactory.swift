@@ -1,5 +1,6 @@
 // From an installation to what writes its own mail.
 
+import Foundation
 import PosternMail
 import PosternStore
 import RelayCore
@@ -17,8 +18,37 @@ package enum MailerFactory {
             signer: try signer ?? RelaySigner(keys: installation.store.dkimKeys),
             submission: SMTPSubmission(
                 host: configuration.mail.submission.host, port: UInt16(clamping: configuration.mail.submission.port),
-                helo: configuration.hostname),
+                helo: configuration.hostname, security: try security(installation), credentials: try credentials(installation)),
             templates: try configuration.mail.templates.map { try NoticeTemplates(folder: $0) } ?? .standard())
+    }
+
+    private static func security(_ installation: Installation) throws -> SubmissionSecurity {
+        let mail = installation.configuration.mail
+        guard mail.security != .none else { return .none }
+        do {
+            let context = try SubmissionSecurity.context(rootsPath: mail.rootsPath)
+            return mail.security == .starttls ? .startTLS(context) : .implicit(context)
+        } catch {
+            throw ConfigurationError(
+                .invalidValue, at: installation.resolved.path, "mail.trusted_certificates: no certificates (PEM) can be read there")
+        }
+    }
+
+    /// The password stands in a file, so that neither configuration nor list of processes shows it.
+    private static func credentials(_ installation: Installation) throws -> SubmissionCredentials? {
+        guard let (user, path) = installation.configuration.mail.credentials else { return nil }
+        func refusal(_ what: String) -> ConfigurationError {
+            ConfigurationError(.invalidValue, at: installation.resolved.path, "mail.submission_password_file: \(path): \(what)")
+        }
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
+            let text = try? String(contentsOfFile: path, encoding: .utf8)
+        else { throw refusal("it cannot be read") }
+        guard ((attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0o777) & 0o077 == 0 else {
+            throw refusal("others can read it: run chmod 600 \(path)")
+        }
+        let password = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+        guard !password.isEmpty else { throw refusal("it holds no password") }
+        return SubmissionCredentials(user: user, password: password)
     }
 
     /// What makes the addresses that answers come to. Throws `ConfigurationError`.

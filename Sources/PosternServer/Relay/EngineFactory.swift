@@ -15,17 +15,23 @@ package enum EngineFactory {
         installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?, counters: CounterBuffer?,
         replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
-        let keys = TokenKeys(installation.keys.token)
         let directory = StoreDirectory(store: installation.store, counters: counters, now: now)
-        guard let keys,
+        guard let keys = TokenKeys(installation.keys.token), let probe = probe(installation.configuration, keys),
             let engine = RelayEngine(
-                settings: RelaySettings(installation.configuration), keys: keys, directory: directory, authenticator: authenticator,
-                signer: signer, replyMemory: replyMemory, randomness: random)
+                settings: RelaySettings(installation.configuration), keys: keys,
+                directory: ProbingDirectory(directory, probe: probe, now: now),
+                authenticator: ProbingAuthenticator(authenticator, probe: probe), signer: signer, replyMemory: replyMemory,
+                randomness: random)
         else {
             throw ConfigurationError(
                 .invalidValue, at: installation.configuration.keyFilePath, "the token keys cannot be used; restore the key file from a backup")
         }
         return engine
+    }
+
+    /// The account of `postern doctor`; nil without a relay domain.
+    private static func probe(_ configuration: Configuration, _ keys: TokenKeys) -> ProbeIdentity? {
+        configuration.relayDomains.first.map { ProbeIdentity(keys: keys, domain: $0) }
     }
 
     /// Whether Postern proves senders itself, or a filter in front of it that the operator trusts.
@@ -39,13 +45,18 @@ package enum EngineFactory {
 
     private static func random(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
-        return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        // Eight octets for each question to the system.
+        var word: UInt64 = 0
+        return (0..<count).map { index in
+            word = index % 8 == 0 ? generator.next() : word >> 8
+            return UInt8(truncatingIfNeeded: word)
+        }
     }
 }
 
 extension TokenKeys {
     /// The token keys of an installation; nil where they do not serve.
-    init?(_ set: KeySet) {
+    package init?(_ set: KeySet) {
         self.init(
             keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }), active: set.active.id)
     }

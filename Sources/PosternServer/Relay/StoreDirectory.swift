@@ -40,7 +40,7 @@ package struct StoreDirectory: RelayDirectory {
             number: number, relayAddress: record.address, isForwardingOn: record.isForwardingOn && isWanted,
             isActive: !record.isRetired && record.hasLiveGrant,
             inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended) },
-            inboxes: [], sharedName: nil, sources: try store.sources.sources(teamNumber: record.team.number).compactMap(Self.source),
+            inboxes: [], sharedName: nil, sources: record.sources.compactMap(Self.source),
             successors: successors)
     }
 
@@ -60,9 +60,7 @@ package struct StoreDirectory: RelayDirectory {
 
     package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RelayCore.OutboundSource] {
         try reading {
-            try store.sources.teams(registering: author)
-                .flatMap { try store.sources.sources(teamNumber: $0).compactMap(Self.source) }
-                .filter { $0.covers(author) }
+            try store.sources.sources(covering: author).compactMap(Self.source).filter { $0.covers(author) }
         }
     }
 
@@ -93,6 +91,24 @@ package struct StoreDirectory: RelayDirectory {
                 : try store.counters.reserve(account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit)
         }
     }
+
+    package func release(_ direction: Direction, account: AccountNumber, day: UInt64) {
+        guard !isReadOnly else { return }
+        let kind: CounterKind = direction == .forward ? .forwarded : .replied
+        try? store.counters.release(account: Int64(account.rawValue), kind: kind, day: Int64(day))
+    }
+
+    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
+        try reading { try store.counters.isMarked(account: Int64(account.rawValue), purpose: Self.handedOver, mark: mark, now: now) }
+    }
+
+    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        guard !isReadOnly else { return }
+        try reading { try store.counters.mark(account: Int64(account.rawValue), purpose: Self.handedOver, mark: mark, expiresAt: until) }
+    }
+
+    /// The purpose of marks of copies that a fan-out handed over.
+    private static let handedOver = "fan-out"
 
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         let number = Int64(account.rawValue)

@@ -67,11 +67,12 @@ package enum HTTPRoutes {
     /// Every module of routes, in the order of their paths.
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
         let all: [any RouteModule] = [
-            AccountRoutes(store: parts.store, pool: parts.pool),
+            AccountRoutes(store: parts.store, pool: parts.pool, now: parts.now),
             AccountListRoutes(parts.store, parts.pool, parts.cursors),
             AddressRoutes(
                 parts.store, parts.pool, now: parts.now,
                 messagesPerDay: parts.installation.configuration.limits.messagesPerDay.max),
+            EventRoutes(parts.store, parts.pool, parts.cursors, now: parts.now),
             HealthRoutes(store: parts.store, pool: parts.pool),
             MetricsRoutes(parts.metrics, parts.pool),
             NotificationRoutes(

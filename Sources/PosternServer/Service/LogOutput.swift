@@ -2,21 +2,33 @@
 
 import Foundation
 import Logging
+import Synchronization
 
 package enum LogOutput {
     /// A logger as configured. What it writes holds no inbox: nothing that logs is given one as text.
     package static func logger(_ settings: Configuration.LogSettings) -> Logger {
-        var logger = Logger(label: "postern") { _ in LineLogHandler(format: settings.format) }
-        logger.logLevel = Logger.Level(rawValue: settings.level) ?? .info
-        return logger
+        setLevel(settings)
+        return Logger(label: "postern") { _ in LineLogHandler(format: settings.format) }
     }
+
+    /// Changes the level of every logger that was made here and not given one of its own.
+    package static func setLevel(_ settings: Configuration.LogSettings) {
+        level.withLock { $0 = Logger.Level(rawValue: settings.level) ?? .info }
+    }
+
+    fileprivate static let level = Mutex(Logger.Level.info)
 }
 
 /// Writes each event as one line, in one write, so that lines of several threads do not mix.
 private struct LineLogHandler: LogHandler {
     let format: Configuration.LogSettings.Format
     var metadata: Logger.Metadata = [:]
-    var logLevel: Logger.Level = .info
+    private var ownLevel: Logger.Level?
+
+    var logLevel: Logger.Level {
+        get { ownLevel ?? LogOutput.level.withLock { $0 } }
+        set { ownLevel = newValue }
+    }
 
     init(format: Configuration.LogSettings.Format) { self.format = format }
 

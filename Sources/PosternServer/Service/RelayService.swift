@@ -17,7 +17,8 @@ package enum RelayService {
     /// systemd's patience (90 s).
     private static let shutdownDeadline: Duration = .seconds(60)
 
-    /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration again; sockets, database and key file stay as they are.
+    /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration, the HTTP certificate and the policies again (`Reload` says
+    /// which keys it puts in force); sockets, database and key file stay as they are.
     /// - Parameters:
     ///   - reread: reads the installation anew, for a reload.
     ///   - announce: called once the milter accepts connections and signals are handled.
@@ -44,11 +45,12 @@ package enum RelayService {
                 installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
                 signer: signer, counters: counters, replyMemory: memory, now: now)
         }
-        let current = InstallationHolder(installation)
-        let engine = EngineHolder(try build(installation))
-        let handler = RelayMilterHandler(engine: { engine.current }, now: now, logger: logger, metrics: parts.metrics) {
-            rejections.add(RejectionEvent($0))
-        }
+        let current = ValueHolder(installation)
+        let engine = ValueHolder(try build(installation))
+        let carrier = ValueHolder<CopyHandOver?>(CopyHandOver(configuration))
+        let handler = RelayMilterHandler(
+            engine: { engine.current }, now: now, logger: logger, metrics: parts.metrics, carrier: { carrier.current }
+        ) { rejections.add(RejectionEvent($0)) }
         let server = MilterServer(MilterServer.Configuration(name: "postern", socket: socket), handler: handler) { diagnostic in
             logger.log(level: diagnostic.level, "\(diagnostic)")
         }
@@ -62,9 +64,16 @@ package enum RelayService {
             SigningKeyService(signer: signer, logger: logger),
             PolicyService(policies: policies, store: installation.store, now: now, logger: logger),
             ReloadService(logger: logger) {
-                let reread = try reread()
-                current.exchange(reread)
-                engine.exchange(try build(reread))
+                let new = try reread()
+                // Whatever cannot be used is found before anything is put in force.
+                let next = try build(new)
+                if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
+                current.exchange(new)
+                engine.exchange(next)
+                carrier.exchange(CopyHandOver(new.configuration))
+                LogOutput.setLevel(new.configuration.log)
+                policies.refresh(now: now())
+                return Reload(from: installation.resolved, to: new.resolved)
             },
             // Tokens are made and read with the keys that an engine has, so it is built anew.
             KeyFileService(installation: installation, pool: parts.pool, now: now, logger: logger) {
@@ -101,26 +110,15 @@ package enum RelayService {
     }
 }
 
-/// The engine in force; transactions begun before an exchange keep the one they began with.
-final class EngineHolder: Sendable {
-    private let engine: Mutex<RelayEngine>
+/// What is in force, as the engine; transactions begun before an exchange keep the one they began with.
+final class ValueHolder<Value: Sendable>: Sendable {
+    private let value: Mutex<Value>
 
-    init(_ engine: RelayEngine) { self.engine = Mutex(engine) }
+    init(_ value: Value) { self.value = Mutex(value) }
 
-    var current: RelayEngine { engine.withLock { $0 } }
+    var current: Value { value.withLock { $0 } }
 
-    func exchange(_ other: RelayEngine) { engine.withLock { $0 = other } }
-}
-
-/// The installation that the engine in force was built from.
-private final class InstallationHolder: Sendable {
-    private let installation: Mutex<Installation>
-
-    init(_ installation: Installation) { self.installation = Mutex(installation) }
-
-    var current: Installation { installation.withLock { $0 } }
-
-    func exchange(_ other: Installation) { installation.withLock { $0 = other } }
+    func exchange(_ other: Value) { value.withLock { $0 = other } }
 }
 
 extension MilterSocket {

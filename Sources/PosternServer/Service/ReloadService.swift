@@ -6,10 +6,10 @@ import UnixSignals
 
 package struct ReloadService: Service {
     private let logger: Logger
-    private let reload: @Sendable () throws -> Void
+    private let reload: @Sendable () throws -> Reload
 
     /// - Parameter reload: reads the configuration and puts it in force; where it throws, the old one stays.
-    package init(logger: Logger, reload: @escaping @Sendable () throws -> Void) {
+    package init(logger: Logger, reload: @escaping @Sendable () throws -> Reload) {
         self.logger = logger
         self.reload = reload
     }
@@ -18,8 +18,7 @@ package struct ReloadService: Service {
         let signals = await UnixSignalsSequence(trapping: .sighup)
         for await _ in signals.cancelOnGracefulShutdown() {
             do {
-                try reload()
-                logger.notice("configuration reloaded")
+                try reload().log(to: logger)
             } catch {
                 logger.error("configuration not reloaded, the old one stays", metadata: ["detail": "\(error)"])
             }

@@ -49,11 +49,12 @@ package struct AccountRepository: Sendable {
     /// Deletes an account: grants, codes and tokens, relay addresses, stored correspondents, counters and what it shared are gone
     /// at once, `sub` and addresses are retired for good (mail to them is answered as unknown), and for 30 days a tombstone says
     /// that this inbox had an account deleted. Every app that ever had a grant is told. The user and other accounts stay.
-    package func delete(account number: Int64, _ change: Change) throws {
+    /// - Parameter isTeams: the team ends it: that is nothing the user did, so no tombstone is held against the inbox.
+    package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws {
         try events.write(at: change.now) { connection, watch in
             let account = try connection.account(number)
             try watch.begin(.account(number))
-            try bury(connection, account: number, now: change.now)
+            if !isTeams { try bury(connection, account: number, now: change.now) }
             try end(connection, account: number)
             try connection.audit(change, "account.delete", "account:\(number)", "team:\(account.teamID)")
         }

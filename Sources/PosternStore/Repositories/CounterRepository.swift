@@ -96,6 +96,27 @@ package struct CounterRepository: Sendable {
         }
     }
 
+    /// Remembers a mark until it expires; durably, as somebody acts on it. For copies of a message that were handed over.
+    package func mark(account: Int64, purpose: String, mark: [UInt8], expiresAt: Int64) throws {
+        try database.write(.durable) { connection in
+            try connection.run(
+                """
+                INSERT INTO once_marks (account_id, purpose, mark, expires_at)
+                SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
+                ON CONFLICT (account_id, purpose, mark) DO UPDATE SET expires_at = excluded.expires_at
+                """, [.integer(account), .text(purpose), .blob(mark), .integer(expiresAt)])
+        }
+    }
+
+    /// Whether a mark is remembered and has not expired.
+    package func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws -> Bool {
+        try database.read { connection in
+            try connection.row(
+                "SELECT expires_at FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3 AND expires_at > ?4",
+                [.integer(account), .text(purpose), .blob(mark), .integer(now)]) != nil
+        }
+    }
+
     /// Deletes counters of days before `day` and marks that expired, at most `limit` of each at a time, so that mail does not
     /// wait for it. Gives the largest of the numbers: where it is `limit` there may be more.
     package func deleteExpired(countersBefore day: Int64, now: Int64, limit: Int = 1000) throws -> Int {

@@ -48,10 +48,89 @@ package struct IssuerRepository: Sendable {
     package func remove(_ name: String, _ change: Change) throws {
         try database.write(.durable) { connection in
             let issuer = try issuer(connection, name)
+            guard try !configured(connection).contains(issuer.name) else {
+                throw StoreRefusal(.unmet, "issuer \(issuer.name) stands in postern.yaml: take it out there, under issuers")
+            }
             try connection.run("DELETE FROM issuer_keys WHERE issuer_id = ?1", [.integer(issuer.number)])
             try connection.run("DELETE FROM issuers WHERE id = ?1", [.integer(issuer.number)])
             try connection.audit(change, "issuer.remove", "issuer:\(issuer.name)")
         }
+    }
+
+    // MARK: Those of the configuration
+
+    /// Which issuers stand in the configuration; the others were added by command.
+    package func configured() throws -> Set<String> { try database.read(configured) }
+
+    private func configured(_ connection: any DatabaseConnection) throws -> Set<String> {
+        let value = try connection.row("SELECT value FROM settings WHERE name = ?1", [.text(Self.configuredSetting)])?.text(0)
+        return Set((value ?? "").split(separator: " ").map(String.init))
+    }
+
+    private static let configuredSetting = "issuers.configured"
+
+    /// Makes the issuers of the configuration those of the store: adds, changes and removes what was configured, and leaves what a
+    /// command added. Writes only where something differs.
+    /// Throws `StoreRefusal` (`exists`) for a name or an `iss` that a command has added: there is one place for each issuer.
+    package func configure(_ wanted: [Issuer], _ change: Change) throws {
+        let wanted = try wanted.map { issuer in
+            _ = try Identifier.checked(issuer.name, "an issuer's name")
+            return issuer
+        }
+        let isSettled = try database.read { connection in
+            let present = try connection.rows(Self.select, []).map(Issuer.init(row:))
+            return try configured(connection) == Set(wanted.map(\.name))
+                && wanted.allSatisfy { issuer in present.contains { $0.isSame(as: issuer) } }
+        }
+        guard !isSettled else { return }
+        try database.write(.durable) { connection in
+            let old = try configured(connection)
+            let names = Set(wanted.map(\.name))
+            for name in old.subtracting(names).sorted() {
+                try connection.run("DELETE FROM issuer_keys WHERE issuer_id IN (SELECT id FROM issuers WHERE name = ?1)", [.text(name)])
+                try connection.run("DELETE FROM issuers WHERE name = ?1", [.text(name)])
+                try connection.audit(change, "issuer.remove", "issuer:\(name)", "postern.yaml")
+            }
+            for issuer in wanted {
+                let present = try connection.rows(
+                    Self.select + " WHERE name = ?1 OR iss = ?2", [.text(issuer.name), .text(issuer.iss)]
+                ).map(Issuer.init(row:))
+                if let other = present.first(where: { !old.contains($0.name) || ($0.name != issuer.name && names.contains($0.name)) }) {
+                    throw StoreRefusal(
+                        .exists,
+                        old.contains(other.name)
+                            ? "issuers \(other.name) and \(issuer.name) of postern.yaml have the same iss"
+                            : "issuer \(issuer.name) stands in postern.yaml, and issuer \(other.name) with the same name or iss was added by "
+                                + "command: take it out of the file, run postern issuer remove \(other.name) --yes, and put it back")
+                }
+                if present.contains(where: { $0.isSame(as: issuer) }) { continue }
+                try replace(connection, present, by: issuer, now: change.now)
+                try connection.audit(
+                    change, present.isEmpty ? "issuer.add" : "issuer.change", "issuer:\(issuer.name)",
+                    "postern.yaml \(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
+            }
+            try connection.run(
+                "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                [.text(Self.configuredSetting), .text(names.sorted().joined(separator: " "))])
+        }
+    }
+
+    /// The keys kept of an issuer that changed are not those of the new one.
+    private func replace(_ connection: any DatabaseConnection, _ old: [Issuer], by issuer: Issuer, now: Int64) throws {
+        for issuer in old {
+            try connection.run("DELETE FROM issuer_keys WHERE issuer_id = ?1", [.integer(issuer.number)])
+            try connection.run("DELETE FROM issuers WHERE id = ?1", [.integer(issuer.number)])
+        }
+        try connection.run(
+            """
+            INSERT INTO issuers (name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+            """,
+            [
+                .text(issuer.name), .text(issuer.iss), .text(issuer.source.rawValue), .text(issuer.location),
+                .bool(issuer.allowsHTTP), .text(issuer.algorithms.joined(separator: ",")), .text(issuer.nonceForm),
+                .integer(issuer.leeway), .integer(old.first?.createdAt ?? now),
+            ])
     }
 
     /// The keys kept of an issuer, where they came from this very source.
@@ -104,5 +183,13 @@ extension Issuer {
             number: try row.integer(0), name: try row.text(1), iss: try row.text(2), source: source, location: try row.text(4),
             allowsHTTP: try row.bool(5), algorithms: try row.text(6).split(separator: ",").map(String.init),
             nonceForm: try row.text(7), leeway: try row.integer(8), createdAt: try row.integer(9))
+    }
+}
+
+extension Issuer {
+    /// Whether both say the same, whatever their number and age.
+    fileprivate func isSame(as other: Issuer) -> Bool {
+        name == other.name && iss == other.iss && source == other.source && location == other.location
+            && allowsHTTP == other.allowsHTTP && algorithms == other.algorithms && nonceForm == other.nonceForm && leeway == other.leeway
     }
 }

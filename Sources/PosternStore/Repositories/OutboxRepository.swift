@@ -153,8 +153,10 @@ package struct OutboxRepository: Sendable {
     // MARK: Administration
 
     /// Events, the newest first.
+    /// - Parameter before: only those with a lower number.
     package func events(
-        team: String? = nil, state: OutboxEvent.State? = nil, account: Int64? = nil, limit: Int = 100
+        team: String? = nil, state: OutboxEvent.State? = nil, account: Int64? = nil, jti: String? = nil, before: Int64? = nil,
+        limit: Int = 100
     ) throws -> [OutboxEvent] {
         try database.read { connection in
             var conditions: [String] = []
@@ -170,6 +172,14 @@ package struct OutboxRepository: Sendable {
             if let account {
                 arguments.append(.integer(account))
                 conditions.append("o.account_id = ?\(arguments.count)")
+            }
+            if let jti {
+                arguments.append(.text(jti))
+                conditions.append("o.jti = ?\(arguments.count)")
+            }
+            if let before {
+                arguments.append(.integer(before))
+                conditions.append("o.id < ?\(arguments.count)")
             }
             let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
             return try connection.rows(Self.select + condition + " ORDER BY o.id DESC LIMIT ?1", arguments)

@@ -7,27 +7,44 @@ package struct RelayRepository: Sendable {
     let database: any Database
     let sealer: Sealer
 
-    /// Everything about a relay address, or nil for one that does not exist. Letter case aside.
+    /// Everything about a relay address, or nil for one that does not exist. Letter case aside. One statement, and a second one only
+    /// for an address whose app has moved to another team.
     /// - Parameter now: seconds since 1970, for `successors`; nil looks for none.
     package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws -> RelayAddressRecord? {
         let localPart = localPart.lowercased()
         let domain = domain.lowercased()
         return try database.read { connection in
-            let row = try connection.row(
-                Self.relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2", [.text(localPart), .text(domain)])
-            guard let row else { return nil }
+            // One row for each source of the team, everything else repeated.
+            let rows = try connection.rows(
+                Self.relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2" + Self.sourceOrder,
+                [.text(localPart), .text(domain), .optional(now)])
+            guard let row = rows.first else { return nil }
             let address = AddrSpec(localPart: localPart, domain: domain)
             var record = try record(row, address)
-            if let now {
-                record.successors = try connection.rows(
+            record.sources = try Self.sources(rows)
+            if let now, try row.bool(19) {
+                // Of each account in turn: the sources of a team stand together.
+                let rows = try connection.rows(
                     Self.relayAddress + """
                         WHERE r.is_current = 1 AND r.account_id IN (
                             SELECT new_account FROM account_transfers WHERE old_account = ?1 AND ends_at > ?2)
-                        """, [.integer(record.accountNumber), .integer(now)]
-                ).map { try self.record($0, address) }
+                        """ + Self.sourceOrder, [.integer(record.accountNumber), .integer(now), .integer(now)])
+                var numbers: [Int64] = []
+                for row in rows where try !numbers.contains(row.integer(0)) { numbers.append(try row.integer(0)) }
+                record.successors = try numbers.compactMap { number in
+                    let own = try rows.filter { try $0.integer(0) == number }
+                    guard let first = own.first else { return nil }
+                    var successor = try self.record(first, address)
+                    successor.sources = try Self.sources(own)
+                    return successor
+                }
             }
             return record
         }
+    }
+
+    private static func sources(_ rows: [SQLRow]) throws -> [OutboundSource] {
+        try rows.filter { !$0.isNull(15) }.map { try OutboundSource(row: $0, first: 15) }
     }
 
     private func record(_ row: SQLRow, _ address: AddrSpec) throws -> RelayAddressRecord {
@@ -42,15 +59,20 @@ package struct RelayRepository: Sendable {
     private static let relayAddress = """
         SELECT a.id, t.id, t.handle, t.name, t.created_at, r.forwarding_on, r.retired_at,
             CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized') THEN 1 ELSE 0 END,
-            c.local_part, c.domain, a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at
+            c.local_part, c.domain, a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at,
+            s.kind, s.value, s.envelope_domain, s.created_at,
+            CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > ?3) THEN 1 ELSE 0 END
         FROM relay_addresses r
         JOIN accounts a ON a.id = r.account_id
         JOIN teams t ON t.id = a.team_id
         LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
         LEFT JOIN inboxes i ON i.id = COALESCE(
             a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+        LEFT JOIN outbound_sources s ON s.team_id = t.id
 
         """
+
+    private static let sourceOrder = " ORDER BY a.id, s.value, s.envelope_domain"
 
     /// Everything about an account by the number in a token, or nil for one that does not exist.
     /// - Parameter day: whose counts `usage` holds, days since 1970 UTC.

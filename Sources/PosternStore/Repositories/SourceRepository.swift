@@ -106,20 +106,36 @@ package struct SourceRepository: Sendable {
     /// Numbers of the teams for which this From address is registered, by its own or a parent domain or as a single address.
     /// Asked before any DNS query; empty means `550 5.7.1`.
     package func teams(registering from: AddrSpec) throws -> [Int64] {
+        try database.read { connection in
+            try connection.rows(
+                "SELECT DISTINCT team_id FROM outbound_sources WHERE \(Self.covering) ORDER BY team_id", Self.values(covering: from)
+            ).map { try $0.integer(0) }
+        }
+    }
+
+    /// The sources, of whatever team, in which this address lies.
+    package func sources(covering from: AddrSpec) throws -> [OutboundSource] {
+        try database.read { connection in
+            try connection.rows(
+                """
+                SELECT kind, value, envelope_domain, created_at FROM outbound_sources
+                WHERE \(Self.covering) ORDER BY team_id, value, envelope_domain
+                """, Self.values(covering: from)
+            ).map { try OutboundSource(row: $0, first: 0) }
+        }
+    }
+
+    private static let covering = "value IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+
+    /// The address, its domain and that domain's parents.
+    private static func values(covering from: AddrSpec) -> [SQLValue] {
         let from = from.folded
-        let labels = from.domain.split(separator: ".").suffix(Self.maximumLabels)
+        let labels = from.domain.split(separator: ".").suffix(maximumLabels)
         var values = [from.wireForm]
         for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
         // One statement for every number of labels: the free places repeat the address.
-        while values.count <= Self.maximumLabels { values.append(values[0]) }
-        return try database.read { connection in
-            try connection.rows(
-                """
-                SELECT DISTINCT team_id FROM outbound_sources
-                WHERE value IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ORDER BY team_id
-                """, values.map(SQLValue.text)
-            ).map { try $0.integer(0) }
-        }
+        while values.count <= maximumLabels { values.append(values[0]) }
+        return values.map(SQLValue.text)
     }
 
     private static func addressText(_ text: String) throws -> String {
@@ -135,11 +151,16 @@ extension DatabaseConnection {
             SELECT kind, value, envelope_domain, created_at FROM outbound_sources
             WHERE team_id = ?1 ORDER BY value, envelope_domain
             """, [.integer(teamNumber)]
-        ).map { row in
-            let envelope = try row.text(2)
-            return OutboundSource(
-                kind: try row.text(0) == "address" ? .address : .domain, value: try row.text(1),
-                envelopeDomain: envelope.isEmpty ? nil : envelope, createdAt: try row.integer(3))
-        }
+        ).map { try OutboundSource(row: $0, first: 0) }
+    }
+}
+
+extension OutboundSource {
+    /// From the columns kind, value, envelope_domain and created_at.
+    init(row: SQLRow, first: Int) throws {
+        let envelope = try row.text(first + 2)
+        self.init(
+            kind: try row.text(first) == "address" ? .address : .domain, value: try row.text(first + 1),
+            envelopeDomain: envelope.isEmpty ? nil : envelope, createdAt: try row.integer(first + 3))
     }
 }

@@ -27,14 +27,14 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
     /// Every scope, with whose it can be and what it is for: the one place where they stand.
     package static let all: [(scope: Scope, owners: Set<Owner>, purpose: String)] = [
         (.decisionsWrite, [.team], "ask for decisions, and report what came of them"),
-        (.decisionsRead, [.team, .operator], "read the log of decisions"),
+        (.decisionsRead, [.team], "read the team's decisions"),
         (.accountsRead, [.team, .operator], "list and show accounts"),
-        (.accountsWrite, [.team, .operator], "change and delete accounts and grants"),
+        (.accountsWrite, [.team, .operator], "revoke consent, and delete accounts"),
         (.addressesRead, [.team], "look up relay addresses"),
         (.sourcesRead, [.team], "read outbound sources and what their DNS lacks"),
         (.rejectionsRead, [.team], "read why mail was refused"),
         (.eventsRead, [.team, .operator], "read the outbox of events"),
-        (.eventsWrite, [.team, .operator], "post events, and have them sent again"),
+        (.eventsWrite, [.team, .operator], "have events sent again"),
         (.usersRead, [.operator], "list and show users"),
         (.usersWrite, [.operator], "make, change and delete users, inboxes and addresses"),
         (.authorizationsWrite, [.operator], "authorize a user at an app: for the operator's own sign-in page"),

@@ -20,6 +20,8 @@ package struct RelayAddressRecord: Sendable {
     package let isInboxSuspended: Bool
     /// For 60 days after an app of the account moved to another team: the accounts that the address leads to for that team's mail.
     package var successors: [RelayAddressRecord] = []
+    /// What the account's team may send from, by value.
+    package var sources: [OutboundSource] = []
 }
 
 /// One inbox of an account's user.

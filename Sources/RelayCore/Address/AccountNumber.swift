@@ -10,5 +10,10 @@ package struct AccountNumber: Sendable, Hashable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
+    /// The last one there is: `ProbeIdentity` has it.
+    static let highest = AccountNumber(unchecked: (1 << 35) - 1)
+
+    private init(unchecked rawValue: UInt64) { self.rawValue = rawValue }
+
     package var description: String { "account \(rawValue)" }
 }

@@ -126,6 +126,26 @@ package struct TokenMint: Sendable {
 
     // MARK: Reading
 
+    /// Whether what stands behind the last dot of a local part, in lower case, has length and letters of a token: told without a code,
+    /// as every word before a relay domain is asked.
+    static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
+        let (reverse, returnPath) = (2 + accountDigits, 2 + accountDigits + nonceDigits + dayDigits)
+        switch octets.count {
+        case reverse + macDigits, reverse + storedMACDigits, returnPath + macDigits, returnPath + storedMACDigits: break
+        default: return false
+        }
+        for octet in octets where !(octet >= 0x61 && octet <= 0x7A || octet >= 0x32 && octet <= 0x37) { return false }
+        return true
+    }
+
+    /// Whether a local part is written as a token whose key is no longer there, so that it can only be told by its form.
+    func isRetired(_ localPart: String) -> Bool {
+        let text = localPart.utf8.map { $0.asciiLowercased }
+        let tail = text.lastIndex(of: UInt8(ascii: ".")).map { text[($0 + 1)...] } ?? text[...]
+        guard case .forged = read(localPart), let id = tail.first else { return false }
+        return keys.key(id) == nil
+    }
+
     /// Reads a local part, in any letter case. Judges form and MAC; whether a return path is expired is the caller's to ask.
     package func read(_ localPart: String) -> TokenReading {
         let text = localPart.utf8.map { $0.asciiLowercased }

@@ -13,7 +13,7 @@ enum Bounce {
         let report = ReportReader.read(header: message.header, body: message.body.bytes)
         let isNullSender = message.client.mailFrom.isEmpty
         switch report.kind {
-        case .note, .receipt:
+        case .note, .receipt, .optOut:
             return try automatic(engine: engine, message: message, token: token, paths: paths)
         case .feedback where isNullSender:
             // A complaint tells the operator's feedback loop, not the team: it is about a person.

@@ -77,6 +77,8 @@ package struct DeliveryReport: Sendable, Hashable {
         /// A disposition notification (RFC 8098).
         case receipt
         case feedback
+        /// A mail program's request to take its user off a list: feedback, which its sender has to have.
+        case optOut
         /// No report.
         case other
     }
@@ -103,7 +105,7 @@ package struct DeliveryReport: Sendable, Hashable {
     package var reportClass: ReportClass {
         switch kind {
         case .note, .receipt: return .autoReply
-        case .feedback: return .feedback
+        case .feedback, .optOut: return .feedback
         case .other: return .none
         case .unclear: return .soft
         case .delivery:

@@ -37,6 +37,7 @@ enum ReportReader {
             report.original.merge(original) { _, new in new }
             return report
         }
+        if header.first("X-Apple-Unsubscribe")?.unfoldedValue.lowercased() == "true" { return DeliveryReport(kind: .optOut) }
         if isNote(header) { return DeliveryReport(kind: .note) }
         return DeliveryReport(kind: reportType == nil ? .other : .unclear, original: original)
     }

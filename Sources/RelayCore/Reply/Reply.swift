@@ -20,7 +20,12 @@ enum Reply {
         do { account = try engine.directory.account(number) } catch { throw .storeTrouble(error.detail) }
         guard let account else { throw .replyNotProved(RelayReason("account-deleted")) }
         let canonical = engine.settings.providers.canonical(author)
-        guard account.inboxes.contains(where: { $0.isVerified && engine.settings.providers.canonical($0.address.revealed) == canonical }) else {
+        let verified = account.inboxes.filter(\.isVerified).map { engine.settings.providers.canonical($0.address.revealed) }
+        guard verified.contains(canonical) else {
+            if verified.contains(where: { $0.domain == canonical.domain }), let report = serverReport(message, author: author) {
+                guard account.isActive else { throw .retired }
+                return try tell(report, of: message, engine: engine, account: account, correspondents: correspondents, paths: paths)
+            }
             throw .replyNotProved(RelayReason("not-the-users-inbox", "the author is proved, but is no verified inbox of the account's user"))
         }
         guard account.isActive else { throw .retired }
@@ -59,6 +64,38 @@ enum Reply {
         return try rewritten.decision(
             replacing: message.header, engine: engine, domain: domain, now: message.now, sender: sender, paths: paths, recipients: recipients,
             reasons: [RelayReason("replied", "author proved by \(proof.method)")] + rewritten.reasons)
+    }
+
+    /// Local parts under which mail systems write.
+    private static let mailSystems: Set<String> = ["mailer-daemon", "postmaster", "mail-daemon", "maildaemon", "mailerdaemon", "mdaemon", "microsoftexchange"]
+
+    /// The report on a delivery that the server of one of the user's inboxes has sent to a reverse address: against the rules, to the author
+    /// and not to the return path of what it did not deliver.
+    private static func serverReport(_ message: IncomingMessage, author: AddrSpec) -> DeliveryReport? {
+        guard message.client.mailFrom.isEmpty, mailSystems.contains(author.localPart.lowercased()) else { return nil }
+        let report = ReportReader.read(header: message.header, body: message.body.bytes)
+        return report.kind == .delivery ? report : nil
+    }
+
+    /// A report in the words of this relay to the correspondents, as one at a return path is rebuilt; once for each and day.
+    private static func tell(
+        _ report: DeliveryReport, of message: IncomingMessage, engine: RelayEngine, account: RelayAccount, correspondents: [AddrSpec],
+        paths: [String]
+    ) throws(Refusal) -> RelayDecision {
+        let isSuccess = report.decisive.map { $0.action != .failed && $0.action != .delayed } ?? false
+        let recipients = isSuccess ? [] : try firstToday(engine: engine, account: account, correspondents: correspondents, day: message.day)
+        guard let first = recipients.first else {
+            engine.directory.count(.reportDropped, account: account.number, day: message.day)
+            return RelayDecision(.discard, reasons: [RelayReason("automatic-limit", isSuccess ? "success" : "one automatic message per correspondent and day")])
+        }
+        let names = ReplyNames(
+            engine: engine, account: account, message: HeaderSection(), envelopeSender: "", client: message.client,
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+        let outgoing = try RebuiltReport(engine: engine, account: account, message: message, report: report, names: names).forTeam(first)
+        engine.directory.count(.reportRelayed, account: account.number, day: message.day)
+        return try outgoing.decision(
+            replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>", paths: paths,
+            recipients: recipients, reasons: [RelayReason("report-relayed", report.decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "")])
     }
 
     private static func reserve(engine: RelayEngine, account: AccountNumber, day: UInt64) throws(Refusal) {

@@ -82,6 +82,9 @@ package struct ReplyNames {
         return token
     }
 
+    /// Whether a local part is written as a token under a key that is no longer there.
+    func isRetiredToken(_ localPart: String) -> Bool { tokens.isRetired(localPart) }
+
     /// The correspondent whom a token of this account means; nil for return paths and where nothing right is stored.
     func correspondent(of token: AddressToken) -> AddrSpec? { token.purpose.isReverse ? stored.address(of: token) : nil }
 

@@ -108,7 +108,7 @@ struct ReplyRewriting {
         let all = ["In-Reply-To", "References"].flatMap { header.all($0).flatMap { MessageIDs.ids(in: $0.rawValue) } }
         let witnesses = all.filter { engine.ids.isWitness($0, isRelayDomain: engine.settings.isRelayDomain) }
         func outward(_ id: [UInt8]) -> [UInt8] {
-            if isTeams(id) || engine.ids.isWitnessed(id, by: witnesses, account: account.number) { return id }
+            if isTeams(id) || engine.ids.isWitnessed(id, by: witnesses, account: account.number), tellsNothing(id) { return id }
             return engine.ids.hide(id, account: account.number, relayDomain: domain)
         }
         let own = header.first("Message-ID").flatMap { MessageIDs.ids(in: $0.rawValue).first } ?? engine.randomness(16)
@@ -128,9 +128,12 @@ struct ReplyRewriting {
         guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { return false }
         let domain = String(decoding: id[(at + 1)...], as: UTF8.self)
         if engine.ids.isHidden(id, account: account.number, isRelayDomain: engine.settings.isRelayDomain) { return true }
-        // A team never learns a token: an id with one in it was made by the user's program.
-        return account.sources.contains { $0.ownsIdentifier(at: domain) } && !text.holdsToken(id)
+        return account.sources.contains { $0.ownsIdentifier(at: domain) }
     }
+
+    /// Whether neither a token nor an address of the user stands in an id. One with either was not made by the team, or not for its eyes:
+    /// it is hidden, so that the reply need not be refused.
+    private func tellsNothing(_ id: [UInt8]) -> Bool { !text.holdsToken(id) && text.rewrite(id) == nil }
 }
 
 extension HeaderField {

@@ -17,11 +17,14 @@ package struct RelayDecision: Sendable, Hashable {
     package let modifications: [Modification]
     /// Why; holds no inbox.
     package var reasons: [RelayReason]
+    /// What has to be handed over for other recipients first.
+    package var copies: [FanOutCopy]
 
-    package init(_ outcome: RelayOutcome, modifications: [Modification] = [], reasons: [RelayReason]) {
+    package init(_ outcome: RelayOutcome, modifications: [Modification] = [], reasons: [RelayReason], copies: [FanOutCopy] = []) {
         self.outcome = outcome
         self.modifications = modifications
         self.reasons = reasons
+        self.copies = copies
     }
 
     package static func refuse(_ refusal: Refusal) -> RelayDecision {

@@ -13,6 +13,8 @@ package struct RelayEngine: Sendable {
     package let ids: MessageIDs
     package let mark: RelayMark
     package let replyMemory: ReplyMemory
+    let keys: TokenKeys
+    let refusedRecipients: RefusedRecipients
     /// Gives that many random octets.
     package let randomness: @Sendable (Int) -> [UInt8]
     /// Makes what rewrites a reply's body.
@@ -28,6 +30,8 @@ package struct RelayEngine: Sendable {
         self.directory = directory
         self.authenticator = authenticator
         self.signer = signer
+        self.keys = keys
+        refusedRecipients = RefusedRecipients()
         self.tokens = TokenMint(keys: keys)
         self.ids = ids
         self.mark = RelayMark(keys: keys)
@@ -37,24 +41,22 @@ package struct RelayEngine: Sendable {
 
     /// The same engine with another authenticator.
     package func authenticating(by authenticator: any SenderAuthenticator) -> RelayEngine {
-        RelayEngine(
-            settings: settings, directory: directory, authenticator: authenticator, signer: signer, tokens: tokens, ids: ids, mark: mark,
-            replyMemory: replyMemory, randomness: randomness)
+        RelayEngine(copying: self, authenticator: authenticator)
     }
 
-    private init(
-        settings: RelaySettings, directory: any RelayDirectory, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?,
-        tokens: TokenMint, ids: MessageIDs, mark: RelayMark, replyMemory: ReplyMemory, randomness: @escaping @Sendable (Int) -> [UInt8]
-    ) {
-        self.settings = settings
-        self.directory = directory
+    private init(copying other: RelayEngine, authenticator: any SenderAuthenticator) {
+        settings = other.settings
+        directory = other.directory
         self.authenticator = authenticator
-        self.signer = signer
-        self.tokens = tokens
-        self.ids = ids
-        self.mark = mark
-        self.replyMemory = replyMemory
-        self.randomness = randomness
+        signer = other.signer
+        keys = other.keys
+        refusedRecipients = other.refusedRecipients
+        tokens = other.tokens
+        ids = other.ids
+        mark = other.mark
+        replyMemory = other.replyMemory
+        randomness = other.randomness
+        bodyRewriter = other.bodyRewriter
     }
 
     /// 40 random bits for a return path.

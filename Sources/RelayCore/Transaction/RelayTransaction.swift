@@ -3,6 +3,7 @@
 
 import InternetMessage
 import MailAuth
+import MailCrypto
 
 /// A mail transaction of the relay. Not thread-safe: one caller at a time.
 package final class RelayTransaction {
@@ -32,14 +33,23 @@ package final class RelayTransaction {
     private var forward: ForwardSession?
     private var authentication: (any AuthenticationSession)?
     private var held: HeldBody?
+    /// What does not go together with the first recipient's scope, and gets a copy of the message.
+    private var further: [(scope: Scope, paths: [String])] = []
+    /// Whether copies can be handed over, as far as that was asked.
+    private var isFannedOut: Bool?
+    private let canFanOut: () -> Bool
+    /// Whether `finish` took a place of the daily limit.
+    private var hasReserved = false
 
     /// - Parameters:
     ///   - client: SMTP client, HELO and reverse-path without angle brackets.
     ///   - now: seconds since 1970.
-    package init(engine: RelayEngine, client: SMTPClientIdentity, now: Int64) {
+    ///   - canFanOut: whether copies of the message could be handed over; asked once, where there is a need.
+    package init(engine: RelayEngine, client: SMTPClientIdentity, now: Int64, canFanOut: @escaping () -> Bool = { false }) {
         self.engine = engine
         self.client = client
         self.now = now
+        self.canFanOut = canFanOut
     }
 
     private var day: UInt64 { UInt64(max(0, now) / 86_400) }
@@ -75,64 +85,86 @@ package final class RelayTransaction {
     /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is told here.
     /// - Parameter path: the argument of RCPT TO as it stands there.
     package func addRecipient(_ path: String) throws(Refusal) {
-        let scope = try joined(with: path)
-        switch scope {
-        case .elsewhere: break
-        default:
-            guard paths.count < engine.settings.limits.recipients else { throw .tooManyRecipients }
-            paths.append(path)
+        if let told = engine.refusedRecipients.reply(for: refusalKey(path), now: now) { throw .toldBefore(told) }
+        let own = try scope(of: path)
+        if let scope = Self.merged(scope, own) {
+            switch scope {
+            case .elsewhere: break
+            default:
+                try count()
+                paths.append(path)
+            }
+            self.scope = scope
+        } else if Self.isFannable(scope, own), isFannedOut ?? false || canFanOut() {
+            isFannedOut = true
+            try count()
+            for index in further.indices {
+                guard let merged = Self.merged(further[index].scope, own) else { continue }
+                further[index].scope = merged
+                further[index].paths.append(path)
+                return
+            }
+            further.append((own, [path]))
+        } else {
+            if Self.isFannable(scope, own) { isFannedOut = false }
+            throw .otherScope
         }
-        self.scope = scope
     }
 
-    private func joined(with path: String) throws(Refusal) -> Scope {
+    private func count() throws(Refusal) {
+        guard paths.count + further.reduce(0, { $0 + $1.paths.count }) < engine.settings.limits.recipients else { throw .tooManyRecipients }
+    }
+
+    /// What a transaction with this recipient alone would carry.
+    private func scope(of path: String) throws(Refusal) -> Scope {
         switch RecipientReading.read(path, settings: engine.settings, tokens: engine.tokens) {
         case .unknown: throw .unknownAddress("no such local part")
         case .forgedReverse: throw .replyNotProved(RelayReason("bad-reverse-address", "MAC is wrong"))
         case .forgedReturnPath: throw .badReturnPath("MAC is wrong")
-        case .elsewhere:
-            switch scope {
-            case .empty, .elsewhere: return .elsewhere
-            default: throw .otherScope
-            }
+        case .elsewhere: return .elsewhere
         case .operatorMailbox(let target):
             guard let target else { throw .notConfigured("operator_address is not set") }
-            switch scope {
-            case .empty: return .operatorMail([target])
-            case .operatorMail(let targets): return .operatorMail(targets.contains(target) ? targets : targets + [target])
-            default: throw .otherScope
-            }
+            return .operatorMail([target])
         case .relayAddress(let localPart, let domain):
             guard let account = try ask({ () throws(DirectoryFailure) in try engine.directory.account(relayAddress: localPart, domain: domain) })
             else { throw .unknownAddress("relay address was never issued") }
-            switch scope {
-            case .empty: return .forward(account)
-            case .forward(let other) where other.number == account.number: return scope
-            default: throw .otherScope
-            }
-        case .reverse(let token):
-            let correspondent = try correspondent(of: token)
-            switch scope {
-            case .empty: return .reply(token.account, correspondents: [correspondent])
-            case .reply(token.account, let others):
-                return .reply(token.account, correspondents: others.contains(correspondent) ? others : others + [correspondent])
-            default: throw .otherScope
-            }
+            return .forward(account)
+        case .reverse(let token): return .reply(token.account, correspondents: [try correspondent(of: token)])
         case .returnPath(let token):
             guard token.expiryDay >= day else { throw .badReturnPath("expired") }
-            switch scope {
-            case .empty: return .returnPath(token)
-            case .returnPath(token): return scope
-            default: throw .otherScope
-            }
+            return .returnPath(token)
         case .answer(let token):
             guard token.expiryDay >= day else { throw .unknownAddress("the verification has expired") }
-            switch scope {
-            case .empty: return .answer(token)
-            case .answer(token): return scope
-            default: throw .otherScope
-            }
+            return .answer(token)
         }
+    }
+
+    /// Both in one transaction; nil where they do not go together.
+    private static func merged(_ scope: Scope, _ other: Scope) -> Scope? {
+        switch (scope, other) {
+        case (.empty, _): return other
+        case (.elsewhere, .elsewhere): return scope
+        case (.operatorMail(let targets), .operatorMail(let more)): return .operatorMail(targets + more.filter { !targets.contains($0) })
+        case (.forward(let account), .forward(let other)): return account.number == other.number ? scope : nil
+        case (.reply(let account, let correspondents), .reply(let other, let more)):
+            return account == other ? .reply(account, correspondents: correspondents + more.filter { !correspondents.contains($0) }) : nil
+        case (.returnPath(let token), .returnPath(let other)): return token == other ? scope : nil
+        case (.answer(let token), .answer(let other)): return token == other ? scope : nil
+        default: return nil
+        }
+    }
+
+    /// Whether a copy can carry what does not go together: forwards beside a forward, replies beside a reply, which one proof serves.
+    private static func isFannable(_ scope: Scope, _ other: Scope) -> Bool {
+        switch (scope, other) {
+        case (.forward, .forward), (.reply, .reply): true
+        default: false
+        }
+    }
+
+    private func refusalKey(_ path: String) -> [UInt8] {
+        HMACSHA256.authenticationCode(
+            for: Array("postern refused 1\n\(client.address ?? "")\n\(client.mailFrom)\n\(path)".utf8), key: engine.keys.activeKey)
     }
 
     private func correspondent(of token: AddressToken) throws(Refusal) -> AddrSpec {
@@ -192,6 +224,7 @@ package final class RelayTransaction {
         case .empty, .elsewhere, .operatorMail: break
         case .forward(let account):
             forward = try ForwardSession(engine: engine, account: account, client: client, header: header, now: now)
+            if !further.isEmpty { held = HeldBody(budget: engine.replyMemory) }
         case .reply, .returnPath:
             held = HeldBody(budget: engine.replyMemory)
             authentication = engine.authenticator.begin(client: client, header: header, now: now)
@@ -223,8 +256,87 @@ package final class RelayTransaction {
 
     // MARK: End of data
 
-    /// Decides. Called once.
+    /// Decides. Called once. Where the decision has copies, all of them have to be handed over before it is applied.
     package func finish() -> RelayDecision {
+        guard !further.isEmpty, let original, let number = account else {
+            let decision = decide()
+            hasReserved = decision.outcome == .relay
+            return decision
+        }
+        do throws(DirectoryFailure) {
+            let marks = FanOutMarks(keys: engine.keys, original: original)
+            var copies: [FanOutCopy] = []
+            for (scope, paths) in further {
+                let all = marks.marks(paths)
+                guard let account = Self.account(of: scope), let mark = all.first else { continue }
+                if try !isHandedOver(all, account) { copies.append(FanOutCopy(account: account, paths: paths, mark: mark)) }
+            }
+            // The first one may have been a further one when the message came before, and have its copy.
+            if try isHandedOver(marks.marks(paths), number) {
+                return RelayDecision(.discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
+            }
+            var decision = decide()
+            if case .refuse(let refusal) = decision.outcome {
+                guard refusal.isOfRecipient else { return decision }
+                refused(paths, refusal.reply)
+                return .refuse(.fanOutRefused)
+            }
+            hasReserved = decision.outcome == .relay
+            decision.copies = copies
+            return decision
+        } catch {
+            return .refuse(.storeTrouble(error.detail))
+        }
+    }
+
+    private func isHandedOver(_ marks: [[UInt8]], _ account: AccountNumber) throws(DirectoryFailure) -> Bool {
+        for mark in marks where try engine.directory.isHandedOver(mark, account: account, now: now) { return true }
+        return false
+    }
+
+    private var account: AccountNumber? { Self.account(of: scope) }
+
+    private static func account(of scope: Scope) -> AccountNumber? {
+        switch scope {
+        case .forward(let account): account.number
+        case .reply(let number, _): number
+        default: nil
+        }
+    }
+
+    /// The message as it came, while its body is held: what copies are made of.
+    package var original: FanOutOriginal? {
+        held.map { FanOutOriginal(sender: client.mailFrom, header: header, body: $0.bytes) }
+    }
+
+    /// A copy is in the custody of Postfix: a repetition of the message does not make another one.
+    /// - Throws: where that cannot be remembered.
+    package func handedOver(_ copy: FanOutCopy) throws(DirectoryFailure) {
+        try engine.directory.rememberHandedOver(copy.mark, account: copy.account, until: now + Self.handedOverSeconds)
+    }
+
+    /// A copy was refused. Where that is about its recipients, they are told so at RCPT when the message is repeated.
+    /// - Returns: the answer to the whole message.
+    package func refused(_ copy: FanOutCopy, _ reply: SMTPReply) -> Refusal {
+        if SMTPReply.isOfRecipient(reply.code, reply.enhanced) || reply.code / 100 == 5 { refused(copy.paths, reply) }
+        return .fanOutRefused
+    }
+
+    private func refused(_ paths: [String], _ reply: SMTPReply) {
+        for path in paths { engine.refusedRecipients.note(reply, for: refusalKey(path), now: now) }
+    }
+
+    /// The decision is not applied after all: gives back what it took.
+    package func giveUp() {
+        guard hasReserved, let account else { return }
+        hasReserved = false
+        engine.directory.release(forward == nil ? .reply : .forward, account: account, day: day)
+    }
+
+    /// For how long a copy that was handed over is remembered.
+    private static let handedOverSeconds: Int64 = 3_600
+
+    private func decide() -> RelayDecision {
         do {
             switch scope {
             case .empty, .elsewhere: return RelayDecision(.untouched, reasons: [])

@@ -63,7 +63,7 @@ private enum JSONValue: Encodable {
         case .integer(let number): self = .integer(number)
         case .list(let items): self = .list(items)
         case .table(let items): self = .table(items)
-        case .text, .providers: self = .text(entry.shownValue)
+        case .text, .providers, .issuers: self = .text(entry.shownValue)
         }
     }
 

@@ -10,14 +10,18 @@ struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Look whether everything is as it should be, and say how to mend it.",
         discussion: """
-            local: configuration, key file, database, disk, clock, and whether a filter answers at the milter's socket.
+            local: configuration, key file, database and its integrity, policy, disk, clock, whether a filter answers at the milter's
+            socket and the HTTP API at its address, and the HTTP certificate.
             postfix: every setting that the relay needs, services in master.cf that bypass it, the certificate.
+            probe: a reply and a bounce of doctor's own, sent through the running Postfix and filter and caught on their way out: \
+            whether anything in them tells of the user. Sent where the parts above found nothing broken. It needs root, to listen \
+            where Postfix parks mail (virtual_transport); no other mail is touched, and nothing of it stays.
             outside: each relay domain as the DNS has it: MX, SPF, DKIM, DMARC with its reports, and PTR = HELO.
 
             Nothing is changed. Exit status 0 if nothing is broken; warnings do not count.
             """)
 
-    enum Part: String, ExpressibleByArgument, CaseIterable { case local, postfix, outside }
+    enum Part: String, ExpressibleByArgument, CaseIterable { case local, postfix, probe, outside }
 
     @OptionGroup var options: InstallationOptions
     @OptionGroup var output: OutputOptions
@@ -26,9 +30,17 @@ struct DoctorCommand: ParsableCommand {
             "An address that the relay sends from; may be repeated. Otherwise those of its name.", valueName: "address"))
     var ip: [String] = []
     @Option(help: ArgumentHelp("Where main.cf is.", valueName: "dir")) var configDirectory = "/etc/postfix"
-    @Option(help: ArgumentHelp("Leave a part out: local, postfix, outside; may be repeated.", valueName: "part")) var skip:
+    @Option(help: ArgumentHelp("Leave a part out: local, postfix, probe, outside; may be repeated.", valueName: "part")) var skip:
         [Part] = []
+    @Option(help: ArgumentHelp("Where Postfix takes mail, for the probe. Otherwise mail.submission.", valueName: "host:port")) var smtp:
+        String?
+    @Option(help: ArgumentHelp("Seconds that the probe's mail may take.", valueName: "seconds")) var patience = 60
     @OptionGroup var dns: DNSOptions
+
+    func validate() throws {
+        guard (1...3600).contains(patience) else { throw ValidationError("--patience: a number of seconds from 1 to 3600 is needed") }
+        if let smtp, ListenAddress(smtp).map({ $0.port > 0 }) != true { throw ValidationError("--smtp: HOST:PORT is needed, as in 127.0.0.1:25") }
+    }
 
     func run() throws {
         let environment = ProcessInfo.processInfo.environment
@@ -49,8 +61,49 @@ struct DoctorCommand: ParsableCommand {
             if let name { heloName = name }
             checks += certificates.map { $0.judge(host: name ?? configuration.hostname, now: now) }
         }
+        if !skip.contains(.local), let chain = configuration.http.certificate?.chain {
+            let host = configuration.publicURL.flatMap { URL(string: $0)?.host() } ?? configuration.hostname
+            checks.append(PostfixProbe.certificate(chain, host: host).judge(host: host, now: now, service: .http))
+        }
+        if !skip.contains(.probe) { checks += probe(configuration, isHealthy: checks.worst != .broken, now: now) }
         if !skip.contains(.outside) { checks += try outside(configuration, resolved, facts, heloName: heloName, now: now) }
         try finish(checks)
+    }
+
+    /// Sends a reply and a bounce, and takes away what is left of them.
+    private func probe(_ configuration: Configuration, isHealthy: Bool, now: Int64) -> [Check] {
+        func unsent(_ why: String, _ remedy: String) -> [Check] {
+            [.warning("probe", "no reply and no bounce was sent through Postfix: \(why)", remedy: remedy)]
+        }
+        guard isHealthy else { return unsent("something is broken already", "mend what is named above, and run postern doctor again") }
+        let address = smtp.flatMap(ListenAddress.init) ?? configuration.mail.submission
+        guard smtp != nil || address.isLoopback else {
+            return unsent("mail.submission is another machine", "say with --smtp where this machine's Postfix takes mail")
+        }
+        let postfix = PostfixProbe(directory: configDirectory, configuration: configuration)
+        let domain = configuration.relayDomains.first ?? ""
+        do {
+            guard let port = try postfix.parkingPort(of: SelfProbe.address(at: domain)) else {
+                return unsent(
+                    "mail that stays at \(domain) is not parked at a port of 127.0.0.1",
+                    "let virtual_transport, or transport_maps, send \(domain) to smtp:[127.0.0.1]:9 as postern setup postfix does")
+            }
+            let route = SelfProbe.Route(
+                host: address.host, port: UInt16(clamping: address.port), parkingPort: port, patience: Double(patience))
+            let nonce = String(UUID().uuidString.lowercased().filter(\.isLetter).prefix(4)) + String(UInt32.random(in: 0 ... .max), radix: 36)
+            guard
+                let probe = SelfProbe(
+                    configuration, keys: try KeyFile.read(path: configuration.keyFilePath), route: route, now: now, nonce: nonce)
+            else { return unsent("the token keys cannot be used", "put the key file of this installation back") }
+            let outcome = probe.run()
+            var checks = outcome.checks
+            if !outcome.isFinished, let count = try? postfix.clearQueue(of: probe.isProbes), count > 0 {
+                checks.append(.warning("probe queue", "\(count) messages of the probe were taken out of Postfix's queue", remedy: "nothing is left to do"))
+            }
+            return checks
+        } catch {
+            return unsent("\(error)", "run postern doctor as root; --skip probe leaves this part out")
+        }
     }
 
     private func finish(_ checks: [Check]) throws {

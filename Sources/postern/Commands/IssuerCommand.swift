@@ -18,6 +18,8 @@ struct IssuerCommand: ParsableCommand {
               postern issuer add apple --iss https://appleid.apple.com \\
                 --jwks-uri https://appleid.apple.com/auth/keys --algorithm RS256 --nonce-form sha256_hex
               postern issuer test apple
+
+            Issuers may stand in postern.yaml instead (issuers:); each has one place, and one in both is an error.
             """,
         subcommands: [Add.self, List.self, Show.self, Remove.self, Test.self])
 
@@ -32,8 +34,12 @@ struct IssuerCommand: ParsableCommand {
         let leeway: Int64
         let createdAt: String
         let keysFetchedAt: String?
+        /// `command` or `postern.yaml`.
+        let origin: String
 
-        init(_ issuer: Issuer, keys: IssuerKeys?) {
+        init(_ issuer: Issuer, in store: Store) throws {
+            let keys = try store.issuers.keys(of: issuer.name, location: issuer.location)
+            origin = try store.issuers.configured().contains(issuer.name) ? "postern.yaml" : "command"
             name = issuer.name
             iss = issuer.iss
             source = issuer.source.rawValue
@@ -130,12 +136,12 @@ struct IssuerCommand: ParsableCommand {
 
         func run() throws {
             let rows = try installation.withStore { store in
-                try store.issuers.issuers().map { Row($0, keys: try store.issuers.keys(of: $0.name, location: $0.location)) }
+                try store.issuers.issuers().map { try Row($0, in: store) }
             }
             if output.json { return try printJSON(rows) }
             Table(
-                header: ["NAME", "ISS", "KEYS", "ALGORITHMS", "NONCE"],
-                rows: rows.map { [$0.name, $0.iss, $0.place, $0.algorithms.joined(separator: ","), $0.nonceForm] }
+                header: ["NAME", "ISS", "KEYS", "ALGORITHMS", "NONCE", "FROM"],
+                rows: rows.map { [$0.name, $0.iss, $0.place, $0.algorithms.joined(separator: ","), $0.nonceForm, $0.origin] }
             ).print()
         }
     }
@@ -149,14 +155,13 @@ struct IssuerCommand: ParsableCommand {
 
         func run() throws {
             let row = try installation.withStore { store in
-                let issuer = try store.issuers.issuer(name)
-                return Row(issuer, keys: try store.issuers.keys(of: issuer.name, location: issuer.location))
+                try Row(store.issuers.issuer(name), in: store)
             }
             if output.json { return try printJSON(row) }
             Properties(lines: [
                 ("name", row.name), ("iss", row.iss), ("keys", row.place), ("algorithms", row.algorithms.joined(separator: ", ")),
                 ("nonce form", row.nonceForm), ("leeway", "\(row.leeway) s"), ("plain http", row.allowsHttp ? "allowed" : "no"),
-                ("added", row.createdAt), ("keys fetched", row.keysFetchedAt ?? "-"),
+                ("added", row.createdAt), ("by", row.origin), ("keys fetched", row.keysFetchedAt ?? "-"),
             ]).print()
         }
     }

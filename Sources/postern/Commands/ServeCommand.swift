@@ -9,9 +9,15 @@ struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the relay.",
         discussion: """
-            Listens on milter.socket until SIGTERM or SIGINT, and then finishes the messages under way. SIGHUP reads the \
-            configuration again; the socket and the database stay as they are until a restart. Another key file (postern key-file rotate) \
-            takes effect within a second. Logs go to standard error and hold no inbox address.
+            Listens on milter.socket and http.listen until SIGTERM or SIGINT, and then finishes the messages and requests under way.
+
+            SIGHUP reads the configuration, the HTTP certificate and the policies again. In force from the next message on are \
+            relay_domains, authserv_id, trusted_authserv_ids, operator_address, local_recipients, return_path_days, \
+            reply_unrewritable, limits (but reply_memory), suspension, dns, providers, issuers and log.level; all else waits \
+            for a restart, and the log names what does. A configuration in error changes nothing. Another key file \
+            (postern key-file rotate) takes effect within a second.
+
+            Logs go to standard error and hold no inbox address.
             """)
 
     @OptionGroup var options: InstallationOptions
@@ -24,7 +30,7 @@ struct ServeCommand: AsyncParsableCommand {
         FileDescriptors.raise()
         try await RelayService.run(
             installation: installation,
-            reread: { try installation.reread(flag: flag, environment: environment, set: set) }, logger: logger
+            reread: { try installation.reread(flag: flag, environment: environment, set: set, now: PosternClock.now()) }, logger: logger
         ) { socket in
             logger.notice("serving", metadata: ["socket": "\(socket)", "pid": "\(getpid())"])
         }

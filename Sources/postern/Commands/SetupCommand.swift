@@ -42,12 +42,15 @@ struct SetupPostfixCommand: ParsableCommand {
                 PostfixSetup.fragments(
                     PostfixInputs(
                         relayDomains: configuration.relayDomains, socket: socket.postfixName, hostName: names?.host ?? configuration.hostname,
-                        mailName: names?.mail ?? "Postfix", headerChecksFile: "\(configDirectory)/postern_header_checks")), terminator: "")
+                        mailName: names?.mail ?? "Postfix", headerChecksFile: "\(configDirectory)/postern_header_checks",
+                        fanOut: configuration.fanOut?.text)), terminator: "")
             return
         }
         let plan: SetupPlan
         do {
-            plan = try PostfixSetup.plan(relayDomains: configuration.relayDomains, socket: socket.postfixName, directory: configDirectory)
+            plan = try PostfixSetup.plan(
+                relayDomains: configuration.relayDomains, socket: socket.postfixName, fanOut: configuration.fanOut?.text,
+                directory: configDirectory)
         } catch {
             throw CommandError(
                 status: EX_UNAVAILABLE,

@@ -18,10 +18,11 @@ struct PostfixProbe {
         }
         do {
             let plan = try PostfixSetup.plan(
-                relayDomains: configuration.relayDomains, socket: socket.postfixName, directory: directory)
+                relayDomains: configuration.relayDomains, socket: socket.postfixName, fanOut: configuration.fanOut?.text,
+                directory: directory)
             let postfix = try PostfixConfiguration.read(directory: plan.directory)
             facts.directory = plan.directory
-            facts.differences = (plan.mainChanges + plan.masterChanges).map {
+            facts.differences = (plan.mainChanges + plan.newServices + plan.masterChanges).map {
                 PostfixFacts.Difference(name: $0.name, present: $0.old, needed: $0.new, reason: $0.reason)
             }
             facts.hasHeaderCheck = plan.headerChecks == nil
@@ -33,6 +34,14 @@ struct PostfixProbe {
             return (facts, [], nil)
         }
     }
+
+    /// Where Postfix sends what stays at a relay domain, if that is a port of this machine's.
+    func parkingPort(of address: String) throws -> UInt16? {
+        try ParkingTransport.port(of: address, in: PostfixConfiguration.read(directory: directory))
+    }
+
+    /// Takes messages out of the queue that are for such recipients alone; how many.
+    func clearQueue(of isOurs: (String) -> Bool) throws -> Int { try PostfixQueue.delete(where: isOurs, directory: directory) }
 
     private func certificates(_ postfix: PostfixConfiguration) -> [CertificateFacts] {
         let paths = ["smtpd_tls_chain_files", "smtpd_tls_cert_file", "smtpd_tls_eccert_file"]
@@ -46,7 +55,7 @@ struct PostfixProbe {
         return certificates.isEmpty ? facts : certificates
     }
 
-    private static func certificate(_ path: String, host: String) -> CertificateFacts {
+    static func certificate(_ path: String, host: String) -> CertificateFacts {
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
             return CertificateFacts(path: path, state: .unreadable("the file cannot be read"))
         }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct AccountRouteTests {
     private func rig() throws -> (APIRig, RelayAddress) {
-        let rig = try APIRig { [AccountRoutes(store: $0.store, pool: $0.pool)] }
+        let rig = try APIRig { [AccountRoutes(store: $0.store, pool: $0.pool, now: { APIRig.start })] }
         _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIRig.change)
         _ = try rig.store.apps.add(team: "juice", clientID: "com.press", group: nil, APIRig.change)
         return (rig, try rig.address(user: "jane", team: "juice", app: "com.juice"))

@@ -49,6 +49,15 @@ final class LiveService: @unchecked Sendable {
     /// Waits for a line in the log.
     func waitForLog(_ text: String) throws { try process.waitForLine(containing: text) }
 
+    func signal(_ number: Int32) { process.signal(number) }
+
+    /// Sends SIGHUP and waits for what is then logged.
+    func reload(until text: String) throws {
+        let start = process.lines.count
+        process.signal(SIGHUP)
+        try process.waitForLine(containing: text, from: start)
+    }
+
     @discardableResult
     func run(_ arguments: String...) throws -> String {
         let result = try ManagedProcess.run(program, arguments + ["--config", folder + "/postern.yaml"])
@@ -75,7 +84,7 @@ final class LiveService: @unchecked Sendable {
     }
 }
 
-/// A connection as a client has it; blocks, with a time-out of 20 s.
+/// A connection as a client has it; blocks, with a time-out of two minutes.
 final class Wire {
     private let descriptor: Int32
 
@@ -85,7 +94,7 @@ final class Wire {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        var limit = timeval(tv_sec: 120, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         let result = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }

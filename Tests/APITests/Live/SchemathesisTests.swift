@@ -34,9 +34,9 @@ import Testing
                 "run", "http://127.0.0.1:\(service.port)/openapi.yaml", "--header", "Authorization: Bearer \(key)", "--checks",
                 "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance",
                 "--phases", "examples,coverage,fuzzing", "--max-examples", "25", "--seed", "20261121", "--no-shrink", "--continue-on-failure",
-                "--suppress-health-check", "all", "--request-timeout", "20", "--workers", "1",
+                "--suppress-health-check", "all", "--request-timeout", "120", "--workers", "1",
             ], directory: service.folder)
-        let status = try process.waitForExit(seconds: 300)
+        let status = try process.waitForExit(seconds: 1800)
         let output = process.output
         #expect(status == 0, "\(output.suffix(6000))")
         let cases = output.firstMatch(of: #/([0-9,]+) generated/#).flatMap { Int($0.1.replacing(",", with: "")) } ?? 0

@@ -12,6 +12,10 @@ import Testing
 final class ServingRig: Sendable {
     let rig: APIRig
     let installation: Installation
+    private let decisions: DecisionParts
+
+    /// Writes decisions that were made, as the service does several times a second.
+    func flushDecisions() throws { try decisions.log.flush() }
 
     /// - Parameter settings: configuration keys.
     init(requestsPerSecond: Int = 100_000, _ settings: [String: String] = [:]) throws {
@@ -25,10 +29,14 @@ final class ServingRig: Sendable {
             flag: path, environment: [:], set: set.map { "\($0.key)=\($0.value)" }, now: APIRig.start)
         self.installation = installation
         try ActivePolicies.installBuiltIn(installation.store.policies, change)
+        var made: DecisionParts?
         rig = try APIRig(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { rig in
-            HTTPRoutes.modules(
-                try ServiceParts(
-                    installation: installation, pool: rig.pool, policies: ActivePolicies(installation.store.policies, host: "mx.relay.example", now: APIRig.start, logger: rig.log.logger), now: { rig.now }, logger: rig.log.logger))
+            let policies = ActivePolicies(installation.store.policies, host: "mx.relay.example", now: APIRig.start, logger: rig.log.logger)
+            let parts = try ServiceParts(
+                installation: installation, pool: rig.pool, policies: policies, now: { rig.now }, logger: rig.log.logger)
+            made = parts.decisions
+            return HTTPRoutes.modules(parts)
         }
+        decisions = try #require(made)
     }
 }

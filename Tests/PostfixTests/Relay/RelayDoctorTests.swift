@@ -1,40 +1,121 @@
-// `postern doctor` on a running installation: healthy as set up, broken as soon as a setting that keeps the inbox is gone.
+// `postern doctor` on a running installation: healthy as set up, broken as soon as a setting that keeps the inbox is gone; and what it
+// finds with a reply and a bounce of its own.
 
 import Foundation
 import PostfixHarness
+import PostfixSetup
 import RelayHarness
 import Testing
 
 @Suite(needsPostfix) struct RelayDoctorTests {
-    private func doctor(_ rig: RelayRig) throws -> (status: Int32, output: String) {
+    private func doctor(_ rig: RelayRig, skip: [String] = ["outside"], _ more: [String] = []) throws -> (status: Int32, output: String) {
         try ManagedProcess.run(
             rig.program,
-            ["doctor", "--skip", "outside", "--config-directory", rig.postfix.configuration, "--config", rig.configuration] + rig.settings)
+            ["doctor", "--config-directory", rig.postfix.configuration, "--config", rig.configuration] + skip.flatMap { ["--skip", $0] } + more
+                + rig.settings)
     }
 
-    @Test func aSettingThatWouldLeakIsNamed() throws {
-        let (rig, _) = try World.anna(World.options { $0.postfix["smtp_tls_security_level"] = "may" })
+    private func broken(_ output: String) -> [Substring] { output.split(separator: "\n").filter { $0.hasPrefix("broken") } }
+
+    private static func world() throws -> RelayRig {
+        try World.anna(
+            World.options {
+                $0.postfix["smtp_tls_security_level"] = "may"
+                $0.parks = true
+            }
+        ).rig
+    }
+
+    /// A value for each setting with which it does not do what it is there for.
+    private static let without = [
+        ("virtual_mailbox_domains", ""), ("virtual_transport", "virtual"), ("smtpd_milters", ""), ("non_smtpd_milters", ""),
+        ("internal_mail_filter_classes", ""), ("milter_default_action", "accept"), ("milter_protocol", "2"),
+        ("milter_connect_timeout", "1s"), ("milter_command_timeout", "1s"), ("milter_content_timeout", "1s"), ("soft_bounce", "yes"),
+        ("smtpd_discard_ehlo_keywords", ""), ("disable_mime_output_conversion", "no"), ("smtp_line_length_limit", "998"),
+        ("smtp_header_checks", ""), ("smtp_tls_security_level", "none"), ("smtpd_soft_error_limit", "10"),
+        ("smtpd_hard_error_limit", "20"), ("message_size_limit", "10240000"), ("message_reject_characters", ""),
+        ("smtpd_tls_security_level", "none"), ("smtpd_forbid_bare_newline", "no"), ("smtpd_forbid_unauth_pipelining", "no"),
+    ]
+
+    @Test func eachSettingThatIsTakenAwayIsTheOneThatIsNamed() throws {
+        let needed = Set(RelaySettings.main(PostfixInputs(relayDomains: [], socket: "", hostName: "")).map(\.name))
+        // Empty is what it needs: any table beside it is the operator's own.
+        #expect(needed.subtracting(["virtual_mailbox_maps"]) == Set(Self.without.map(\.0)))
+        let rig = try Self.world()
         defer { rig.stop() }
+        let certificate = try TestCertificate(in: rig.folder, name: "mx", commonName: "mx.relay.example")
+        try rig.postfix.set([
+            "smtpd_tls_chain_files": "\(certificate.key), \(certificate.certificate)", "smtpd_tls_security_level": "may",
+        ])
         let healthy = try doctor(rig)
         #expect(healthy.status == 0, "\(healthy.output)")
-        let settings = [
-            ("virtual_mailbox_domains", ""), ("virtual_transport", "virtual"), ("smtpd_milters", ""), ("non_smtpd_milters", ""),
-            ("internal_mail_filter_classes", ""), ("milter_default_action", "accept"), ("milter_protocol", "2"),
-            ("milter_connect_timeout", "1s"), ("milter_command_timeout", "1s"), ("milter_content_timeout", "1s"), ("soft_bounce", "yes"),
-            ("smtpd_discard_ehlo_keywords", ""), ("disable_mime_output_conversion", "no"), ("smtp_line_length_limit", "998"),
-            ("smtp_header_checks", ""), ("smtp_tls_security_level", "none"), ("smtpd_soft_error_limit", "10"),
-            ("smtpd_hard_error_limit", "20"), ("message_size_limit", "10240000"), ("message_reject_characters", ""),
-            ("smtpd_forbid_bare_newline", "no"), ("smtpd_forbid_unauth_pipelining", "no"),
-        ]
-        for (name, value) in settings {
+        for (name, value) in Self.without {
             let old = try ManagedProcess.run("/usr/sbin/postconf", ["-c", rig.postfix.configuration, "-h", name]).output
             try rig.postfix.set([name: value])
-            let broken = try doctor(rig)
-            #expect(broken.status == 1)
-            let lines = broken.output.split(separator: "\n").filter { $0.hasPrefix("broken") }
-            #expect(lines.count == 1 && lines[0].contains(name), "\(name): \(broken.output)")
+            let found = try doctor(rig)
+            #expect(found.status == 1)
+            let lines = broken(found.output)
+            #expect(lines.count == 1 && lines[0].contains(name), "\(name): \(found.output)")
             try rig.postfix.set([name: old.trimmingCharacters(in: .whitespacesAndNewlines)])
         }
+        let daemonName = "cleanup/unix/milter_macro_daemon_name"
+        try rig.postfix.setMaster(daemonName)
+        #expect(broken(try doctor(rig).output).map { $0.contains(daemonName) } == [true])
+        try rig.postfix.setMaster(daemonName + "=internal")
+        let checks = rig.postfix.configuration + "/postern_header_checks"
+        let rule = try String(contentsOfFile: checks, encoding: .utf8)
+        try "".write(toFile: checks, atomically: true, encoding: .utf8)
+        #expect(broken(try doctor(rig).output).map { $0.contains("header check") } == [true])
+        try rule.write(toFile: checks, atomically: true, encoding: .utf8)
         #expect(try doctor(rig).status == 0)
+    }
+
+    @Test func doctorSendsItselfAReplyAndABounceAndLeavesNothingBehind() throws {
+        let rig = try Self.world()
+        defer { rig.stop() }
+        func traces() throws -> [String] {
+            try [["audit", "--json"], ["account", "list", "--json"], ["user", "list", "--json"], ["event", "list", "--json"]].map { try rig.run($0) }
+        }
+        let before = try traces()
+        let found = try doctor(rig)
+        #expect(found.status == 0, "\(found.output)\n\(rig.postfix.logTail)")
+        #expect(found.output.contains("ok      a reply that was sent through Postfix and the filter left without the user's address"), "\(found.output)")
+        #expect(found.output.contains("ok      a bounce that Postfix wrote was rebuilt by the filter"), "\(found.output)")
+        #expect(try traces() == before)
+        #expect(rig.sink.messages.isEmpty, "nothing of it goes to anybody")
+        try rig.postfix.waitUntilDone()
+        #expect(try rig.postfix.queue().isEmpty)
+    }
+
+    /// With the settings not looked at, the mail itself shows what is missing.
+    @Test(arguments: [
+        ("smtp_header_checks", "a Received field with the client"), ("internal_mail_filter_classes", "past the filter, with the inbox in it"),
+        ("smtpd_milters", "passed no filter"), ("smtpd_discard_ehlo_keywords", "Postfix offers DSN"),
+    ]) func whatLeaksIsSeenInTheMailItself(_ name: String, _ finding: String) throws {
+        let rig = try Self.world()
+        defer { rig.stop() }
+        try rig.postfix.set([name: ""])
+        let found = try doctor(rig, skip: ["outside", "postfix"])
+        #expect(found.status == 1)
+        #expect(broken(found.output).contains { $0.contains(finding) }, "\(found.output)")
+        try rig.postfix.waitUntilDone()
+        #expect(try rig.postfix.queue().isEmpty)
+    }
+
+    @Test func aProbeThatCannotBeMadeIsSaidAndNothingIsSent() throws {
+        let rig = try Self.world()
+        defer { rig.stop() }
+        // The whole of the relay's mail goes to one place: nothing is parked that doctor could listen for.
+        try rig.postfix.set(["transport_maps": "inline:{ { * = smtp:[127.0.0.2]:\(rig.sink.port) } }"])
+        let elsewhere = try doctor(rig)
+        #expect(elsewhere.status == 0 && elsewhere.output.contains("is not parked at a port of 127.0.0.1"), "\(elsewhere.output)")
+        let blocked = try SMTPSink()
+        defer { blocked.stop() }
+        try rig.postfix.set(["transport_maps": "inline:{ { * = smtp:[127.0.0.1]:\(blocked.port) } }"])
+        let taken = try doctor(rig)
+        #expect(taken.output.contains("cannot be listened on"), "\(taken.output)")
+        #expect(try doctor(rig, ["--smtp", "nowhere"]).status == 64)
+        #expect(try doctor(rig, ["--patience", "0"]).status == 64)
+        #expect(rig.sink.messages.isEmpty && blocked.messages.isEmpty)
     }
 }

@@ -47,7 +47,7 @@ import Testing
         defer { server.stop() }
         let text = World.message(to: "undisclosed-recipients:;").replacingOccurrences(of: "\n", with: "\r\n")
         #expect(try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code == 250)
-        try retrying(server, attempts: 400) { try rig.sink.wait(for: 100, seconds: 1) }
+        try retrying(server, attempts: 1200) { try rig.sink.wait(for: 100, seconds: 1) }
         try server.waitUntilDone()
         let recipients = rig.sink.messages.flatMap(\.recipients)
         #expect(recipients.count == 100 && Set(recipients).count == 100)
@@ -55,7 +55,7 @@ import Testing
 
     /// Runs the sender's queue until what is waited for has come.
     @discardableResult
-    private func retrying<T>(_ server: PrivatePostfix, attempts: Int = 60, _ attempt: () throws -> T) throws -> T {
+    private func retrying<T>(_ server: PrivatePostfix, attempts: Int = 600, _ attempt: () throws -> T) throws -> T {
         for _ in 1..<attempts {
             if let value = try? attempt() { return value }
             try server.flush()

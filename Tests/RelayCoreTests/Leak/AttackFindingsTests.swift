@@ -144,6 +144,77 @@ import Testing
         #expect(LastLook(names: names).finds(header: HeaderSection(), body: [body[...]]) == "message body")
     }
 
+    /// The second window of a long text was read without its end: what lay across it was refused as an incident.
+    @Test func anAddressAcrossTheEndOfAnyWindow() throws {
+        let window = 262_144
+        for shift in [0, 3, 9, 19, 30] {
+            var text = [UInt8](repeating: UInt8(ascii: "."), count: 3 * window)
+            let address = Array(" anna.berg@inbox.example ".utf8)
+            for end in [window, 2 * window] { text.replaceSubrange((end - shift)..<(end - shift + address.count), with: address) }
+            let said = try Self.said(text, type: "text/plain")
+            #expect(said.components(separatedBy: " annarelay2@relay.example ").count == 3, "\(shift): \(said.prefix(40))")
+        }
+    }
+
+    /// A window that began within `xuser1@` saw a word of its own there: a reply with nobody's address in it was an incident.
+    @Test func aWindowThatBeginsWithinAWord() throws {
+        for line in ["user7@gmail.example xxuser1@gmail.com and so on and on and on", "xxxxxxxxxuser1@gmail.com ", "axuser1%40gmail.com,"] {
+            let text = String(repeating: line, count: 700_000 / line.utf8.count)
+            #expect(try Self.said(Array(text.utf8), type: "text/plain", inbox: "user1@gmail.com") == text, "\(line)")
+        }
+    }
+
+    /// Each was compared with each word of the text that began alike.
+    @Test func moreAddressesThanCanBeLookedFor() throws {
+        let header = (0..<2_100).map { HeaderField("Resent-To", "user\($0)@host.example") } + [HeaderField("From", "<anna@inbox.example>")]
+        let rewriting = ReplyRewriting(
+            engine: Self.engine, account: Fixture.anna, header: HeaderSection(header), envelopeSender: "anna@inbox.example", isAutomatic: false,
+            now: Fixture.now, hops: 1, stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
+        do throws(Refusal) {
+            _ = try rewriting.rewrite(body: Array("Hello\r\n".utf8))
+            Issue.record("relayed")
+        } catch {
+            #expect(error.reason.code == "unrewritable-part")
+        }
+    }
+
+    /// A key or a signature in which an address was replaced was good for nothing, and nobody was told.
+    @Test func whatIsSignedOrArmouredWithinATextIsRefused() throws {
+        let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\r\n\r\n\(Data("key of Anna <anna.berg@inbox.example>".utf8).base64EncodedString())\r\n=aBcD\r\n-----END PGP PUBLIC KEY BLOCK-----\r\n"
+        func signed(_ text: String) -> String {
+            "-----BEGIN PGP SIGNED MESSAGE-----\r\nHash: SHA512\r\n\r\n\(text)\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\niQEz\r\n-----END PGP SIGNATURE-----\r\n"
+        }
+        #expect(try Self.said("Hello\r\n" + key) == "550 unrewritable-part")
+        #expect(try Self.said("Hello\r\n" + signed("I am anna.berg@inbox.example")) == "550 unrewritable-part")
+        #expect(try Self.said("I am anna.berg@inbox.example\r\n" + signed("Yes") + "anna.berg@inbox.example") == "I am annarelay2@relay.example\r\n" + signed("Yes") + "annarelay2@relay.example")
+        // Quoted, it was broken already.
+        #expect(try Self.said("> -----BEGIN PGP SIGNED MESSAGE-----\r\n> anna.berg@inbox.example\r\n> -----END PGP SIGNATURE-----\r\n").contains("> annarelay2@relay.example"))
+    }
+
+    @Test func aCharsetInApostrophes() throws {
+        #expect(try Self.said("I am anna.berg@inbox.example", type: "text/plain; charset='utf-8'") == "I am annarelay2@relay.example")
+    }
+
+    @Test func aFormIsText() throws {
+        #expect(try Self.said("m=anna.berg%40inbox.example&x=1", type: "application/x-www-form-urlencoded") == "m=annarelay2%40relay.example&x=1")
+    }
+
+    /// What is not seen parted a token, and the half that was read was none.
+    @Test(arguments: ["\u{AD}", "\u{200B}", "&shy;", "&#8203;"])
+    func whatIsNotSeenDoesNotPartAToken(mark: String) throws {
+        let token = Self.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+        for cut in [3, token.count - 9] {
+            let text = "to \(token.prefix(cut))\(mark)\(token.dropFirst(cut))@relay.example and \(token.prefix(cut))\(mark)\(token.dropFirst(cut))"
+            #expect(try Self.said(text, type: "text/html; charset=utf-8") == "to billing@app.example and billing@app.example", "\(cut)")
+        }
+    }
+
+    @Test func percentEncodingWithinBase64() throws {
+        let link = { (content: String) in "see https://shop.example/?u=\(Data(content.utf8).base64EncodedString()) soon" }
+        let said = try Self.said(link("u=%61nna.berg%40%69nbox.example&a=%20"))
+        #expect(said == link("u=annarelay2%40relay.example&a=%20"))
+    }
+
     @Test func aBoundaryWithTheInboxBetweenOtherMarks() throws {
         let body = "--=_anna.berg@inbox.example_x\r\n\r\nhello\r\n--=_anna.berg@inbox.example_x--\r\n"
         let said = try Self.said(body, type: "multipart/mixed; boundary=\"=_anna.berg@inbox.example_x\"")

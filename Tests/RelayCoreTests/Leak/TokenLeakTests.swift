@@ -40,6 +40,56 @@ import Testing
         #expect(!Self.lastLookFinds("%%xx aGAAAAAAB" + String(repeating: "A", count: 60) + " text"))
     }
 
+    /// Tokens of anna's account that an engine made before its key was retired, by name.
+    private static let retired: [(name: String, local: String)] = {
+        let mint = TokenMint(keys: TokenKeys(keys: [UInt8(ascii: "z"): Array(repeating: 9, count: 32)], active: UInt8(ascii: "z"))!)
+        let (anna, short) = (Fixture.anna.number, AddrSpec(localPart: "billing", domain: "app.example"))
+        let long = AddrSpec(localPart: String(repeating: "b", count: 64), domain: "app.example")
+        return [
+            ("reverse", mint.reverse(account: anna, correspondent: short).localPart),
+            ("stored reverse", mint.reverse(account: anna, correspondent: long).localPart),
+            ("return path", mint.forwardReturnPath(account: anna, sender: short, nonce: 9, expiryDay: 20_000).localPart),
+            ("stored return path", mint.forwardReturnPath(account: anna, sender: long, nonce: 9, expiryDay: 20_000).localPart),
+            ("silent return path", mint.forwardReturnPath(account: anna, sender: nil, nonce: 9, expiryDay: 20_000).localPart),
+            ("return path of a reply", mint.replyReturnPath(account: anna, nonce: 9, expiryDay: 20_000).localPart),
+        ]
+    }()
+
+    /// Their code can no longer be told right from wrong; they are no less a token to whoever reads them.
+    @Test(arguments: retired.indices)
+    func aTokenUnderARetiredKeyDoesNotLeave(number: Int) throws {
+        let (name, token) = Self.retired[number]
+        for text in ["to \(token)@relay.example.", "to \(token), as said", "to <\(token.uppercased())>", "to \(token)%40relay.example"] {
+            let said = try #require(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)), "\(name): \(text) stays")
+            #expect(OctetSearch.find(String(token.suffix(20)), in: said.map(\.asciiLowercased)) == nil, "\(name): \(text)")
+            #expect(!Self.lastLookFinds(String(decoding: said, as: UTF8.self)))
+        }
+        #expect(Self.lastLookFinds("to \(token), as said"), "\(name)")
+    }
+
+    @Test func relayAddressesOfOthersAreTextLikeAnyOther() {
+        let text = "Is bobrelay22@relay.example, or annarelay2@relay.example, the customer you mean?"
+        #expect(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)) == nil)
+        #expect(!Self.lastLookFinds(text))
+    }
+
+    /// A team that puts a token, or what it took for the inbox, into an id of its own made the reply an incident.
+    @Test func idsWithATokenOrAnInboxAreHiddenWhoeverMadeThem() throws {
+        let token = Self.reverse(Fixture.anna)
+        let ids = ["\(token)@esp.example", "7.anna@inbox.example@esp.example", "7.anna=inbox.example@app.example", "fine@esp.example", "fine@app.example"]
+        let witnesses = ids.map { String(decoding: Self.engine.ids.witness(for: Array($0.utf8), account: Fixture.anna.number, relayDomain: "relay.example"), as: UTF8.self) }
+        let header = HeaderSection([
+            HeaderField("From", "<anna@inbox.example>"), HeaderField("References", (ids + witnesses).map { "<\($0)>" }.joined(separator: " ")),
+        ])
+        let rewriting = ReplyRewriting(
+            engine: Self.engine, account: Fixture.anna, header: header, envelopeSender: "anna@inbox.example", isAutomatic: false, now: Fixture.now,
+            hops: 1, stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
+        let outgoing = try rewriting.rewrite(body: Array("Hello\r\n".utf8))
+        let references = MessageIDs.ids(in: try #require(outgoing.header.first("References")).rawValue).map { String(decoding: $0, as: UTF8.self) }
+        #expect(references.count == ids.count && references.suffix(2).elementsEqual(["fine@esp.example", "fine@app.example"]))
+        #expect(references.prefix(3).allSatisfy { $0.hasSuffix("@relay.example") && !$0.contains(token) })
+    }
+
     @Test func upperCaseTokensAreReplaced() {
         let text = TextRewriter(names: Self.names()).rewrite(Array("to \(Self.reverse(Fixture.anna).uppercased())!".utf8))
         #expect(text.map { String(decoding: $0, as: UTF8.self) } == "to billing@app.example!")

@@ -2,7 +2,8 @@
 """Attacks the relay's replies: writes messages with a planted inbox in every form that issue 4 names and some more, and reads what
 came out with decoders of its own (Python's, not the relay's).
 
-  attack.py generate SEED COUNT        a JSON object a line: id, inbox, message (base64), keeps (words that have to survive), refusable
+  attack.py generate SEED COUNT [TOKEN…]   a JSON object a line: id, inbox, message (base64), keeps (words that have to survive), refusable,
+                                           token (that must not survive) and innocent (the body has to leave as it came)
   attack.py check LEAKCHECK FILE       FILE: the same objects with `output` (base64) or `refused`; prints a line for each problem
 """
 import base64, codecs, email, gzip, html, importlib.util, io, json, quopri, random, re, sys, unicodedata, urllib.parse, zipfile
@@ -305,17 +306,92 @@ def attachment(r, kind, data, extra=''):
         base64.encodebytes(data).replace(b'\n', b'\r\n')
 
 
+def odd_transfer(r, data):
+    """Transfer encodings as programs write them against the rules; the last value: whether no two readers agree on it."""
+    kind = r.choice(['label', 'label', 'unpadded', 'indented', 'pieces', 'blank-lines', 'one-line', 'stray', 'qp-lower', 'qp-spaces', 'qp-long', 'none'])
+    lines = base64.encodebytes(data).replace(b'\n', b'\r\n')
+    if kind == 'label': return r.choice(['BASE64', 'base64 ', 'base64 (mine)', 'Base64;', ' \r\n base64']), lines, False
+    if kind == 'unpadded': return 'base64', lines.replace(b'=', b''), False
+    if kind == 'indented': return 'base64', b''.join(b'  ' + l + b'\r\n' for l in lines.split()), False
+    if kind == 'pieces':
+        cut = len(data) // 2
+        return 'base64', base64.encodebytes(data[:cut]).replace(b'\n', b'\r\n') + base64.encodebytes(data[cut:]).replace(b'\n', b'\r\n'), True
+    if kind == 'blank-lines': return 'base64', lines.replace(b'\r\n', b'\r\n\r\n'), False
+    if kind == 'one-line': return 'base64', base64.b64encode(data), False
+    if kind == 'stray': return 'base64', lines[:20] + b'!' + lines[20:], True
+    if kind == 'qp-lower': return 'Quoted-Printable', ''.join(chr(b) if chr(b).isalnum() or b in b'\r\n' else f'={b:02x}' for b in data).encode(), False
+    if kind == 'qp-spaces': return 'quoted-printable', quoted_printable(r, data).replace(b'=\r\n', b'=  \t\r\n'), False
+    if kind == 'qp-long': return 'QUOTED-PRINTABLE', data.replace(b'=', b'=3D').replace(b'@', b'=40'), False
+    return None, data, False
+
+
+def odd_type(r, kind):
+    charset = r.choice(['utf-8', '"utf-8"', 'UTF-8 (Unicode)', "'utf-8'", 'utf8', 'utf-8; charset=utf-16', 'utf-8; format=flowed; x="a;b"'])
+    return r.choice([f'{kind};charset={charset}', f'{kind.upper()} ; charset = {charset};', f'{kind} (text);\r\n\tcharset={charset}',
+                     f'{kind}; name="a.txt"; charset={charset}', f'{kind}'])
+
+
+def quotes(r, a):
+    """Quoted mail as programs of different countries head it."""
+    return r.choice([
+        f'On Tue, 3 Nov 2026 at 10:12, Anna B. <{a}> wrote:{CRLF}> hello{CRLF}>> {a}{CRLF}', f'From: Anna [mailto:{a}]{CRLF}Sent: Monday{CRLF}To: x{CRLF}',
+        f'Von: "Anna" <{a}>{CRLF}Gesendet: Montag{CRLF}Betreff: AW: x{CRLF}', f'Le mar. 3 nov. 2026 \u00e0 10:12, Anna <{a}> a \u00e9crit\u00a0:{CRLF}',
+        f'-----Original Message-----{CRLF}From: {a}{CRLF}', f'2026\u5e7411\u67083\u65e5(\u706b) 10:12 Anna <{a}>:{CRLF}', f'From {a} Tue Nov  3 10:12:00 2026{CRLF}',
+        f'*From:* Anna <{a} <mailto:{a}>>{CRLF}', f'[cid:x@y]{CRLF}Anna{CRLF}T +49 1{CRLF}E {a} | W example.org{CRLF}', f'Sent from my phone <{a}>{CRLF}',
+        f'| {a} | 1 |{CRLF}|---|---|{CRLF}', f'`{a}` and **{a}** and [{a}](mailto:{a}){CRLF}', f'--- {a}{CRLF}+++ {a}{CRLF}@@ -1 +1 @@{CRLF}'])
+
+
+def invitation(r, l, d):
+    """Calendar answers as Google, Outlook and Apple write them."""
+    a = f'{l}@{d}'
+    attached = base64.b64encode(f'BEGIN:VCALENDAR\r\nX-B:{a}\r\nEND:VCALENDAR\r\n'.encode()).decode()
+    lines = r.choice([
+        ['PRODID:-//Google Inc//Google Calendar 70.9054//EN', 'VERSION:2.0', 'CALSCALE:GREGORIAN', 'METHOD:REPLY', 'BEGIN:VEVENT',
+         'ORGANIZER;CN=Billing:mailto:billing@app.example', f'ATTENDEE;CUTYPE=INDIVIDUAL;ROLE=REQ-PARTICIPANT;PARTSTAT=ACCEPTED;CN={a};X-NUM-GUESTS=0:mailto:{a}',
+         f'X-GOOGLE-CONFERENCE:https://meet.example/x?authuser={l}%40{d}'],
+        ['METHOD:COUNTER', 'PRODID:Microsoft Exchange Server 2010', 'VERSION:2.0', 'BEGIN:VEVENT', f'ATTENDEE;PARTSTAT=TENTATIVE;CN="{a}":MAILTO:{a.upper()}',
+         f'COMMENT;LANGUAGE=en-US:\\n{a}\\n', f'X-MICROSOFT-CDO-OWNERAPPTID:1', f'X-MS-OLK-SENDER;CN="Anna ({a})":invalid:nomail', f'X-OWNER;CN={a}:MAILTO:{a}'],
+        ['CALSCALE:GREGORIAN', 'PRODID:-//Apple Inc.//macOS 15//EN', 'METHOD:REPLY', 'VERSION:2.0', 'BEGIN:VEVENT',
+         f'ATTENDEE;CN="Anna";CUTYPE=INDIVIDUAL;EMAIL="{a}";PARTSTAT=ACCEPTED:mailto:{a}', f'X-CALENDARSERVER-ATTENDEE-COMMENT;X-CALENDARSERVER-ATTENDEE-REF="mailto:{a}":ok',
+         f'ATTENDEE;EMAIL={a}:/principals/{l}%40{d}/', f'X-APPLE-STRUCTURED-DATA;VALUE=URI:{l}%40{d}'],
+        ['VERSION:2.0', 'METHOD:REQUEST', 'BEGIN:VEVENT', f'ATTACH;ENCODING=BASE64;VALUE=BINARY;FMTTYPE=text/calendar:{attached}', f'CONTACT:{l}\\,{a}',
+         f'URL:https://x.example.net/?a={l}%40{d}', f'BEGIN:VALARM', f'ATTENDEE:mailto:{a}', 'ACTION:EMAIL', 'END:VALARM']])
+    lines = ['BEGIN:VCALENDAR'] + lines + [f'SUMMARY:{KEEP[0]}', f'DESCRIPTION:{KEEP[1]}', f'LOCATION:{KEEP[2]}', 'END:VEVENT', 'END:VCALENDAR', '']
+    return folded(r, CRLF.join(lines))
+
+
+def odd_multipart(r, first, hidden):
+    """Structures that programs write against RFC 2046."""
+    kind = r.choice(['unclosed', 'prefix', 'spaces', 'digest', 'no-header', 'form-data', 'lone-lf', 'blank-start', 'empty-boundary-lines', 'nested-same'])
+    (f1, b1), (f2, b2) = first, hidden
+    if kind == 'unclosed': return b'Content-Type: multipart/mixed; boundary=bb\r\n', b'--bb\r\n' + f1 + b'\r\n' + b1 + b'\r\n--bb\r\n' + f2 + b'\r\n' + b2
+    if kind == 'prefix':
+        inner = b'--bbb\r\n' + f2 + b'\r\n' + b2 + b'\r\n--bbb--\r\n'
+        return b'Content-Type: multipart/mixed; boundary="bb"\r\n', b'--bb\r\n' + f1 + b'\r\n' + b1 + b'\r\n--bb\r\nContent-Type: multipart/alternative; boundary=bbb\r\n\r\n' + inner + b'\r\n--bb--\r\n'
+    if kind == 'spaces': return b'Content-Type: multipart/mixed; boundary="a b"\r\n', b'--a b \t\r\n' + f1 + b'\r\n' + b1 + b'\r\n--a b\r\n' + f2 + b'\r\n' + b2 + b'\r\n--a b-- \r\n'
+    if kind == 'digest': return b'Content-Type: multipart/digest; boundary=bb\r\n', b'--bb\r\n\r\nSubject: x\r\n' + f2 + b'\r\n' + b2 + b'\r\n--bb--\r\n'
+    if kind == 'no-header': return b'Content-Type: multipart/mixed; boundary=bb\r\n', b'--bb\r\n\r\nplain text first\r\n--bb\r\n' + f2 + b'\r\n' + b2 + b'\r\n--bb--\r\n'
+    if kind == 'form-data': return b'Content-Type: multipart/form-data; boundary=bb\r\n', b'--bb\r\nContent-Disposition: form-data; name="a"\r\n' + f2 + b'\r\n' + b2 + b'\r\n--bb--\r\n'
+    if kind == 'lone-lf': return b'Content-Type: multipart/mixed; boundary=bb\r\n', b'--bb\n' + f1.replace(b'\r\n', b'\n') + b'\n' + b1 + b'\n--bb\n' + f2.replace(b'\r\n', b'\n') + b'\n' + b2 + b'\n--bb--\n'
+    if kind == 'blank-start': return b'Content-Type: multipart/mixed; boundary=bb\r\n', b'\r\n\r\n--bb\r\n' + f2 + b'\r\n' + b2 + b'\r\n--bb--\r\n\r\n'
+    if kind == 'empty-boundary-lines': return b'Content-Type: multipart/mixed; boundary=bb\r\n', b'--bb\r\n--bb\r\n' + f2 + b'\r\n' + b2 + b'\r\n--bb\r\n--bb--\r\n'
+    return b'Content-Type: multipart/mixed; boundary=bb\r\n', b'--bb\r\nContent-Type: multipart/mixed; boundary=bb\r\n\r\n--bb\r\n' + f2 + b'\r\n' + b2 + b'\r\n--bb--\r\n'
+
+
 # ---------------------------------------------------------------- cases
 
-def build(r, number):
-    """One message: (kind, inbox, header lines + body, refusable)."""
-    l, d = inbox(r)
+def build(r, number, planted=None):
+    """One message: (kind, inbox, header lines + body, refusable).
+
+    planted: what takes the inbox's place in the message, as (local part, domain)."""
+    l, d = planted or inbox(r)
     a = f'{l}@{d}'
     subject, fields, refusable = 'Re: your order', '', False
     shape = r.choice(['plain'] * 8 + ['html'] * 8 + ['calendar', 'calendar', 'vcard', 'subject', 'subject', 'filename', 'filename', 'nested', 'nested',
                       'report', 'receipt', 'flowed', 'alternative', 'preamble', 'boundary', 'content-id', 'ids', 'rtf', 'json', 'zip', 'gzip-text',
                       'gzip', 'json-gzip', 'uu', 'uu-preamble', 'octet', 'xml', 'description', 'names', 'mislabelled', 'bom', 'csv', 'rfc822-headers', 'signed',
-                      'image', 'utf8-header', 'deep', 'partial', 'tnef', 'yaml', 'css-file', 'zip-text', 'svg', 'external'])
+                      'image', 'cte-odd', 'cte-odd', 'type-odd', 'type-odd', 'multipart-odd', 'multipart-odd', 'quotes', 'quotes', 'invitation', 'invitation', 'armour',
+                      'pgp-key', 'nested-zip', 'utf8-header', 'deep', 'partial', 'tnef', 'yaml', 'css-file', 'zip-text', 'svg', 'external'])
     name = shape
     first = part(r, 'text/plain', frame(r, 'nothing here'))
     if shape == 'plain':
@@ -334,6 +410,36 @@ def build(r, number):
         else:
             head, body = part(r, 'text/plain', frame(r, f'> I am {l}@{d} {CRLF}> as you know {CRLF}> {a}'), '; format=flowed')
     elif shape == 'calendar': head, body = part(r, 'text/calendar', calendar(r, l, d), '; method=REPLY')
+    elif shape == 'cte-odd':
+        kind, text = r.choice([('text/plain', frame(r, a)), ('text/html', page(r, f'<a href="mailto:{a}">{a}</a>')), ('text/calendar', calendar(r, l, d))])
+        encoding, body, refusable = odd_transfer(r, text.encode())
+        head = f'Content-Type: {kind}; charset=utf-8{CRLF}'.encode() + (f'Content-Transfer-Encoding: {encoding}{CRLF}'.encode() if encoding else b'')
+    elif shape == 'type-odd':
+        kind = r.choice(['text/plain', 'text/html', 'text/x-amp-html', 'text/markdown', 'text/enriched', 'text/x-patch', 'text/tab-separated-values',
+                         'application/x-www-form-urlencoded', 'application/xhtml+xml', 'application/ld+json', 'application/calendar+json', 'text/x-vcalendar'])
+        form, text = r.choice(list(html_forms(r, l, d)) if 'html' in kind else [f for f in plain_forms(r, l, d) if f[0] in ('raw', 'upper', 'mailto', 'percent', 'angle')])
+        name += ' ' + kind + ' ' + form
+        encoding, body = transfer(r, (page(r, text) if 'html' in kind else frame(r, text)).encode())
+        part_head = f'Content-Type: {odd_type(r, kind)}{CRLF}Content-Transfer-Encoding: {encoding}{CRLF}'.encode()
+        head, body = multipart(r, [first, (part_head, body)]) if r.random() < .5 else (part_head, body)
+    elif shape == 'multipart-odd':
+        form, text = r.choice(list(html_forms(r, l, d)))
+        head, body = odd_multipart(r, first, part(r, 'text/html', page(r, text)))
+    elif shape == 'quotes': head, body = part(r, 'text/plain', frame(r, quotes(r, a) + quotes(r, a)))
+    elif shape == 'invitation': head, body = part(r, r.choice(['text/calendar', 'application/ics']), invitation(r, l, d), '; method=REPLY')
+    elif shape == 'armour':
+        # What is signed or armoured within a text breaks with every change.
+        block = r.choice([f'-----BEGIN PGP SIGNED MESSAGE-----{CRLF}Hash: SHA512{CRLF}{CRLF}I am {a}{CRLF}-----BEGIN PGP SIGNATURE-----{CRLF}{CRLF}iQEz{CRLF}-----END PGP SIGNATURE-----',
+                          '-----BEGIN PGP PUBLIC KEY BLOCK-----' + CRLF + CRLF + base64.encodebytes(b'\x99\x01' + bytes(range(60)) + f'Anna <{a}>'.encode() + bytes(range(90))).decode().replace('\n', CRLF) + '=aBcD' + CRLF + '-----END PGP PUBLIC KEY BLOCK-----'])
+        head, body = part(r, 'text/plain', frame(r, block))
+        refusable = True
+    elif shape == 'pgp-key':
+        key = '-----BEGIN PGP PUBLIC KEY BLOCK-----\r\n\r\n' + base64.encodebytes(b'\x99\x01' + bytes(range(60)) + f'Anna <{a}>'.encode() + bytes(range(90))).decode().replace('\n', CRLF) + '=aBcD\r\n-----END PGP PUBLIC KEY BLOCK-----\r\n'
+        head, body = multipart(r, [first, (f'Content-Type: {r.choice(["application/pgp-keys", "text/plain"])}; name=key.asc{CRLF}'.encode(), key.encode())])
+        refusable = True
+    elif shape == 'nested-zip':
+        head, body = multipart(r, [first, attachment(r, r.choice(['application/zip', 'application/octet-stream', 'application/vnd.oasis.opendocument.text']), zipped('inner.zip', zipped('mail.txt', f'I am {a}')))])
+        refusable = True
     elif shape == 'vcard': head, body = part(r, r.choice(['text/vcard', 'text/x-vcard', 'text/directory']), vcard(r, l, d))
     elif shape == 'subject':
         subject = r.choice([f'Re: {a}', words_q(r, f'Re: {a}'), 'Re: ' + words_q(r, a), l + words_q(r, '@') + d, f'{l} {words_q(r, "@" + d)}',
@@ -442,12 +548,35 @@ def build(r, number):
     return name, (l, d), header + b'\r\n' + body, refusable
 
 
-def generate(seed, count):
+# Shapes in which nothing has to go but what stands for the user: with somebody else's address in them, the body leaves as it came.
+INNOCENT = {'plain', 'html', 'calendar', 'vcard', 'flowed', 'alternative', 'preamble', 'boundary', 'json', 'yaml', 'csv', 'xml', 'svg', 'css-file', 'octet', 'zip',
+            'gzip', 'uu', 'image', 'signed', 'tnef', 'cte-odd', 'type-odd', 'quotes', 'invitation', 'armour', 'pgp-key', 'nested-zip', 'rtf', 'mislabelled', 'bom', 'filename'}
+# Shapes in which a token of the relay would not be looked for as an inbox is.
+TOKENLESS = {'signed', 'image', 'zip', 'tnef', 'partial', 'utf8-header'}
+
+
+def generate(seed, count, tokens):
     for number in range(count):
         r = random.Random(f'{seed} {number}')
-        name, (l, d), message, refusable = build(r, number)
-        print(json.dumps({'id': f'{seed}/{number} {name}', 'local': l, 'domain': ascii_domain(d), 'refusable': refusable,
-                          'keeps': KEEP, 'message': base64.b64encode(message).decode()}))
+        item = {'keeps': KEEP}
+        kind = r.random()
+        if kind < .1 or (kind < .2 and tokens):
+            token = kind >= .1
+            own = inbox(r)
+            other = (r.choice(tokens), 'relay.example') if token else inbox(r)
+            name, _, message, refusable = build(r, number, other)
+            if name.split()[0] not in (INNOCENT if not token else INNOCENT - TOKENLESS) or own[0] in other[0]: continue
+            message = message.replace(f'From: Anna <{other[0]}@{ascii_domain(other[1])}>'.encode(), f'From: Anna <{own[0]}@{ascii_domain(own[1])}>'.encode(), 1)
+            message = message.split(b'\r\n', 1)[1]
+            l, d = own
+            if token: item['token'] = other[0]
+            else: item['innocent'] = True
+            # A token that cannot be replaced where it stands is refused as an inbox is.
+            refusable = token
+            name += ' token' if token else ' innocent'
+        else: name, (l, d), message, refusable = build(r, number)
+        item |= {'id': f'{seed}/{number} {name}', 'local': l, 'domain': ascii_domain(d), 'refusable': refusable, 'message': base64.b64encode(message).decode()}
+        print(json.dumps(item))
 
 
 # ---------------------------------------------------------------- reading what came out
@@ -561,15 +690,27 @@ def check(leakcheck_path, path):
             continue
         data = base64.b64decode(item['output'])
         l, d = item['local'], item['domain']
+        if 'innocent' in item and data.split(b'\r\n\r\n', 1)[1] != base64.b64decode(item['message']).split(b'\r\n\r\n', 1)[1]:
+            print(f"CHANGED {item['id']}")
+        if 'token' in item:
+            # Base32 behind the key id is what makes it one.
+            tail = item['token'].rsplit('.', 1)[-1][1:]
+            kept = sorted({where for where, text in leaves(data) for t in [text] + list(run_base64(text)) for reading in readings(t) if tail in reading})
+            if kept: print(f"TOKEN {item['id']}: {kept}")
         hits = findings(data, l, d)
         if hits: print(f"LEAK {item['id']}: {sorted(hits)[:3]}")
         elif leakcheck and leakcheck.check(data, f'{l}@{d}'): print(f"LEAK {item['id']}: leakcheck {leakcheck.check(data, f'{l}@{d}')[:2]}")
         seen = ' '.join(t for _, t in leaves(data))
         flat = re.sub(r'\r?\n[ \t]', '', seen)
         missing = [k for k in item['keeps'] if k not in seen and k not in flat]
+        # What this reader could not read of the message as it came says nothing.
+        if missing:
+            came = ' '.join(t for _, t in leaves(base64.b64decode(item['message'])))
+            came += re.sub(r'\r?\n[ \t]', '', came)
+            missing = [k for k in missing if k in came]
         if missing: print(f"LOST {item['id']}: {missing}")
 
 
 if __name__ == '__main__':
-    if sys.argv[1] == 'generate': generate(sys.argv[2], int(sys.argv[3]))
+    if sys.argv[1] == 'generate': generate(sys.argv[2], int(sys.argv[3]), sys.argv[4:])
     else: check(sys.argv[2], sys.argv[3])

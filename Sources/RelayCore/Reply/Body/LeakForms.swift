@@ -25,8 +25,8 @@ struct LeakForms {
     private(set) var needles: [Needle] = []
     private(set) var dotless: [Needle] = []
     private let own: OwnTokens
-    private var table = PairTable()
-    private var dotlessTable = PairTable()
+    private var table = WordTable()
+    private var dotlessTable = WordTable()
 
     init(names: ReplyNames) {
         // The rewriter has refused what holds more than it can read; where it has not, more is read here than it had to.
@@ -36,7 +36,8 @@ struct LeakForms {
             Needle(octets: $0, startsWithLocal: false, endsWithDomain: false, bare: nil, afterTag: nil, isToken: true)
         }
         var seen: Set<[UInt8]> = []
-        for inbox in names.hidden {
+        // Where there are more, nothing is relayed (`NameIndex.isOverfull`).
+        for inbox in names.hidden.prefix(NameIndex.maximumPatterns) {
             let address = inbox.revealed
             let canonical = names.providers.canonical(address)
             var domains = [address.domain] + names.providers.aliases(of: canonical.domain)
@@ -81,9 +82,9 @@ struct LeakForms {
         return forms
     }
 
-    private static func table(_ needles: [Needle]) -> PairTable {
-        var table = PairTable()
-        for needle in needles { table.append(needle.octets.count >= 2 ? (needle.octets[0], needle.octets[1]) : nil) }
+    private static func table(_ needles: [Needle]) -> WordTable {
+        var table = WordTable()
+        for needle in needles { table.append(needle.octets) }
         return table
     }
 
@@ -102,15 +103,17 @@ struct LeakForms {
     /// - Parameters:
     ///   - view: lower case, without white space.
     ///   - marks: `afterGap` and `wasCapital` for each octet.
-    func occur(in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, withoutDots: Bool, isBinary: Bool) -> Bool
-    {
+    ///   - first: where a needle may begin: what stands before was searched with what stands before that.
+    func occur(
+        in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, from first: Int, withoutDots: Bool, isBinary: Bool
+    ) -> Bool {
         guard withoutDots else {
             return table.pairs.search(view) { index in
-                table.contains(view[index], view[index + 1]) { stands(needles[$0], at: index, in: view, marks: marks, isBinary: isBinary) }
+                index >= first && table.contains(at: index, in: view) { stands(needles[$0], at: index, in: view, marks: marks, isBinary: isBinary) }
             }
         }
         return dotlessTable.pairs.search(view) { index in
-            dotlessTable.contains(view[index], view[index + 1]) {
+            index >= first && dotlessTable.contains(at: index, in: view) {
                 stands(dotless[$0], at: index, in: view, marks: marks, isBinary: isBinary)
             }
         }
@@ -120,13 +123,6 @@ struct LeakForms {
         _ needle: Needle, at index: Int, in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, isBinary: Bool
     ) -> Bool {
         let end = index + needle.octets.count
-        guard end <= view.count else { return false }
-        // From the end: many needles begin alike.
-        var offset = needle.octets.count - 1
-        while offset >= 0 {
-            if view[index + offset] != needle.octets[offset] { return false }
-            offset -= 1
-        }
         if needle.isToken {
             return own.find(around: index, in: view, joins: { _ in true }, isApart: { marks[$0] & Self.afterGap != 0 }) != nil
         }

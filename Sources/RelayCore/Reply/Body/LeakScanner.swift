@@ -25,6 +25,8 @@ final class LeakFeeder {
     /// Octets that are looked at together, and those that two looks share: longer than any form of an address.
     private static let window = 65_536
     private static let overlap = 1_024
+    /// Octets of a reading at the beginning of a window at which nothing begins that the window before did not see.
+    private static let seen = 16
     /// base64 within base64 that is decoded.
     private static let maximumDepth = 3
 
@@ -68,6 +70,7 @@ final class LeakFeeder {
         }
         buffer.count = 0
         carried = 0
+        defer { isFound = false }
         return isFound
     }
 
@@ -137,10 +140,12 @@ final class LeakFeeder {
     }
 
     private func search(isBinary: Bool) {
-        isFound = forms.occur(in: view.contents, marks: marks.contents, withoutDots: false, isBinary: isBinary)
+        // A window begins anywhere: what its first octets belong to was seen by the one before.
+        let first = carried > 0 ? Self.seen : 0
+        isFound = forms.occur(in: view.contents, marks: marks.contents, from: first, withoutDots: false, isBinary: isBinary)
         guard !isFound, !forms.dotless.isEmpty, !isBinary else { return }
         dropDots()
-        isFound = forms.occur(in: view.contents, marks: marks.contents, withoutDots: true, isBinary: isBinary)
+        isFound = forms.occur(in: view.contents, marks: marks.contents, from: first, withoutDots: true, isBinary: isBinary)
     }
 
     private func dropDots() {

@@ -23,33 +23,95 @@ final class OctetBuffer {
         count = 0
     }
 
+    /// Makes room for so many octets and keeps what is in use.
+    func grow(to wanted: Int) {
+        guard wanted > capacity else { return }
+        let (old, size) = (base, max(wanted, 2 * capacity))
+        base = .allocate(capacity: size)
+        base.update(from: old, count: count)
+        old.deallocate()
+        capacity = size
+    }
+
     var contents: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: base, count: count) }
 }
 
-/// Numbers by the two octets that something begins with.
-struct PairTable {
-    private(set) var pairs = PairSet()
-    /// The last number of each pair and one, then the one before it in `before`; 0 ends.
-    private var last = [Int32](repeating: 0, count: 65_536)
-    private var before: [Int32] = []
-
-    /// Takes the next number: 0, 1, 2 …; nil leaves it out.
-    mutating func append(_ pair: (UInt8, UInt8)?) {
-        before.append(0)
-        guard let pair else { return }
-        pairs.insert(pair.0, pair.1)
-        let index = Int(pair.0) << 8 | Int(pair.1)
-        before[before.count - 1] = last[index]
-        last[index] = Int32(before.count)
+/// Numbered words, found where they stand in a text in time that does not grow with how many there are.
+struct WordTable {
+    /// One more octet of a word behind its first two.
+    private struct Node {
+        let octet: UInt8
+        /// The first node of the octets that may follow, and the next one that may stand here instead; -1 for none.
+        var child: Int32 = -1
+        var sibling: Int32
+        /// The last word that ends here, and one; 0 for none.
+        var word: Int32 = 0
     }
 
-    /// Calls back with each number of a pair, the last first, until it says true; whether it did.
+    private(set) var pairs = PairSet()
+    private var nodes: [Node] = []
+    /// By pair of octets: the first node behind it, and the last word that is just this pair, each and one; 0 for none.
+    private var roots = [Int32](repeating: 0, count: 65_536)
+    private var short: [Int: Int32] = [:]
+    /// The word before a word that is the same, and one; 0 for none.
+    private var same: [Int32] = []
+
+    /// Takes the next word: 0, 1, 2 …; one of less than two octets is never found.
+    mutating func append(_ octets: [UInt8]) {
+        same.append(0)
+        guard octets.count >= 2 else { return }
+        let number = Int32(same.count)
+        pairs.insert(octets[0], octets[1])
+        let pair = Int(octets[0]) << 8 | Int(octets[1])
+        guard octets.count > 2 else {
+            same[same.count - 1] = short[pair] ?? 0
+            short[pair] = number
+            return
+        }
+        var first = roots[pair] - 1
+        var last: Int32 = -1
+        for octet in octets[2...] {
+            var node = first
+            while node >= 0, nodes[Int(node)].octet != octet { node = nodes[Int(node)].sibling }
+            if node < 0 {
+                node = Int32(nodes.count)
+                nodes.append(Node(octet: octet, sibling: first))
+                if last < 0 { roots[pair] = node + 1 } else { nodes[Int(last)].child = node }
+            }
+            last = node
+            first = nodes[Int(node)].child
+        }
+        same[same.count - 1] = nodes[Int(last)].word
+        nodes[Int(last)].word = number
+    }
+
+    /// Calls back with each word that stands at an index, shorter ones first, until it says true; whether it did.
+    /// - Parameter index: two octets at least stand from there on.
     @inline(__always)
-    func contains(_ first: UInt8, _ second: UInt8, where body: (Int) -> Bool) -> Bool {
-        var number = Int(last[Int(first) << 8 | Int(second)])
+    func contains(at index: Int, in octets: UnsafeBufferPointer<UInt8>, where body: (Int) -> Bool) -> Bool {
+        let pair = Int(octets[index]) << 8 | Int(octets[index + 1])
+        if !short.isEmpty, let number = short[pair], call(number, body) { return true }
+        var node = roots[pair] - 1
+        guard node >= 0 else { return false }
+        return nodes.withUnsafeBufferPointer { nodes in
+            var at = index + 2
+            while at < octets.count {
+                let octet = octets[at]
+                while node >= 0, nodes[Int(node)].octet != octet { node = nodes[Int(node)].sibling }
+                guard node >= 0 else { return false }
+                if nodes[Int(node)].word > 0, call(nodes[Int(node)].word, body) { return true }
+                node = nodes[Int(node)].child
+                at += 1
+            }
+            return false
+        }
+    }
+
+    private func call(_ number: Int32, _ body: (Int) -> Bool) -> Bool {
+        var number = number
         while number > 0 {
-            if body(number - 1) { return true }
-            number = Int(before[number - 1])
+            if body(Int(number) - 1) { return true }
+            number = same[Int(number) - 1]
         }
         return false
     }
@@ -67,6 +129,37 @@ struct PairSet {
     func contains(_ first: UInt8, _ second: UInt8) -> Bool {
         let pair = Int(first) << 8 | Int(second)
         return words[pair >> 6] >> UInt64(pair & 63) & 1 != 0
+    }
+
+    /// Whether octets in which text may stand are worth a look: a pair of the set stands there, white space and NUL aside; so many letters
+    /// and digits in a row may be base64; or it is text throughout, with marks in it that may stand for other characters.
+    func mayBegin(in octets: UnsafeBufferPointer<UInt8>, row limit: Int) -> Bool {
+        words.withUnsafeBufferPointer { words in
+            guard let words = words.baseAddress else { return false }
+            var pair = 0
+            var row = 0
+            var (hasMark, isText) = (false, true)
+            for octet in octets {
+                guard octet > 0x20 else {
+                    if octet > 0, octet < 9 || octet > 0x0D, octet < 0x20 { isText = false }
+                    continue
+                }
+                let lower = octet.asciiLowercased
+                pair = (pair << 8 | Int(lower)) & 0xFFFF
+                if words[pair >> 6] >> UInt64(pair & 63) & 1 != 0 { return true }
+                switch lower {
+                case 0x61...0x7A, 0x30...0x39:
+                    row += 1
+                    if row == limit { return true }
+                    continue
+                case 0x25, 0x26, 0x3D, 0x5C: hasMark = true
+                case 0x7F...: isText = false
+                default: break
+                }
+                row = 0
+            }
+            return hasMark && isText
+        }
     }
 
     /// Calls back with each index at which a pair of the set stands, until it says true; whether it did.

@@ -3,7 +3,8 @@
 import InternetMessage
 
 struct OpaqueScan {
-    private let scanner: LeakScanner
+    /// One for all parts of a message: there may be thousands.
+    private let feeder: LeakFeeder
 
     /// Octets that are unpacked for one part: so many times its own, within these bounds. What lies beyond is not looked into: a bomb
     /// must not cost more than mail of its size may.
@@ -13,15 +14,13 @@ struct OpaqueScan {
     private func isInArchive(_ bytes: [UInt8]) -> Bool {
         guard Archive.isArchive(bytes) else { return false }
         var budget = min(max(bytes.count * Self.unpackedFactor, Self.unpackedBounds.lowerBound), Self.unpackedBounds.upperBound)
-        // One for all: thousands of small streams are no reason to begin thousands of times.
-        let feeder = scanner.feeder()
         return Archive.entries(in: bytes, budget: &budget) { piece in
             piece.withUnsafeBufferPointer { feeder.feed($0) }
             return feeder.finish()
         }
     }
 
-    init(names: ReplyNames) { scanner = LeakScanner(names: names) }
+    init(names: ReplyNames) { feeder = LeakScanner(names: names).feeder() }
 
     /// Whether a name stands in a part, in any form and encoding.
     func finds(in raw: ArraySlice<UInt8>, encoding: TransferEncoding) -> Bool {
@@ -72,7 +71,6 @@ struct OpaqueScan {
     private static let signature = 256
 
     private func search(_ bytes: ArraySlice<UInt8>) -> Bool {
-        let feeder = scanner.feeder()
         bytes.withUnsafeBufferPointer { feeder.feed($0) }
         return feeder.finish()
     }

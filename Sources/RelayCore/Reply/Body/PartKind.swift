@@ -6,7 +6,7 @@ enum PartKind {
     private static let textApplications: Set<String> = [
         "ics", "json", "xml", "xhtml+xml", "javascript", "ecmascript", "x-javascript", "vcard", "x-vcard", "rtf", "sql", "yaml",
         "x-yaml",
-        "toml", "x-sh", "x-ics", "ld+json", "rss+xml", "atom+xml",
+        "toml", "x-sh", "x-ics", "ld+json", "rss+xml", "atom+xml", "x-www-form-urlencoded",
     ]
 
     /// Whether the body is text that can be rewritten. Every `message/…` that was not taken apart is fields and text.

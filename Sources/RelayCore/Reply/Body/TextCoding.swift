@@ -27,6 +27,7 @@ enum TextCoding {
             let edits = edits(decoded.bytes, part: part, syntax: syntax, with: text)
             if edits.isEmpty { return .unchanged }
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
+            if ArmouredBlocks.hold(edits, in: decoded.bytes) { return .impossible(ArmouredBlocks.name) }
             return splice(edits, into: decoded, part: part)
         case .other(let charset):
             guard let reading = Charset.decodeCheckingLoss(decoded.bytes, charset) else { return .opaque }
@@ -35,6 +36,7 @@ enum TextCoding {
             let edits = edits(utf8, part: part, syntax: syntax, with: text)
             if edits.isEmpty { return .unchanged }
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
+            if ArmouredBlocks.hold(edits, in: utf8) { return .impossible(ArmouredBlocks.name) }
             return recode(
                 edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, syntax: syntax, with: text)
         case .unknown(let charset):
@@ -212,19 +214,24 @@ enum QuotedPrintableSplice {
         return wrapped(output, at: touched)
     }
 
+    private static let digits = Array("0123456789ABCDEF".utf8)
+
     private static func escaped(_ bytes: [UInt8]) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
         var output: [UInt8] = []
+        output.reserveCapacity(bytes.count + 8)
         var index = 0
         while index < bytes.count {
             let octet = bytes[index]
             if octet == 0x0D, index + 1 < bytes.count, bytes[index + 1] == 0x0A {
-                output += [0x0D, 0x0A]
+                output.append(0x0D)
+                output.append(0x0A)
                 index += 2
                 continue
             }
             if octet == UInt8(ascii: "=") || octet >= 0x7F || octet < 0x20 {
-                output += [UInt8(ascii: "="), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+                output.append(UInt8(ascii: "="))
+                output.append(digits[Int(octet >> 4)])
+                output.append(digits[Int(octet & 15)])
             } else {
                 output.append(octet)
             }
@@ -236,40 +243,47 @@ enum QuotedPrintableSplice {
     /// Puts soft line breaks into those lines that hold an edit and have become too long.
     private static func wrapped(_ body: [UInt8], at touched: [Int]) -> [UInt8] {
         var output: [UInt8] = []
-        output.reserveCapacity(body.count + touched.count * 3)
-        var position = 0
-        for place in touched where place >= position {
-            var start = place
-            while start > position, body[start - 1] != 0x0A { start -= 1 }
-            var end = place
-            while end < body.count, body[end] != 0x0A { end += 1 }
-            output += body[position..<start]
-            append(body[start..<end], to: &output)
-            position = end
+        output.reserveCapacity(body.count + body.count / 16 + touched.count * 3)
+        body.withUnsafeBufferPointer { body in
+            var position = 0
+            for place in touched where place >= position {
+                var start = place
+                while start > position, body[start - 1] != 0x0A { start -= 1 }
+                var end = place
+                while end < body.count, body[end] != 0x0A { end += 1 }
+                output += body[position..<start]
+                append(UnsafeBufferPointer(rebasing: body[start..<end]), to: &output)
+                position = end
+            }
+            output += body[position...]
         }
-        output += body[position...]
         return output
     }
 
-    private static func append(_ line: ArraySlice<UInt8>, to output: inout [UInt8]) {
-        let text = line.last == 0x0D ? line.dropLast() : line
-        guard text.count > lineLength else {
+    private static func append(_ line: UnsafeBufferPointer<UInt8>, to output: inout [UInt8]) {
+        let count = line.last == 0x0D ? line.count - 1 : line.count
+        guard count > lineLength else {
             output += line
             return
         }
         var column = 0
-        var index = text.startIndex
-        while index < text.endIndex {
-            let width = text[index] == UInt8(ascii: "=") && index + 2 < text.endIndex && text[index + 1].hexValue != nil ? 3 : 1
-            let isLast = index + width >= text.endIndex
+        var index = 0
+        // Where what was not yet copied begins.
+        var begin = 0
+        while index < count {
+            let width = line[index] == UInt8(ascii: "=") && index + 2 < count && line[index + 1].hexValue != nil ? 3 : 1
+            let isLast = index + width >= count
             if column + width > (isLast ? lineLength : lineLength - 1) {
-                output += [UInt8(ascii: "="), 0x0D, 0x0A]
+                output += line[begin..<index]
+                output.append(UInt8(ascii: "="))
+                output.append(0x0D)
+                output.append(0x0A)
+                begin = index
                 column = 0
             }
-            output += text[index..<(index + width)]
             column += width
             index += width
         }
-        output += line[text.endIndex...]
+        output += line[begin...]
     }
 }

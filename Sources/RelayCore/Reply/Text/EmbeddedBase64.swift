@@ -2,15 +2,19 @@
 
 import InternetMessage
 
-/// A run of base64 in a text, its lines joined.
-struct EmbeddedBase64 {
-    /// Where it stands, padding included.
-    let range: Range<Int>
-    /// Its characters without breaks and padding.
-    private let characters: [UInt8]
-    /// The break between its lines, and the characters of the first; nil where it is one line.
-    private let lines: (lineBreak: [UInt8], length: Int)?
-    private let isPadded: Bool
+/// Finds runs of base64 in a text and writes them anew. Keeps its memory between texts; not thread-safe, one for each level of nesting.
+final class EmbeddedBase64 {
+    /// A run of base64 in a text, its lines joined.
+    private struct Run {
+        /// Where it stands, padding included.
+        let range: Range<Int>
+        /// The break between its lines, and the characters of the first; nil where it is one line.
+        let lines: (lineBreak: [UInt8], length: Int)?
+        let isPadded: Bool
+    }
+
+    private let sextets = OctetBuffer(capacity: 1_024)
+    private let decoded = OctetBuffer(capacity: 1_024)
 
     /// Shorter runs hold no address worth its name; every word of a text is one.
     private static let minimum = 12
@@ -29,9 +33,15 @@ struct EmbeddedBase64 {
         return table
     }()
 
-    /// Every run of a text that is long enough, in order.
-    static func find(in text: UnsafeBufferPointer<UInt8>, _ body: (EmbeddedBase64) -> Void) {
-        values.withUnsafeBufferPointer { values in
+    /// The runs of a text that have to be written anew, in order.
+    /// - Parameters:
+    ///   - mayHold: whether decoded octets are worth a look; asked for every run, and for short ones up to four times.
+    ///   - rewrite: the content as it has to be; nil where it stays.
+    func edits(
+        in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool, rewrite: ([UInt8]) -> [UInt8]?
+    ) -> [TextEdit] {
+        var found: [TextEdit] = []
+        Self.values.withUnsafeBufferPointer { values in
             var index = 0
             while index < text.count {
                 guard values[Int(text[index])] < 64 else {
@@ -40,82 +50,108 @@ struct EmbeddedBase64 {
                 }
                 let start = index
                 while index < text.count, values[Int(text[index])] < 64 { index += 1 }
-                guard index - start >= minimum else { continue }
-                var characters = Array(UnsafeBufferPointer(rebasing: text[start..<index]))
-                let length = characters.count
-                var lines: (lineBreak: [UInt8], length: Int)?
-                while length >= shortestLine, characters.count % length == 0, let next = lineBreak(text, index), next.end < text.count,
-                    values[Int(text[next.end])] < 64
-                {
-                    var end = next.end
-                    while end < text.count, end - next.end < length, values[Int(text[end])] < 64 { end += 1 }
-                    // A line that goes on with something else is none of the run.
-                    guard end == text.count || [0x0D, 0x0A, 0x3D, 0x22, 0x27, 0x3C, 0x29].contains(text[end]) else { break }
-                    lines = lines ?? (next.octets, length)
-                    characters += text[next.end..<end]
-                    index = end
+                guard index - start >= Self.minimum else { continue }
+                let run = read(text, start..<index, values)
+                index = run.range.upperBound
+                for offset in 0..<(sextets.count < Self.tried ? 4 : 1) {
+                    let rest = decode(from: offset)
+                    guard mayHold(decoded.contents), let new = rewrite(Array(decoded.contents)) else { continue }
+                    found.append(TextEdit(range: run.range, replacement: written(run, new, text: text, offset: offset, rest: rest), isWeak: true))
+                    break
                 }
-                var end = index
-                while end < text.count, end - index < 2, text[end] == UInt8(ascii: "=") { end += 1 }
-                body(EmbeddedBase64(range: start..<end, characters: characters, lines: lines, isPadded: end > index))
-                index = end
             }
+        }
+        return found
+    }
+
+    /// Takes the run whose first line this is into `sextets`.
+    private func read(_ text: UnsafeBufferPointer<UInt8>, _ first: Range<Int>, _ values: UnsafeBufferPointer<UInt8>) -> Run {
+        sextets.count = 0
+        append(text, first, values)
+        let length = first.count
+        var index = first.upperBound
+        var lines: (lineBreak: [UInt8], length: Int)?
+        while length >= Self.shortestLine, sextets.count % length == 0, let next = Self.lineBreak(text, index), next < text.count,
+            values[Int(text[next])] < 64
+        {
+            var end = next
+            while end < text.count, end - next < length, values[Int(text[end])] < 64 { end += 1 }
+            // A line that goes on with something else is none of the run.
+            guard end == text.count || Self.endsLine(text[end]) else { break }
+            if lines == nil { lines = (Array(text[index..<next]), length) }
+            append(text, next..<end, values)
+            index = end
+        }
+        var end = index
+        while end < text.count, end - index < 2, text[end] == UInt8(ascii: "=") { end += 1 }
+        return Run(range: first.lowerBound..<end, lines: lines, isPadded: end > index)
+    }
+
+    private func append(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>) {
+        sextets.grow(to: sextets.count + range.count)
+        let base = sextets.base + sextets.count
+        for (place, index) in range.enumerated() { base[place] = values[Int(text[index])] }
+        sextets.count += range.count
+    }
+
+    private static func endsLine(_ octet: UInt8) -> Bool {
+        switch octet {
+        case 0x0D, 0x0A, 0x3D, 0x22, 0x27, 0x3C, 0x29: true
+        default: false
         }
     }
 
-    /// A line break, with the fold behind it, at an index.
-    private static func lineBreak(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> (octets: [UInt8], end: Int)? {
+    /// The end of a line break, with the fold behind it, at an index.
+    private static func lineBreak(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> Int? {
         var end = index
         if end < text.count, text[end] == 0x0D { end += 1 }
         guard end < text.count, text[end] == 0x0A else { return nil }
         end += 1
         if end < text.count, text[end] == 0x20 || text[end] == 0x09 { end += 1 }
-        return (Array(UnsafeBufferPointer(rebasing: text[index..<end])), end)
+        return end
     }
 
-    /// The run as it reads once its content is rewritten; nil where nothing changes.
-    func rewritten(_ rewrite: ([UInt8]) -> [UInt8]?) -> [UInt8]? {
-        for offset in 0..<(characters.count < Self.tried ? 4 : 1) where offset < characters.count {
-            let (decoded, rest) = decode(from: offset)
-            guard let new = rewrite(decoded) else { continue }
-            return written(Array(characters[..<offset]), new, rest: rest)
-        }
-        return nil
-    }
-
-    /// The octets from a character on, and how many characters at the end are part of none.
-    private func decode(from offset: Int) -> (octets: [UInt8], rest: Int) {
-        var octets: [UInt8] = []
-        octets.reserveCapacity(characters.count / 4 * 3 + 3)
-        var group: UInt32 = 0
+    /// Decodes from a character on; gives how many characters at the end are part of no octet.
+    private func decode(from offset: Int) -> Int {
+        decoded.reserve(sextets.count / 4 * 3 + 3)
+        let (input, output, end) = (sextets.base, decoded.base, sextets.count)
+        var index = offset
         var count = 0
-        for character in characters[offset...] {
-            group = group << 6 | UInt32(Self.values[Int(character)])
-            count += 1
-            if count == 4 {
-                octets += [UInt8(truncatingIfNeeded: group >> 16), UInt8(truncatingIfNeeded: group >> 8), UInt8(truncatingIfNeeded: group)]
-                group = 0
-                count = 0
-            }
+        while index + 4 <= end {
+            let group =
+                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(input[index + 2]) << 6 | UInt32(input[index + 3])
+            output[count] = UInt8(truncatingIfNeeded: group >> 16)
+            output[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
+            output[count + 2] = UInt8(truncatingIfNeeded: group)
+            count += 3
+            index += 4
         }
-        if count >= 2 { octets.append(UInt8(truncatingIfNeeded: group >> (count == 2 ? 4 : 10))) }
-        if count == 3 { octets.append(UInt8(truncatingIfNeeded: group >> 2)) }
-        return (octets, count == 1 ? 1 : 0)
+        if end - index >= 2 {
+            output[count] = input[index] << 2 | input[index + 1] >> 4
+            count += 1
+        }
+        if end - index == 3 {
+            output[count] = input[index + 1] << 4 | input[index + 2] >> 2
+            count += 1
+        }
+        decoded.count = count
+        return end - index == 1 ? 1 : 0
     }
 
-    private func written(_ head: [UInt8], _ octets: [UInt8], rest: Int) -> [UInt8] {
-        let isForURLs = characters.contains { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
-        var output = head
+    /// A run with other content, in the alphabet, the lines and the padding that it had.
+    private func written(_ run: Run, _ octets: [UInt8], text: UnsafeBufferPointer<UInt8>, offset: Int, rest: Int) -> [UInt8] {
+        let isForURLs = text[run.range].contains { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
+        var output = Array(text[run.range.prefix(offset)])
         for character in Base64.encodeUnbroken(octets) {
             switch character {
-            case UInt8(ascii: "="): if isPadded { output.append(character) }
+            case UInt8(ascii: "="): if run.isPadded { output.append(character) }
             case UInt8(ascii: "+") where isForURLs: output.append(UInt8(ascii: "-"))
             case UInt8(ascii: "/") where isForURLs: output.append(UInt8(ascii: "_"))
             default: output.append(character)
             }
         }
-        output += characters.suffix(rest)
-        guard let lines else { return output }
+        output += text[run.range].filter { $0 != UInt8(ascii: "=") }.suffix(rest)
+        guard let lines = run.lines else { return output }
         var broken: [UInt8] = []
         var index = 0
         while index < output.count {

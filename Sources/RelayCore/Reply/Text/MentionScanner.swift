@@ -29,25 +29,27 @@ struct MentionScanner {
         self.names = names
         self.reader = reader
         self.own = own
-        relayLocal = Array(names.relayAddress.localPart.utf8)
+        relayLocal = Array(names.relayAddress.localPart.lowercased().utf8)
         relayDomain = Array(names.relayAddress.domain.utf8)
     }
 
     /// - Parameters:
     ///   - text: the whole text; the window's offsets are its own.
-    ///   - limit: mentions that begin at this offset or later belong to the next window.
+    ///   - range: offsets at which the word that a mention is told by may begin; what stands before and behind belongs to other windows,
+    ///     and is there to be looked at.
     func scan(
-        _ window: LensWindow, text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, limit: Int,
+        _ window: LensWindow, text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, range: Range<Int>,
         into edits: inout [TextEdit]
     ) {
         let units = window.units
         var found: [TextEdit] = []
         _ = index.pairs.search(units) { position in
-            guard window.start(position) < limit else { return true }
-            _ = index.table.contains(units[position], units[position + 1]) { number in
+            let start = window.start(position)
+            guard start < range.upperBound else { return true }
+            guard start >= range.lowerBound else { return false }
+            _ = index.table.contains(at: position, in: units) { number in
                 let pattern = index.patterns[number]
                 let end = position + pattern.octets.count
-                guard end <= units.count, Self.matches(units, position, pattern.octets) else { return false }
                 let view = View(window: window, text: text, lens: lens, syntax: syntax)
                 switch pattern.kind {
                 case .hiddenDomain(let group): hidden(view, position..<end, index.groups[group], &found)
@@ -63,12 +65,6 @@ struct MentionScanner {
         edits += found
     }
 
-    @inline(__always)
-    private static func matches(_ units: UnsafeBufferPointer<UInt8>, _ position: Int, _ octets: [UInt8]) -> Bool {
-        for offset in octets.indices where units[position + offset] != octets[offset] { return false }
-        return true
-    }
-
     /// A window with what is needed to judge and to write in it.
     private struct View {
         let window: LensWindow
@@ -82,11 +78,11 @@ struct MentionScanner {
 
         /// Whether only line breaks, no plain spaces, stand between the units of a range.
         func isUnspaced(_ range: Range<Int>) -> Bool {
-            range.dropFirst().allSatisfy { window.gaps[$0] == 0 || window.gaps[$0] & LensWindow.lineBreak != 0 }
+            range.dropFirst().allSatisfy { window.gaps[$0] & ~LensWindow.unseen == 0 || window.gaps[$0] & LensWindow.lineBreak != 0 }
         }
 
-        /// Whether nothing at all stands between the units of a range.
-        func isUnbroken(_ range: Range<Int>) -> Bool { range.dropFirst().allSatisfy { window.gaps[$0] == 0 } }
+        /// Whether nothing that is seen stands between the units of a range.
+        func isUnbroken(_ range: Range<Int>) -> Bool { range.dropFirst().allSatisfy { window.gaps[$0] & ~LensWindow.unseen == 0 } }
 
         func isAlphanumeric(_ unit: Int) -> Bool {
             guard unit >= 0, unit < window.units.count else { return false }
@@ -259,7 +255,12 @@ struct MentionScanner {
         }
         for allowsBreaks in [false, true] {
             guard let run = tokenRun(view, endingAt: separator.start, allowsBreaks: allowsBreaks) else { continue }
+            let dot = view.window.units[run].lastIndex(of: UInt8(ascii: "."))
             for start in starts(view, run) {
+                // Most words before a relay domain are no token: told before any text is made of them.
+                let tail = max(start, dot.map { $0 + 1 } ?? start)..<run.upperBound
+                guard TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: view.window.units[tail])) || isRelayLocal(view, start..<run.upperBound)
+                else { continue }
                 let local = String(decoding: view.window.units[start..<run.upperBound], as: UTF8.self)
                 switch reader.read(local, domain: name) {
                 case .other: continue
@@ -278,9 +279,13 @@ struct MentionScanner {
         }
     }
 
+    private func isRelayLocal(_ view: View, _ range: Range<Int>) -> Bool {
+        range.count == relayLocal.count && relayLocal.indices.allSatisfy { view.window.units[range.lowerBound + $0] == relayLocal[$0] }
+    }
+
     /// A token without its domain. Where the domain follows, the edit of the whole address is the stronger one.
     private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
-        let joins: (Int) -> Bool = { unit in view.window.gaps[unit] == 0 || view.window.gaps[unit] & LensWindow.lineBreak != 0 }
+        let joins: (Int) -> Bool = { view.window.gaps[$0] & ~LensWindow.unseen == 0 || view.window.gaps[$0] & LensWindow.lineBreak != 0 }
         guard let found = own.find(around: anchor, in: view.window.units, joins: joins, isApart: { view.hasGap($0) }) else { return }
         let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
         let replacement =
@@ -295,7 +300,8 @@ struct MentionScanner {
         while at > 0, end - at < 64 {
             let octet = units[at - 1]
             guard view.isAlphanumeric(at - 1) || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet) else { break }
-            if at < end, view.hasGap(at), !(allowsBreaks && view.window.gaps[at] & LensWindow.lineBreak != 0) { break }
+            let isApart = at < end && view.window.gaps[at] & ~LensWindow.unseen != 0
+            if isApart, !(allowsBreaks && view.window.gaps[at] & LensWindow.lineBreak != 0) { break }
             at -= 1
         }
         return at < end ? at..<end : nil

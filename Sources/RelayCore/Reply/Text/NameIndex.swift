@@ -32,19 +32,20 @@ struct NameIndex {
     }
 
     /// More patterns than any message of a person has; a message with more is not rewritten but refused (`isOverfull`).
-    private static let maximumPatterns = 2_000
+    static let maximumPatterns = 2_000
 
     private(set) var groups: [Group] = []
     private(set) var patterns: [Pattern] = []
     /// Whether there were more names than can be searched for in linear time.
     private(set) var isOverfull = false
-    /// Indices into `patterns` by their first two octets.
-    private(set) var table = PairTable()
+    /// Finds indices into `patterns`.
+    private(set) var table = WordTable()
     private var seen: Set<[UInt8]> = []
 
     init(names: ReplyNames, anchors: [[UInt8]]) {
+        isOverfull = names.hidden.count > Self.maximumPatterns
         var groupOf: [String: Int] = [:]
-        for inbox in names.hidden {
+        for inbox in names.hidden.prefix(Self.maximumPatterns) {
             let address = inbox.revealed
             let canonical = names.providers.canonical(address)
             let index: Int
@@ -95,7 +96,7 @@ struct NameIndex {
             isOverfull = true
             return
         }
-        table.append((octets[0], octets[1]))
+        table.append(octets)
         patterns.append(Pattern(octets: octets, kind: kind))
     }
 

@@ -65,13 +65,14 @@ final class OwnTokens {
         for index in anchor..<end where !joins(index) { return nil }
         let purpose = AddressToken.Purpose(rawValue: text[anchor])
         // The MAC of a stored one cannot be told without the address: `agaaaaaabaaaa…` within base64 is chance, as a word it is none.
-        if purpose?.isStored == true {
-            let isWord =
-                (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
+        func isWord() -> Bool {
+            (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
-            guard isWord else { return nil }
         }
-        guard purpose == .reverse || purpose == .forward else { return found(start, end, text) { read(start..<end, text) } }
+        if purpose?.isStored == true, !isWord() { return nil }
+        guard purpose == .reverse || purpose == .forward else {
+            return found(start, end, text) { read(start..<end, text) } ?? (isWord() ? retired(start..<end, text) : nil)
+        }
         // Behind the address that it holds stands a dot.
         guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else { return nil }
         var from = start
@@ -82,7 +83,13 @@ final class OwnTokens {
                 if let reading = read(from..<end, text) { return reading }
             }
             return nil
-        }
+        } ?? retired(from..<end, text)
+    }
+
+    /// A token under a key that is no longer there. Its code cannot be told right from wrong, so that its form has to do.
+    private func retired(_ range: Range<Int>, _ text: UnsafeBufferPointer<UInt8>) -> Found? {
+        names.isRetiredToken(String(decoding: UnsafeBufferPointer(rebasing: text[range]), as: UTF8.self))
+            ? Found(range: range, correspondent: nil) : nil
     }
 
     /// What a run of octets was found to be, or is found to be now.

@@ -23,19 +23,21 @@ final class LensWindow {
     /// Bits of `gaps`.
     static let space: UInt8 = 1
     static let lineBreak: UInt8 = 2
+    /// Characters that are not seen, such as a soft hyphen: what stands on both sides of them reads as one word.
+    static let unseen: UInt8 = 4
 
     private let octets: UnsafeMutablePointer<UInt8>
     private let before: UnsafeMutablePointer<UInt8>
     private let lengths: UnsafeMutablePointer<UInt8>
     private let starts: UnsafeMutablePointer<Int32>
     private let capacity: Int
+    /// Octets of text that are read at once, at most.
+    let textCapacity: Int
     private var count = 0
     private var pendingGap: UInt8 = 0
     private let foldsUnicode: Bool
     /// The next `>` or `@`, as far as it was looked for; so that no stretch is walked through twice.
     private var tagStop = 0
-    /// Whether the lens decoded anything that it alone decodes.
-    private(set) var isDecoded = false
 
     /// Longest reference or tag that is read as one, in octets; anything longer is text.
     private static let maximumReference = 40
@@ -46,6 +48,7 @@ final class LensWindow {
     /// - Parameter capacity: octets of text that are read at once, at most.
     init(foldsUnicode: Bool, capacity: Int) {
         self.foldsUnicode = foldsUnicode
+        textCapacity = capacity
         self.capacity = capacity * (foldsUnicode ? Self.growth : 1) + 16
         octets = .allocate(capacity: self.capacity)
         before = .allocate(capacity: self.capacity)
@@ -88,7 +91,6 @@ final class LensWindow {
     /// Reads `text[from..<to]` anew.
     func read(_ text: UnsafeBufferPointer<UInt8>, from: Int, to: Int, lens: TextLens) {
         count = 0
-        isDecoded = false
         tagStop = from
         pendingGap = from == 0 ? Self.space | Self.lineBreak : 0
         var index = from
@@ -122,22 +124,17 @@ final class LensWindow {
         case UInt8(ascii: "&"): return readReference(text, index, to)
         case UInt8(ascii: "\\"): return readEscape(text, index, to)
         case 0x80...: return readUnicode(text, index, to)
-        case UInt8(ascii: "%") where lens.contains(.percent): return decoded(readHex(text, index, to, prefix: octet))
-        case UInt8(ascii: "+") where lens.contains(.plus): return decoded(readHex(text, index, to, prefix: 0))
+        case UInt8(ascii: "%") where lens.contains(.percent): return readHex(text, index, to, prefix: octet)
+        case UInt8(ascii: "+") where lens.contains(.plus): return readHex(text, index, to, prefix: 0)
         case UInt8(ascii: "=") where lens.contains(.equals):
             let width = Self.softBreak(text, index, to)
-            return decoded(width > 0 ? width : readHex(text, index, to, prefix: 0))
+            return width > 0 ? width : readHex(text, index, to, prefix: 0)
         case UInt8(ascii: "<") where lens.contains(.tags):
-            if let end = endOfTag(text, index, to) { return decoded(end - index) }
+            if let end = endOfTag(text, index, to) { return end - index }
         default: break
         }
         append(octet, index, 1)
         return 1
-    }
-
-    private func decoded(_ width: Int) -> Int {
-        if width > 1 { isDecoded = true }
-        return width
     }
 
     /// Quote marks at the beginning of a line belong to its break: `> `, `>> `.
@@ -154,6 +151,21 @@ final class LensWindow {
         guard end < to else { return 0 }
         if text[end] == 0x0A { return end + 1 - index }
         return text[end] == 0x0D && end + 1 < to && text[end + 1] == 0x0A ? end + 2 - index : 0
+    }
+
+    /// The next offset at which a lens has something to decode that the plain reading leaves as it stands; nil for none.
+    static func nextDecoded(_ lens: TextLens, _ text: UnsafeBufferPointer<UInt8>, from: Int) -> Int? {
+        let mark: UInt8 = lens.contains(.percent) ? 0x25 : lens.contains(.equals) ? 0x3D : lens.contains(.plus) ? 0x2B : 0x3C
+        var index = from
+        while index + 1 < text.count {
+            if text[index] == mark {
+                if mark == 0x3C { return index }
+                if index + 2 < text.count, hex(text[index + 1]) != nil, hex(text[index + 2]) != nil { return index }
+                if mark == 0x3D, softBreak(text, index, text.count) > 0 { return index }
+            }
+            index += 1
+        }
+        return nil
     }
 
     private func endOfTag(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int? {
@@ -193,24 +205,58 @@ final class LensWindow {
         }
     }
 
-    /// What is written behind a backslash, by value: in CSS `\40` with zeros before it, in JavaScript `\100`, `\u{40}`.
-    private static let escapes: [(digits: [UInt8], value: UInt8)] = [
-        ("40", 0x40), ("2e", 0x2E), ("2d", 0x2D), ("5f", 0x5F), ("2b", 0x2B), ("100", 0x40), ("056", 0x2E), ("055", 0x2D), ("137", 0x5F),
-        ("u{40}", 0x40), ("u{2e}", 0x2E), ("u{0040}", 0x40), ("u64?", 0x40), ("u46?", 0x2E), ("'40", 0x40), ("'2e", 0x2E), ("'2d", 0x2D),
-        ("'5f", 0x5F), ("'2b", 0x2B), ("u45?", 0x2D), ("u95?", 0x5F),
-    ].map { (Array($0.0.utf8), UInt8($0.1)) }
+    /// The marks of addresses that are written behind backslashes.
+    private static func isMark(_ value: UInt32) -> Bool { value == 0x40 || value == 0x2B || (0x2D...0x2E).contains(value) || value == 0x5F }
 
-    /// The mark of an address that CSS, JavaScript or RTF escapes; 0 where none stands here.
+    /// A mark behind a backslash as CSS (`\40`, zeros before it), JavaScript (`\100`, `\u{40}`) and RTF (`\'40`, `\u64?`) write it; 0
+    /// where none stands here.
     private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
-        var first = index + 1
-        while first < to, first - index <= 4, text[first] == UInt8(ascii: "0"), first + 1 < to, text[first + 1] != UInt8(ascii: "5") { first += 1 }
-        for (digits, value) in Self.escapes where first + digits.count <= to {
-            if digits.indices.allSatisfy({ text[first + $0].asciiLowercased == digits[$0] }) {
-                append(value, index, first + digits.count - index)
-                return first + digits.count - index
-            }
+        let first = index + 1
+        guard first + 1 < to else { return 0 }
+        var value: UInt32 = 0
+        var end = first
+        switch text[first] {
+        case UInt8(ascii: "'"):
+            guard first + 2 < to, let high = Self.hex(text[first + 1]), let low = Self.hex(text[first + 2]) else { return 0 }
+            (value, end) = (UInt32(high << 4 | low), first + 3)
+        case UInt8(ascii: "u"), UInt8(ascii: "U"):
+            guard let escape = Self.longEscape(text, first + 1, to) else { return 0 }
+            (value, end) = escape
+        case 0x30...0x39:
+            guard let escape = Self.numericEscape(text, first, to) else { return 0 }
+            (value, end) = escape
+        default: return 0
         }
-        return 0
+        guard Self.isMark(value) else { return 0 }
+        append(UInt8(value), index, end - index)
+        return end - index
+    }
+
+    /// `{40}`, zeros before it, or decimal digits and a question mark, behind `\u`.
+    private static func longEscape(_ text: UnsafeBufferPointer<UInt8>, _ first: Int, _ to: Int) -> (UInt32, Int)? {
+        let isHex = text[first] == UInt8(ascii: "{")
+        var at = isHex ? first + 1 : first
+        let begin = at
+        var value: UInt32 = 0
+        while at < to, at - begin < 6, let digit = hex(text[at]), isHex || digit < 10 {
+            value = value * (isHex ? 16 : 10) + UInt32(digit)
+            at += 1
+        }
+        guard at > begin, at < to, text[at] == UInt8(ascii: isHex ? "}" : "?") else { return nil }
+        return (value, at + 1)
+    }
+
+    /// Two hexadecimal digits behind up to four zeros, or three octal ones.
+    private static func numericEscape(_ text: UnsafeBufferPointer<UInt8>, _ first: Int, _ to: Int) -> (UInt32, Int)? {
+        func octal(_ at: Int) -> UInt32? { (0x30...0x37).contains(text[at]) ? UInt32(text[at] - 0x30) : nil }
+        if first + 2 < to, let a = octal(first), let b = octal(first + 1), let c = octal(first + 2) {
+            let value = a << 6 | b << 3 | c
+            if isMark(value) { return (value, first + 3) }
+        }
+        var at = first
+        while at < to, at - first < 4, text[at] == UInt8(ascii: "0") { at += 1 }
+        guard at + 1 < to, let high = hex(text[at]), let low = hex(text[at + 1]) else { return nil }
+        return (UInt32(high << 4 | low), at + 2)
     }
 
     /// `\u0040`, `\x40`; any other backslash is a character of its own.
@@ -327,7 +373,7 @@ final class LensWindow {
 
     /// Whether `appendScalar` has something of its own for a character beyond ASCII.
     private static func isSpecial(_ value: UInt32) -> Bool {
-        value < 0x100 || (0x2000...0x206F).contains(value) || value >= 0xFE00 || value == 0x3002
+        value == 0xA0 || value == 0xAD || (0x2000...0x206F).contains(value) || value >= 0xFE00 || value == 0x3002
     }
 
     /// Appends what a character is read as: nothing for one that is not seen, the ASCII form for a full-width one.
@@ -338,7 +384,8 @@ final class LensWindow {
         case 0x41...0x5A: append(UInt8(value) | 0x20, start, length)
         case 0..<0x80: append(UInt8(value), start, length)
         case _ where isOctet: append(UInt8(truncatingIfNeeded: value), start, length)
-        case 0xA0, 0xAD, 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x2064, 0x2066...0x2069, 0xFEFF: pendingGap |= Self.space
+        case 0xA0: pendingGap |= Self.space
+        case 0xAD, 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x2064, 0x2066...0x2069, 0xFEFF: pendingGap |= Self.unseen
         case 0xFF01...0xFF5E:
             let ascii = UInt8(value - 0xFEE0)
             append(ascii >= 0x41 && ascii <= 0x5A ? ascii | 0x20 : ascii, start, length)
@@ -350,8 +397,11 @@ final class LensWindow {
                 append(0xEF, start, length)
                 return
             }
-            let folded = foldsUnicode ? scalar.properties.lowercaseMapping : String(scalar)
-            for octet in folded.utf8 { append(octet, start, length) }
+            if foldsUnicode, scalar.properties.changesWhenLowercased {
+                for octet in scalar.properties.lowercaseMapping.utf8 { append(octet, start, length) }
+            } else {
+                UTF8.encode(scalar)?.forEach { append($0, start, length) }
+            }
         }
     }
 }

@@ -6,20 +6,25 @@ import InternetMessage
 package struct TextRewriter {
     let names: ReplyNames
     let index: NameIndex
+    private let needsUnicodeFolding: Bool
     private let reader: TokenReader
     private let own: OwnTokens
     private let scanner: MentionScanner
+    private let scratch = Scratch()
 
     /// Octets looked at together. A mention that lies across two windows is found, as they overlap.
     private static let window = 262_144
     /// Longer than any mention with its breaks and encodings.
     private static let overlap = 2_048
+    /// Octets from an encoded character to the beginning of the word that it is part of, or stands before, at most.
+    private static let reach = 1_024
 
     package init(names: ReplyNames) {
         self.names = names
         let own = OwnTokens(names: names)
         self.own = own
         index = NameIndex(names: names, anchors: own.anchors)
+        needsUnicodeFolding = index.needsUnicodeFolding
         reader = TokenReader(names: names)
         scanner = MentionScanner(index: index, names: names, reader: reader, own: own)
     }
@@ -54,34 +59,30 @@ package struct TextRewriter {
     /// base64 within base64 that is opened.
     private static let maximumDepth = 2
 
+    /// Letters and digits in a row that may be base64 within base64.
+    private static let base64Row = 16
+
     /// Runs of base64 in a text whose content has to be rewritten. They give way to edits of the text as it stands.
     private func base64Edits(_ text: [UInt8], depth: Int) -> [TextEdit] {
-        var found: [TextEdit] = []
         text.withUnsafeBufferPointer { text in
-            EmbeddedBase64.find(in: text) { run in
-                let rewritten = run.rewritten { content in
-                    guard mayHoldName(content) else { return nil }
-                    let edits = edits(content, syntax: .plain, depth: depth + 1)
-                    return edits.isEmpty ? nil : edits.applied(to: content)
-                }
-                if let rewritten { found.append(TextEdit(range: run.range, replacement: rewritten, isWeak: true)) }
+            scratch.base64[depth].edits(in: text, mayHold: { index.pairs.mayBegin(in: $0, row: Self.base64Row) }) { content in
+                let edits = edits(content, syntax: .plain, depth: depth + 1)
+                return edits.isEmpty ? nil : edits.applied(to: content)
             }
         }
-        return found
     }
 
-    /// Whether the beginning of a name, or another run of base64, stands in octets that may well be none of a text.
-    private func mayHoldName(_ octets: [UInt8]) -> Bool {
-        var last: UInt8 = 0
-        var row = 0
-        for octet in octets where octet > 0x20 {
-            let lower = octet.asciiLowercased
-            if last != 0, index.pairs.contains(last, lower) { return true }
-            last = lower
-            row = octet.isASCIILetter || octet.isASCIIDigit ? row + 1 : 0
-            if row == 16 { return true }
+    /// Memory that is used again from text to text: a message may have a hundred thousand of them.
+    private final class Scratch {
+        let base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
+        private var lastWindow: LensWindow?
+
+        func window(foldsUnicode: Bool, capacity: Int) -> LensWindow {
+            if let lastWindow, lastWindow.textCapacity >= capacity { return lastWindow }
+            let made = LensWindow(foldsUnicode: foldsUnicode, capacity: max(capacity, 1_024))
+            lastWindow = made
+            return made
         }
-        return false
     }
 
     /// Octets of a text that is worth a look beforehand: messages have thousands of fields in which nothing stands.
@@ -118,18 +119,32 @@ package struct TextRewriter {
     }
 
     private func scan(_ text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, into edits: inout [TextEdit]) {
-        let window = LensWindow(foldsUnicode: index.needsUnicodeFolding, capacity: min(text.count, Self.window + Self.overlap))
-        var from = 0
-        while from < text.count {
-            let limit = from + Self.window
-            let isLast = limit >= text.count
-            window.read(text, from: max(0, from - Self.overlap), to: min(text.count, limit + Self.overlap), lens: lens)
-            // What this lens decodes nothing of was searched through the plain one.
-            if !lens.isEmpty, !window.isDecoded {
-                from = limit
-                continue
+        guard !lens.isEmpty else { return scan(text, 0..<text.count, lens: lens, syntax: syntax, into: &edits) }
+        // Only around what this lens decodes does it read anything new.
+        var next = LensWindow.nextDecoded(lens, text, from: 0)
+        while let first = next {
+            var last = first
+            next = LensWindow.nextDecoded(lens, text, from: first + 1)
+            while let following = next, following - last < Self.reach * 4 {
+                last = following
+                next = LensWindow.nextDecoded(lens, text, from: following + 1)
             }
-            scanner.scan(window, text: text, lens: lens, syntax: syntax, limit: isLast ? .max : limit, into: &edits)
+            let span = max(0, first - Self.reach)..<min(text.count, last + Self.reach)
+            scan(text, span, lens: lens, syntax: syntax, into: &edits)
+        }
+    }
+
+    /// Looks for mentions whose words begin in a range of a text.
+    private func scan(
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: TextLens, syntax: TextSyntax, into edits: inout [TextEdit]
+    ) {
+        let window = scratch.window(
+            foldsUnicode: needsUnicodeFolding, capacity: min(text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))
+        var from = range.lowerBound
+        while from < range.upperBound {
+            let limit = min(range.upperBound, from + Self.window)
+            window.read(text, from: max(0, from - Self.overlap), to: min(text.count, limit + Self.overlap), lens: lens)
+            scanner.scan(window, text: text, lens: lens, syntax: syntax, range: from..<limit, into: &edits)
             from = limit
         }
     }

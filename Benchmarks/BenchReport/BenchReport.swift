@@ -1,0 +1,121 @@
+// What benchmarks found: a table for people, and .build/bench.json for programs.
+
+import Foundation
+
+/// One figure.
+package struct BenchResult: Codable, Sendable {
+    /// Stable, unique: `forward.rate`, `lookup.sqlite.10000000`.
+    package let name: String
+    package let value: Double
+    /// `messages/s`, `ms`, `MiB`, `µs`, `s`.
+    package let unit: String
+    /// `value` by that of `against`, both from alternating runs; nil where nothing stands beside it.
+    package let ratio: Double?
+    /// Name of the result that `ratio` compares with.
+    package let against: String?
+
+    package init(_ name: String, _ value: Double, _ unit: String, ratio: Double? = nil, against: String? = nil) {
+        self.name = name
+        self.value = value
+        self.unit = unit
+        self.ratio = ratio
+        self.against = against
+    }
+}
+
+/// Gathers results and writes them.
+package struct BenchReport {
+    package private(set) var results: [BenchResult] = []
+    /// Goals that were missed, in words.
+    package private(set) var missed: [String] = []
+
+    package init() {}
+
+    package mutating func add(_ result: BenchResult) { results.append(result) }
+
+    /// Compares a value with its goal; a goal that is missed is told at the end.
+    /// - Parameter atMost: whether the bound is an upper one.
+    package mutating func goal(_ text: String, _ value: Double, _ bound: Double, atMost: Bool) {
+        let holds = atMost ? value <= bound : value >= bound
+        let line = String(format: "%@ %@: %.3g (%@ %.3g)", holds ? "ok    " : "MISSED", text, value, atMost ? "at most" : "at least", bound)
+        print(line)
+        if !holds { missed.append(text) }
+    }
+
+    /// Prints the table.
+    package func printTable() {
+        let width = max(20, results.map(\.name.count).max() ?? 0)
+        print("\n" + "name".padding(toLength: width, withPad: " ", startingAt: 0) + "       value  unit          ratio  against")
+        for result in results {
+            var line = result.name.padding(toLength: width, withPad: " ", startingAt: 0) + String(format: "%12.3f  ", result.value)
+            line += result.unit.padding(toLength: 12, withPad: " ", startingAt: 0)
+            if let ratio = result.ratio { line += String(format: "%7.3f  ", ratio) + (result.against ?? "") }
+            print(line)
+        }
+        print("")
+    }
+
+    /// Puts the results into `.build/bench.json` of the current folder; those of other benchmarks there are kept.
+    package func write() throws {
+        let url = URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent(".build/bench.json")
+        var all = (try? JSONDecoder().decode([BenchResult].self, from: Data(contentsOf: url))) ?? []
+        let names = Set(results.map(\.name))
+        all.removeAll { names.contains($0.name) }
+        all += results
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try encoder.encode(all).write(to: url, options: .atomic)
+    }
+}
+
+/// The machine that something was measured on, in one line.
+package enum Machine {
+    package static var description: String {
+        func lines(_ path: String) -> [Substring] { ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "").split(separator: "\n") }
+        func value(_ path: String, _ key: String, _ separator: Character) -> String {
+            lines(path).first { $0.hasPrefix(key) }?.split(separator: separator, maxSplits: 1).last?
+                .trimmingCharacters(in: CharacterSet(charactersIn: " \"\t")) ?? "unknown"
+        }
+        let memory = Double(value("/proc/meminfo", "MemTotal", ":").filter(\.isNumber)) ?? 0
+        let load = lines("/proc/loadavg").first.map { $0.split(separator: " ").prefix(3).joined(separator: " ") } ?? "unknown"
+        return "\(ProcessInfo.processInfo.activeProcessorCount) × \(value("/proc/cpuinfo", "model name", ":")), "
+            + String(format: "%.0f GB, ", memory / 1_048_576)
+            + "\(value("/etc/os-release", "PRETTY_NAME", "=")), Linux \(lines("/proc/sys/kernel/osrelease").first ?? "?"), load \(load)"
+    }
+}
+
+extension Array<Double> {
+    /// The middle value; 0 of none.
+    package var median: Double {
+        guard !isEmpty else { return 0 }
+        let sorted = self.sorted()
+        return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2
+    }
+}
+
+/// Arguments of a benchmark: `--name value` and `--name`.
+package struct BenchArguments {
+    private let words: [String]
+
+    package init() { words = Array(CommandLine.arguments.dropFirst()) }
+
+    package func text(_ name: String) -> String? {
+        words.firstIndex(of: "--\(name)").flatMap { $0 + 1 < words.count ? words[$0 + 1] : nil }
+    }
+
+    /// A number, which may be written with `_`.
+    package func number(_ name: String, _ standard: Int) -> Int {
+        text(name).flatMap { Int($0.replacingOccurrences(of: "_", with: "")) } ?? standard
+    }
+
+    /// Several numbers divided by commas.
+    package func numbers(_ name: String, _ standard: [Int]) -> [Int] {
+        text(name).map { $0.split(separator: ",").compactMap { Int($0.replacingOccurrences(of: "_", with: "")) } } ?? standard
+    }
+
+    /// Words divided by commas; nil where none were named.
+    package func words(_ name: String) -> Set<String>? { text(name).map { Set($0.split(separator: ",").map(String.init)) } }
+
+    package func flag(_ name: String) -> Bool { words.contains("--\(name)") }
+}

@@ -1,0 +1,102 @@
+// A source of SMTP mail for what smtp-source cannot do: a sender of its own for every message, and sessions that all end at once.
+
+import Foundation
+import PostfixHarness
+
+/// Sends messages over many connections, one message for each connection as smtp-source does.
+struct Source {
+    let port: UInt16
+    let sessions: Int
+    let messages: Int
+    let recipient: String
+    /// The reverse-path of the nth message.
+    let sender: @Sendable (Int) -> String
+    /// The message, lines ended by CRLF, dots stuffed, without the final dot.
+    let message: [UInt8]
+    /// Whether every session waits before its final dot until all are there. As many messages as sessions then go at once.
+    var together = false
+
+    /// Sends everything; throws with the first answer that was not the right one.
+    func run() throws {
+        let next = Watched(0)
+        let failure = Watched<String?>(nil)
+        let waiting = Watched(0)
+        let running = Watched(sessions)
+        for _ in 0..<sessions {
+            let thread = Thread {
+                defer { running.with { $0 -= 1 } }
+                while true {
+                    let number = next.with { number in
+                        defer { number += 1 }
+                        return number
+                    }
+                    guard number < messages, failure.with({ $0 == nil }) else { return }
+                    let problem = send(number) {
+                        guard together else { return }
+                        let round = number / sessions + 1
+                        waiting.with { $0 += 1 }
+                        _ = waiting.wait(seconds: 600) { $0 >= min(round * sessions, messages) ? true : nil }
+                    }
+                    if let problem { failure.with { $0 = $0 ?? problem } }
+                }
+            }
+            thread.stackSize = 1 << 18
+            thread.start()
+        }
+        guard running.wait(seconds: 3600, for: { $0 == 0 ? true : nil }) != nil else { throw HarnessError("the source hangs") }
+        if let failure = failure.with({ $0 }) { throw HarnessError("the source got \(failure)") }
+    }
+
+    /// What went wrong; nil where nothing did.
+    private func send(_ number: Int, beforeEnd: () -> Void) -> String? {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return "no socket" }
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let status = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+        guard status == 0 else { return "no connection" }
+        guard let greeting = Self.reply(descriptor), greeting.hasPrefix("220") else { return "no greeting" }
+        for (command, code) in [
+            ("HELO mail.app.example", "250"), ("MAIL FROM:<\(sender(number))>", "250"), ("RCPT TO:<\(recipient)>", "250"), ("DATA", "354"),
+        ] {
+            guard Self.send(descriptor, Array((command + "\r\n").utf8)), let reply = Self.reply(descriptor), reply.hasPrefix(code) else {
+                return "another answer than \(code) to \(command.prefix(4))"
+            }
+        }
+        guard Self.send(descriptor, message) else { return "a closed connection" }
+        beforeEnd()
+        guard Self.send(descriptor, Array(".\r\n".utf8)), let reply = Self.reply(descriptor) else { return "no answer to a message" }
+        guard reply.hasPrefix("250") else { return reply.prefix(60).trimmingCharacters(in: .whitespacesAndNewlines) }
+        _ = Self.send(descriptor, Array("QUIT\r\n".utf8)) && Self.reply(descriptor) != nil
+        return nil
+    }
+
+    private static func send(_ descriptor: Int32, _ bytes: [UInt8]) -> Bool {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { return false }
+            sent += count
+        }
+        return true
+    }
+
+    /// A whole reply; Postfix never writes more than we have asked for.
+    private static func reply(_ descriptor: Int32) -> String? {
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 2048)
+        while true {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            guard count > 0 else { return nil }
+            text += buffer[..<count]
+            guard text.last == 0x0A else { continue }
+            let last = text.dropLast().lastIndex(of: 0x0A).map { text[($0 + 1)...] } ?? text[...]
+            if last.count > 3, last[last.startIndex + 3] != UInt8(ascii: "-") { return String(decoding: text, as: UTF8.self) }
+        }
+    }
+}

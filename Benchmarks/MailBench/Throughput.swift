@@ -1,0 +1,93 @@
+// Mail through a real Postfix, filter by filter in turn: rates, processor time, and their ratios.
+
+import BenchReport
+import Foundation
+import PosternServer
+import PostfixHarness
+
+/// What one run of one filter took.
+struct Run {
+    /// Messages that Postfix took per second of wall time.
+    let rate: Double
+    /// Seconds of processor time a message: of the filter, and of everything (filter, Postfix, source and sink).
+    let filter: Double
+    let all: Double
+}
+
+struct Throughput {
+    let world: World
+    let messages: Int
+    let rounds: Int
+    let sessions: Int
+
+    /// Runs the filters in turn, `rounds` times.
+    /// - Parameter verp: whether each message has an envelope sender of its own.
+    func run(_ contestants: [Contestant], verp: Bool) throws -> [Contestant: [Run]] {
+        var runs: [Contestant: [Run]] = [:]
+        // One small round before, that nobody counts: processes start, caches fill.
+        for contestant in contestants { _ = try run(contestant, messages: min(messages, 100), verp: verp) }
+        for round in 0..<rounds {
+            // Now from the front, now from the back, so that nobody always comes after the same neighbour.
+            for contestant in round % 2 == 0 ? contestants : contestants.reversed() {
+                runs[contestant, default: []].append(try run(contestant, messages: messages, verp: verp))
+            }
+        }
+        return runs
+    }
+
+    private func run(_ contestant: Contestant, messages: Int, verp: Bool) throws -> Run {
+        let filters = try world.processes(contestant).map(\.identifier)
+        let before = (filter: filters.map(Clock.process).reduce(0, +), all: Clock.descendants(), wall: Clock.wall(), own: Clock.process(getpid()))
+        if verp {
+            try Source(
+                port: world.port(contestant), sessions: sessions, messages: messages, recipient: world.recipient(contestant),
+                sender: { "bounce+\($0)-\(UInt32.random(in: 0 ... .max))@\(contestant == .reply ? "home" : "app").example" },
+                message: world.message(contestant)
+            ).run()
+        } else {
+            let file = world.rig.folder + "/message-\(contestant.rawValue)"
+            if !FileManager.default.fileExists(atPath: file) {
+                try Data(world.message(contestant).filter { $0 != 0x0D }).write(to: URL(fileURLWithPath: file))
+            }
+            let result = try ManagedProcess(
+                "/usr/sbin/smtp-source",
+                [
+                    "-s", "\(sessions)", "-m", "\(messages)", "-M", "mail.app.example", "-f", world.sender(contestant), "-t",
+                    world.recipient(contestant), "-F", file, "127.0.0.1:\(world.port(contestant))",
+                ])
+            let status = try result.waitForExit(seconds: 3600)
+            guard status == 0 else { throw BenchFailure("smtp-source: \(result.output.suffix(2000))\n\(world.rig.postfix.logTail)") }
+        }
+        let wall = Clock.wall() - before.wall
+        try world.waitUntilDelivered()
+        let filter = filters.map(Clock.process).reduce(0, +) - before.filter
+        // Our own source is part of everything; our reading of logs is not worth dividing from it.
+        let all = Clock.descendants() - before.all + (verp ? Clock.process(getpid()) - before.own : 0)
+        return Run(rate: Double(messages) / wall, filter: filter / Double(messages), all: all / Double(messages))
+    }
+
+    /// Adds a filter's results, with its ratio to another: the median of the ratios of rounds side by side.
+    static func add(_ runs: [Contestant: [Run]], suffix: String, to report: inout BenchReport) {
+        for contestant in Contestant.allCases {
+            guard let own = runs[contestant] else { continue }
+            let name = contestant.rawValue + suffix
+            func ratio(_ value: (Run) -> Double) -> Double? {
+                guard contestant != .noop, let other = runs[.noop] else { return nil }
+                return zip(own, other).map { value($0) / value($1) }.median
+            }
+            report.add(
+                BenchResult("\(name).rate", own.map(\.rate).median, "messages/s", ratio: ratio(\.rate), against: ratio(\.rate) == nil ? nil : "noop\(suffix).rate"))
+            report.add(
+                BenchResult(
+                    "\(name).cpu.all", own.map(\.all).median * 1000, "ms/message", ratio: ratio { 1 / $0.all },
+                    against: ratio(\.all) == nil ? nil : "noop\(suffix).cpu.all (inverse)"))
+            if contestant != .bare { report.add(BenchResult("\(name).cpu.filter", own.map(\.filter).median * 1000, "ms/message")) }
+        }
+    }
+
+    /// The median over the rounds of one filter's rate by another's, and of the processor time of everything.
+    static func ratio(_ runs: [Contestant: [Run]], _ one: Contestant, _ other: Contestant) -> (rate: Double, cpu: Double)? {
+        guard let a = runs[one], let b = runs[other] else { return nil }
+        return (zip(a, b).map { $0.rate / $1.rate }.median, zip(a, b).map { $1.all / $0.all }.median)
+    }
+}

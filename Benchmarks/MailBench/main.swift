@@ -1,0 +1,90 @@
+// Mail through Postfix and Postern beside other filters: rates, processor time by stage, memory. See docs/PERFORMANCE.md.
+//
+// MailBench [--messages 1000] [--rounds 5] [--sessions 20] [--size 4096] [--only noop,fixed,forward,…] [--skip rate,verp,stages,memory]
+//           [--memory-sessions 50,200,500] [--soak 200000] [--check]
+// With --check, a goal that is missed makes the exit status 1. With --soak nothing else is measured.
+
+import BenchReport
+import Foundation
+import PostfixHarness
+
+let arguments = BenchArguments()
+let messages = arguments.number("messages", 1000)
+let sessions = arguments.number("sessions", 20)
+let size = arguments.number("size", 4096)
+let skipped = arguments.words("skip") ?? []
+let contestants = Contestant.allCases.filter { arguments.words("only")?.contains($0.rawValue) ?? true }
+var report = BenchReport()
+
+@MainActor func runEverything() throws {
+    if let problem = PrivatePostfix.obstacle { throw BenchFailure(problem) }
+    print(Machine.description)
+    if let soak = arguments.text("soak").flatMap({ Int($0) }) { return try runSoak(soak) }
+    if !["rate", "verp", "stages"].allSatisfy(skipped.contains) { try runMail() }
+    if !skipped.contains("memory") { try runMemory() }
+}
+
+@MainActor func runMail() throws {
+    let world = try World(contestants, size: size, sessions: sessions)
+    defer { world.stop() }
+    for contestant in contestants { print("  \(contestant.rawValue): \(contestant.explanation)") }
+    let throughput = Throughput(world: world, messages: messages, rounds: arguments.number("rounds", 5), sessions: sessions)
+    print("\(throughput.rounds) rounds of \(messages) messages of \(world.teamMessage.count) octets over \(sessions) sessions\n")
+    let raw = try Stages.rsa()
+    for (suffix, verp) in [("", false), (".verp", true)] where !skipped.contains(verp ? "verp" : "rate") {
+        let runs = try throughput.run(verp ? contestants.filter { [.noop, .fixed, .forward].contains($0) } : contestants, verp: verp)
+        Throughput.add(runs, suffix: suffix, to: &report)
+        let kind = verp ? "a sender for each message" : "one sender"
+        @MainActor func goal(_ other: Contestant, _ bound: Double) {
+            guard let ratio = Throughput.ratio(runs, .forward, other) else { return }
+            report.goal("\(kind): rate of forwarding by that of \(other.rawValue)", ratio.rate, bound, atMost: false)
+            print(String(format: "      by processor time of everything: %.3g", ratio.cpu))
+        }
+        goal(.fixed, 0.85)
+        goal(.noop, 0.55)
+        goal(.opendkim, 2)
+        if let own = runs[.forward], let idle = runs[.noop] {
+            let beyond = (own.map(\.filter).median - idle.map(\.filter).median - raw.sign - raw.verify) * 1000
+            report.add(BenchResult("forward\(suffix).cpu.beyond", beyond, "ms/message"))
+            report.goal("\(kind): ms of Postern's processor time a message beyond no-op and RSA", beyond, 0.6, atMost: true)
+        }
+    }
+    if !skipped.contains("stages") { try Stages.measure(world, messages: arguments.number("stage-messages", 2000), into: &report) }
+}
+
+@MainActor func runMemory() throws {
+    let counts = arguments.numbers("memory-sessions", [50, 200, 500])
+    let replyMemory = 256
+    let world = try World([.forward, .reply], size: arguments.number("memory-size", 1_000_000), sessions: counts.max() ?? 1)
+    defer { world.stop() }
+    for contestant in [Contestant.forward, .reply] {
+        for count in counts {
+            // A reply beyond the budget is deferred; as many as fit it are measured.
+            let count = contestant == .reply ? min(count, replyMemory * 1_000_000 / (world.userMessage.count + 65_536)) : count
+            let peak = try Memory.measure(world, contestant, sessions: count)
+            report.add(BenchResult("memory.\(contestant.rawValue).\(count)", peak, "MiB"))
+            if contestant == .forward, count == 200 { report.goal("MiB with 200 sessions of 1 MB forwarding", peak, 64, atMost: true) }
+        }
+    }
+}
+
+@MainActor func runSoak(_ messages: Int) throws {
+    let world = try World([.forward], size: size, sessions: sessions)
+    defer { world.stop() }
+    let (first, last, _) = try Memory.soak(world, messages: messages, sessions: sessions)
+    report.add(BenchResult("memory.soak.first", first, "MiB"))
+    report.add(BenchResult("memory.soak.last", last, "MiB", ratio: last / first, against: "memory.soak.first"))
+    report.goal("memory after all messages by that after a tenth", last / first, 1.1, atMost: true)
+}
+
+var status: Int32 = 0
+do {
+    try runEverything()
+    report.printTable()
+    try report.write()
+    if !report.missed.isEmpty, arguments.flag("check") { status = 1 }
+} catch {
+    FileHandle.standardError.write(Data("MailBench: \(error)\n".utf8))
+    status = 1
+}
+exit(status)

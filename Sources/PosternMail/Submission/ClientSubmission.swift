@@ -1,0 +1,105 @@
+// Hands messages to an smtpd in the name of the client that they came from (Postfix's XCLIENT): what that smtpd and its filters see
+// is the client's address, name and HELO. Blocks.
+
+/// A connection that stands for a client, over which any number of messages go.
+package final class ClientSubmission {
+    /// The client as the outer smtpd saw it.
+    package struct Client: Sendable, Hashable {
+        /// Nil where it has none.
+        package let address: String?
+        /// Nil where its name is not known.
+        package let name: String?
+        package let helo: String
+
+        package init(address: String?, name: String?, helo: String) {
+            self.address = address
+            self.name = name
+            self.helo = helo
+        }
+    }
+
+    /// What became of a message.
+    package enum Outcome: Sendable, Hashable {
+        /// It is in the server's custody.
+        case taken
+        /// The server said no, to a recipient or to the message.
+        case refused(code: Int, enhanced: String, text: String)
+    }
+
+    private let settings: SMTPSubmission
+    private let client: Client
+    private var dialogue: Dialogue
+
+    /// Connects, and becomes the client.
+    /// - Throws: `SubmissionFailure`, also where the server does not let us be somebody else.
+    package init(_ settings: SMTPSubmission, client: Client) throws(SubmissionFailure) {
+        (self.settings, self.client) = (settings, client)
+        dialogue = try Self.open(settings, client)
+    }
+
+    private static func open(_ settings: SMTPSubmission, _ client: Client) throws(SubmissionFailure) -> Dialogue {
+        var dialogue = try Dialogue(settings)
+        try dialogue.begin()
+        guard dialogue.keywords["XCLIENT"] != nil else { throw .temporary(.ehlo, "the server does not offer XCLIENT") }
+        let address = client.address.map { $0.contains(":") ? "IPV6:\($0)" : $0 } ?? "[UNAVAILABLE]"
+        let helo = client.helo.isEmpty ? settings.helo : client.helo
+        let name = client.name.map(xtext) ?? "[UNAVAILABLE]"
+        // The server greets anew.
+        try dialogue.expect(try dialogue.command("XCLIENT ADDR=\(xtext(address)) NAME=\(name) HELO=\(xtext(helo))", .ehlo), 2, .ehlo)
+        try dialogue.hello(helo)
+        return dialogue
+    }
+
+    /// Hands over a message; returns once the server has answered for it.
+    /// - Parameters:
+    ///   - sender: the reverse-path without angle brackets.
+    ///   - parameters: of MAIL, as the client gave them.
+    ///   - paths: forward-paths with their angle brackets.
+    ///   - stuffed: see `stuffed`.
+    package func send(
+        from sender: String, parameters: [String], to paths: [String], stuffed: [UInt8]
+    ) throws(SubmissionFailure) -> Outcome {
+        let mail = (["MAIL FROM:<\(sender)>"] + parameters).joined(separator: " ")
+        var reply: ServerReply
+        do throws(SubmissionFailure) { reply = try dialogue.command(mail, .mail) } catch {
+            // The connection was opened when the recipients came, and the message took its time: nothing is lost with another one.
+            dialogue = try Self.open(settings, client)
+            reply = try dialogue.command(mail, .mail)
+        }
+        try dialogue.expect(reply, 2, .mail)
+        for path in paths {
+            reply = try dialogue.command("RCPT TO:\(path)", .recipient)
+            if reply.code / 100 != 2 {
+                try dialogue.expect(try dialogue.command("RSET", .recipient), 2, .recipient)
+                return Self.refused(reply)
+            }
+        }
+        try dialogue.expect(try dialogue.command("DATA", .data), 3, .data)
+        reply = try dialogue.content(stuffed)
+        return reply.code / 100 == 2 ? .taken : Self.refused(reply)
+    }
+
+    /// A message as it goes over the wire: dots stuffed, and its end. Made once for any number of recipients.
+    package static func stuffed(_ message: [UInt8]) -> [UInt8] { Dialogue.stuffed(message) }
+
+    package func quit() { dialogue.quit() }
+
+    private static func refused(_ reply: ServerReply) -> Outcome {
+        // The text without its enhanced code, and without anything that would not be SMTP text.
+        var text = reply.lines.joined(separator: " ")
+        let enhanced = reply.enhanced ?? "\(reply.code / 100).0.0"
+        if text.hasPrefix(enhanced) { text = String(text.dropFirst(enhanced.count + 1)) }
+        let printable = text.utf8.prefix(300).map { (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "%") ? $0 : UInt8(ascii: "?") }
+        return .refused(code: reply.code, enhanced: enhanced, text: String(decoding: printable, as: UTF8.self))
+    }
+
+    /// RFC 3461 section 4: what is not printable, `+` and `=` as `+` and two hexadecimal digits.
+    private static func xtext(_ text: String) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        return String(
+            decoding: text.utf8.flatMap { octet -> [UInt8] in
+                (0x21...0x7E).contains(octet) && octet != UInt8(ascii: "+") && octet != UInt8(ascii: "=")
+                    ? [octet] : [UInt8(ascii: "+"), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+            }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,65 @@
+// TLS between octets and octets (RFC 3207): NIOSSL does the work, and knows nothing of the socket, so that calls go on to block
+// with deadlines of their own.
+
+import NIOCore
+import NIOEmbedded
+import NIOSSL
+import NIOTLS
+
+/// The client's side of one TLS session. One thread at a time.
+final class TLSLayer {
+    private let channel = EmbeddedChannel()
+    private let watch = HandshakeWatch()
+
+    /// Whether the handshake is over, and the server is who it should be.
+    var isEstablished: Bool { watch.isDone }
+
+    /// - Parameter host: the name that the certificate has to be for, or an IP address.
+    init(context: NIOSSLContext, host: String, port: UInt16) throws {
+        let address = try? SocketAddress(ipAddress: host, port: Int(port))
+        // An address is checked against the certificate's addresses; a name is sent along as well.
+        if let address { channel.remoteAddress = address }
+        let handler = try NIOSSLClientHandler(context: context, serverHostname: address == nil ? host : nil)
+        try channel.pipeline.syncOperations.addHandlers(handler, watch)
+        channel.pipeline.fireChannelActive()
+    }
+
+    deinit { _ = try? channel.finish(acceptAlreadyClosed: true) }
+
+    /// What has to go to the server by now.
+    func outgoing() throws -> [UInt8] {
+        var octets: [UInt8] = []
+        while let buffer = try channel.readOutbound(as: ByteBuffer.self) { octets += buffer.readableBytesView }
+        return octets
+    }
+
+    /// Takes what came from the server; gives what it says. Throws where the server or its certificate is not to be trusted.
+    func incoming(_ octets: [UInt8]) throws -> [UInt8] {
+        try channel.writeInbound(ByteBuffer(bytes: octets))
+        return try read()
+    }
+
+    /// Encrypts. What comes of it is among `outgoing`, once the handshake is done.
+    func write(_ octets: [UInt8]) throws {
+        _ = channel.writeAndFlush(ByteBuffer(bytes: octets))
+        try channel.throwIfErrorCaught()
+    }
+
+    private func read() throws -> [UInt8] {
+        var octets: [UInt8] = []
+        while let buffer = try channel.readInbound(as: ByteBuffer.self) { octets += buffer.readableBytesView }
+        return octets
+    }
+}
+
+/// Hears of the end of the handshake.
+private final class HandshakeWatch: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    private(set) var isDone = false
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .some(.handshakeCompleted) = event as? TLSUserEvent { isDone = true }
+        context.fireUserInboundEventTriggered(event)
+    }
+}

@@ -1,0 +1,104 @@
+// A team ends what its users began with it, and has its events sent again.
+
+import Foundation
+import InternetMessage
+import PosternAPI
+import PosternStore
+import Testing
+
+@Suite struct AccountChangeTests {
+    let serving: ServingRig
+    var rig: APIRig { serving.rig }
+    let address: RelayAddress
+    let juice: String
+    let soda: String
+    let boss: String
+
+    init() throws {
+        serving = try ServingRig()
+        let rig = serving.rig
+        _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIRig.change)
+        _ = try rig.store.endpoints.set(
+            team: "juice", app: nil, url: EndpointURL("https://hooks.juice.example/"), allowsPrivate: false, APIRig.change)
+        address = try rig.address(user: "jane", team: "juice", app: "com.juice")
+        juice = try rig.key("juice")
+        soda = try rig.key("soda")
+        boss = try rig.key(nil)
+    }
+
+    private var path: String { "/v1/accounts/\(address.account.sub)" }
+
+    @Test func aTeamRevokesConsentOnceAndItsEndpointHearsOfIt() async throws {
+        #expect(try await rig.ask(.post, path + "/revoke", key: soda, body: "{}").status == 404)
+        #expect(try await rig.ask(.post, path + "/revoke", key: juice, body: #"{"client_id":"com.soda"}"#).status == 422)
+        #expect(try await rig.ask(.post, path + "/revoke", key: juice, body: #"{"client":"com.juice"}"#).status == 422)
+        #expect(try await rig.ask(.post, path + "/revoke", key: juice, body: "").status == 400)
+        let answer = try await rig.ask(.post, path + "/revoke", key: juice, body: #"{"client_id":"com.juice"}"#)
+        #expect(answer.status == 200, "\(answer.text)")
+        #expect(answer.json["revoked"] == .integer(1) && answer.json["credential_state"].string == "revoked")
+        #expect(try await rig.ask(.post, path + "/revoke", key: juice, body: "{}").json["revoked"] == .integer(0))
+        let events = try await rig.ask(.get, "/v1/events", key: juice)
+        #expect(events.json["items"].items.map { $0["type"].string } == ["consent-revoked"])
+        #expect(try rig.store.audit.entries(limit: 10).contains { $0.action == "grant.revoke" && $0.actor.hasPrefix("key:") })
+    }
+
+    @Test func aTeamsDeletionIsForGoodAndNotHeldAgainstTheInbox() async throws {
+        #expect(try await rig.ask(.delete, path, key: soda).status == 404)
+        #expect(try await rig.ask(.delete, path, key: juice).status == 204)
+        #expect(try await rig.ask(.delete, path, key: juice).status == 404)
+        #expect(try await rig.ask(.get, path, key: juice).status == 404)
+        func stones() throws -> Int64 {
+            try rig.store.database.read { try $0.row("SELECT COUNT(*) FROM tombstones", [])?.integer(0) ?? -1 }
+        }
+        #expect(try stones() == 0)
+        // The operator's is the user's own.
+        let again = try rig.address(user: "jane", team: "juice", app: "com.juice")
+        #expect(again.account.sub != address.account.sub)
+        #expect(try await rig.ask(.delete, "/v1/accounts/\(again.account.sub)", key: boss).status == 204)
+        #expect(try stones() == 1)
+        let types = try await rig.ask(.get, "/v1/events", key: juice).json["items"].items.map { $0["type"].string }
+        #expect(types == ["account-delete", "account-delete"])
+    }
+
+    @Test func eventsAreListedPageByPageAndSentAgain() async throws {
+        for number in 0..<5 { try rig.store.addresses.setForwarding(address.address, on: number % 2 == 1, APIRig.change) }
+        var (seen, cursor): ([String], String?) = ([], nil)
+        repeat {
+            let page = try await rig.ask(.get, "/v1/events?limit=2" + (cursor.map { "&cursor=\($0)" } ?? ""), key: juice)
+            #expect(page.status == 200, "\(page.text)")
+            seen += page.json["items"].items.compactMap { $0["jti"].string }
+            cursor = page.json["next_cursor"].string
+        } while cursor != nil
+        #expect(seen.count == 5 && Set(seen).count == 5)
+        #expect(try await rig.ask(.get, "/v1/events", key: soda).json["items"].items.isEmpty)
+        #expect(try await rig.ask(.get, "/v1/events", key: boss).json["items"].items.count == 5)
+        #expect(try await rig.ask(.get, "/v1/events?state=lost", key: juice).status == 400)
+        let first = try #require(seen.last)
+        _ = try rig.store.outbox.park(jti: first, APIRig.change)
+        #expect(try await rig.ask(.get, "/v1/events?state=parked", key: juice).json["items"].items.map { $0["jti"].string } == [first])
+        #expect(try await rig.ask(.post, "/v1/events/\(first)/retry", key: soda).status == 404)
+        #expect(try await rig.ask(.post, "/v1/events/nonsense/retry", key: juice).status == 404)
+        let retried = try await rig.ask(.post, "/v1/events/\(first)/retry", key: juice)
+        #expect(retried.status == 200 && retried.json["state"].string == "pending", "\(retried.text)")
+        let event = try #require(try rig.store.outbox.events(jti: first).first)
+        try rig.store.outbox.delivered(event, now: APIRig.start)
+        #expect(try await rig.ask(.post, "/v1/events/\(first)/retry", key: juice).problem == "conflict")
+    }
+
+    /// A decision that was really made and logged is in what its user downloads, with its reasons.
+    @Test func aLoggedDecisionIsInTheUsersDownload() async throws {
+        let asked = try await rig.ask(
+            .post, "/v1/decisions", key: juice, body: #"{"event":"sensitive_action","client_id":"com.juice","sub":"\#(address.account.sub)"}"#)
+        #expect(asked.status == 200, "\(asked.text)")
+        let id = try #require(asked.json["decision_id"].string)
+        try serving.flushDecisions()
+        let records = try rig.store.persons.records(user: "jane", now: rig.now)
+        let section = try #require(records.first { $0.name == "decisions" }, "\(records.map(\.name))")
+        let row = try #require(section.rows.first)
+        func text(_ name: String) -> String { row.first { $0.name == name }.map { "\($0.value)" } ?? "" }
+        #expect(row.contains { "\($0.value)".contains(id) }, "\(row)")
+        for reason in asked.json["reasons"].items.compactMap({ $0["code"].string ?? $0.string }) {
+            #expect(row.contains { "\($0.value)".contains(reason) }, "\(reason) is not in \(row)")
+        }
+    }
+}

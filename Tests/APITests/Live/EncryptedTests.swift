@@ -1,0 +1,77 @@
+// The listener with a certificate, and what SIGHUP puts in force while it runs.
+
+import Foundation
+import PostfixHarness
+import Testing
+
+@Suite struct EncryptedTests {
+    /// What an OpenSSL client that trusts `authority` alone is answered; its own words where it does not get through.
+    private func ask(_ service: LiveService, trusting authority: String, _ options: [String] = []) throws -> String {
+        let client = try ManagedProcess(
+            "/usr/bin/env",
+            ["openssl", "s_client", "-connect", "127.0.0.1:\(service.port)", "-CAfile", authority, "-verify_return_error", "-verify_ip", "127.0.0.1"]
+                + options)
+        client.writeInput("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        // Its input stays open, as it would end with it; the answer ends the connection.
+        _ = try client.waitForExit()
+        return client.output
+    }
+
+    @Test func aRenewedCertificateIsServedFromSIGHUPOnAndABadOneNever() throws {
+        let folder = NSTemporaryDirectory() + "postern-tls-" + UUID().uuidString.prefix(8).lowercased()
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let certificate = try TestCertificate(in: folder, name: "http", commonName: "first")
+        let first = folder + "/first-authority.pem"
+        try FileManager.default.copyItem(atPath: certificate.certificate, toPath: first)
+        let service = try LiveService(["http.tls_certificate": certificate.certificate, "http.tls_key": certificate.key])
+        #expect(try ask(service, trusting: first).contains("HTTP/1.1 200"))
+        #expect(try ask(service, trusting: first, ["-tls1_3"]).contains("HTTP/1.1 200"))
+        #expect(!(try ask(service, trusting: first, ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]).contains("HTTP/1.1 200")))
+        // In clear nothing is answered, and whoever speaks TLS goes on being served.
+        let wire = try Wire(service.port)
+        wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(!wire.rest().contains("200"))
+
+        _ = try TestCertificate(in: folder, name: "http", commonName: "second")
+        try service.reload(until: "configuration reloaded")
+        #expect(try ask(service, trusting: certificate.certificate).contains("HTTP/1.1 200"))
+        #expect(!(try ask(service, trusting: first).contains("HTTP/1.1 200")))
+
+        try Data("-----BEGIN CERTIFICATE-----\nnonsense\n".utf8).write(to: URL(fileURLWithPath: folder + "/bad"))
+        let good = folder + "/second-authority.pem"
+        try FileManager.default.copyItem(atPath: certificate.certificate, toPath: good)
+        #expect(rename(folder + "/bad", certificate.certificate) == 0)
+        try service.reload(until: "configuration not reloaded, the old one stays")
+        #expect(try ask(service, trusting: good).contains("HTTP/1.1 200"))
+        #expect(!service.log.contains("PRIVATE KEY"))
+    }
+
+    @Test func sighupPutsInForceWhatItCanAndNamesTheRest() throws {
+        let service = try LiveService()
+        let path = service.folder + "/postern.yaml"
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        func edit(_ changes: [(String, String)]) throws {
+            try changes.reduce(text) { text, change in
+                #expect(text.contains(change.0), "\(change.0)")
+                return text.replacingOccurrences(of: change.0, with: change.1)
+            }.write(toFile: path, atomically: true, encoding: .utf8)
+        }
+        _ = try service.ask("GET", "/healthz")
+        try service.waitForLog("route=/healthz")
+        let level = ("  # level: info", "  level: error")
+        try edit([level, ("# operator_address: (none)", "operator_address: ops@operator.example")])
+        try service.reload(until: "configuration reloaded")
+        // From here on requests are not logged any more.
+        #expect(try service.ask("GET", "/readyz").status == 200)
+        try edit([level, ("  # connections: 2000", "  connections: 3000")])
+        service.signal(SIGHUP)
+        try edit([("# operator_address: (none)", "operator_adress: ops@operator.example")])
+        try service.reload(until: "configuration not reloaded, the old one stays")
+        #expect(service.log.contains("did you mean operator_address?"), "\(service.log)")
+        #expect(!service.log.contains("route=/readyz"))
+        try edit([("  # connections: 2000", "  connections: 3000")])
+        try service.reload(until: "keys=http.connections")
+        #expect(try service.ask("GET", "/healthz").status == 200)
+    }
+}

@@ -1,0 +1,150 @@
+// Fan-out: a message to several users in one transaction. Everybody gets theirs, nobody twice, whatever happens in the middle.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix) struct RelayFanOutTests {
+    /// A relay with users user0, user1… of one team, and their addresses; copies go through a proxy.
+    private struct Rig {
+        let relay: RelayRig
+        let proxy: SMTPProxy
+        let addresses: [String]
+
+        init(users: Int, _ change: (inout RelayRig.Options) -> Void = { _ in }) throws {
+            let proxy = try SMTPProxy()
+            self.proxy = proxy
+            relay = try RelayRig(
+                World.options {
+                    $0.fansOut = true
+                    $0.fanOutProxy = proxy.port
+                    change(&$0)
+                })
+            proxy.pass(to: relay.fanOutPort)
+            try relay.addTeam("juice", name: "The Juice Company", source: World.team)
+            var addresses: [String] = []
+            var rows = "user,inbox,verified,team,address\n"
+            let letters = Array("abcdefghijklmnopqrstuvwxyz")
+            for number in 0..<users {
+                addresses.append("fanout\(letters[number / 26])\(letters[number % 26])xx@relay.example")
+                rows += "user\(number),user\(number)@home.example,true,juice,\(addresses[number])\n"
+            }
+            self.addresses = addresses
+            let file = relay.folder + "/users.csv"
+            try rows.write(toFile: file, atomically: true, encoding: .utf8)
+            try relay.run(["import", file, "--trust-verified"])
+        }
+
+        func stop() {
+            relay.stop()
+            proxy.stop()
+        }
+
+        /// One transaction, to everybody or to those named.
+        func send(_ recipients: [String]? = nil, id: String = "1", xclient: [(String, String)] = []) throws -> SMTPTransactionResult {
+            let text = World.message(to: "undisclosed-recipients:;", id: "\(id)@juice.example").replacingOccurrences(of: "\n", with: "\r\n")
+            return try relay.postfix.send(
+                from: "<bounce@juice.example>", to: (recipients ?? addresses).map { "<\($0)>" }, message: Array(text.utf8), xclient: xclient)
+        }
+
+        /// Waits until nothing is under way, and gives the recipients of everything that arrived.
+        func arrivals(_ count: Int) throws -> [String] {
+            _ = try relay.sink.wait(for: count)
+            try relay.postfix.waitUntilDone()
+            return relay.sink.messages.flatMap(\.recipients).sorted()
+        }
+
+        func everybody(_ numbers: [Int]) -> [String] { numbers.map { "<user\($0)@home.example>" }.sorted() }
+    }
+
+    @Test func aHundredUsersGetTheirsOfOneTransaction() throws {
+        let rig = try Rig(users: 100)
+        defer { rig.stop() }
+        let result = try rig.send()
+        #expect(result.recipients.allSatisfy { $0.code == 250 }, "no recipient is put off")
+        #expect(result.data?.code == 250, "\(result)")
+        #expect(try rig.arrivals(100) == rig.everybody(Array(0..<100)))
+        #expect(rig.proxy.count == 99, "one copy for each further user")
+        #expect(Set(rig.relay.sink.messages.map { $0.address("From") }).count == 100, "each has reverse addresses of their own")
+        #expect(Set(rig.relay.sink.messages.map(\.mailFrom)).count == 100, "and a return path of their own")
+    }
+
+    @Test func killedInTheMiddleNobodyLosesAndNobodyGetsItTwice() throws {
+        let rig = try Rig(users: 12)
+        defer { rig.stop() }
+        let relay = rig.relay
+        // Five copies are in custody and noted; Postern dies before it begins the sixth.
+        rig.proxy.pass(to: relay.fanOutPort) { number in
+            guard number == 6 else { return .pass }
+            _ = try? relay.end(SIGKILL)
+            return .cut
+        }
+        let first = try rig.send()
+        #expect(first.recipients.allSatisfy { $0.code == 250 } && first.data?.code == 451, "\(first)")
+        #expect(try rig.arrivals(5) == rig.everybody(Array(1...5)))
+        try relay.serve()
+        rig.proxy.pass(to: relay.fanOutPort)
+        let second = try rig.send()
+        #expect(second.data?.code == 250, "\(second)")
+        #expect(try rig.arrivals(12) == rig.everybody(Array(0..<12)))
+        #expect(rig.proxy.count == 6, "what was handed over before is not handed over again")
+    }
+
+    @Test(arguments: ["451 4.3.0 not now", "cut"]) func aFailureInTheMiddleIsRepeatedWithoutDoubles(_ failure: String) throws {
+        let rig = try Rig(users: 6)
+        defer { rig.stop() }
+        rig.proxy.pass(to: rig.relay.fanOutPort) { number in
+            number < 3 ? .pass : failure == "cut" ? .cut : .answer(failure)
+        }
+        #expect(try rig.send().data?.code == 451)
+        #expect(try rig.arrivals(2) == rig.everybody([1, 2]))
+        rig.proxy.pass(to: rig.relay.fanOutPort)
+        // The sender may name its recipients in another order, so that the first one has its copy already.
+        #expect(try rig.send(Array(rig.addresses.reversed())).data?.code == 250)
+        // user5 came first this time, and is served in place.
+        #expect(try rig.arrivals(6) == rig.everybody(Array(0..<6)))
+        // Everything was handed over: one more repetition brings nothing to those who had copies.
+        #expect(try rig.send([rig.addresses[1], rig.addresses[2]]).data?.code == 250)
+        #expect(try rig.arrivals(6) == rig.everybody(Array(0..<6)))
+        // Another message is another matter.
+        #expect(try rig.send([rig.addresses[1], rig.addresses[2]], id: "2").data?.code == 250)
+        #expect(try rig.arrivals(8).count == 8)
+    }
+
+    @Test func aUserWhoWantsNoMailKeepsItFromNobodyElse() throws {
+        let rig = try Rig(users: 4)
+        defer { rig.stop() }
+        for number in [0, 2] { try rig.relay.run(["address", "off", rig.addresses[number]]) }
+        // The first one is served in place, so that its refusal is seen first; the other one's is seen with its copy.
+        let first = try rig.send()
+        #expect(first.data?.code == 451, "\(first)")
+        let second = try rig.send()
+        #expect(second.recipients.map(\.code) == [550, 250, 250, 250] && second.data?.code == 451, "\(second)")
+        let third = try rig.send()
+        #expect(third.recipients.map(\.code) == [550, 250, 550, 250] && third.data?.code == 250, "\(third)")
+        #expect(third.recipients[2].enhancedStatus == "5.2.1", "\(third)")
+        #expect(try rig.arrivals(2) == rig.everybody([1, 3]))
+    }
+
+    @Test func spfIsJudgedForTheClientThatTheMessageCameFrom() throws {
+        let rig = try Rig(users: 3) {
+            $0.zone = #"{"juice.example": {"TXT": ["v=spf1 ip4:192.0.2.77 -all"]}}"#
+        }
+        defer { rig.stop() }
+        let stranger = try rig.send()
+        #expect(stranger.data?.code == 550 && rig.proxy.count == 0, "an unproved message is refused before any copy is made: \(stranger)")
+        let client = [("ADDR", "192.0.2.77"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")]
+        #expect(try rig.send(xclient: client).data?.code == 250)
+        #expect(try rig.arrivals(3) == rig.everybody([0, 1, 2]))
+    }
+
+    @Test func withoutTheSMTPServerForCopiesTheSecondUserGets452() throws {
+        let rig = try Rig(users: 2)
+        defer { rig.stop() }
+        rig.proxy.stop()
+        let result = try rig.send()
+        #expect(result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
+        #expect(try rig.arrivals(1) == rig.everybody([0]))
+    }
+}

@@ -1,0 +1,73 @@
+// What the service's other sides see of mail that passes a real Postfix: refusals told to teams, and its own mail under TLS.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix) struct RelayServiceTests {
+    @Test func aRefusedMessageIsToldToItsTeamUnderTheIDThatTheSenderGot() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        try rig.addTeam("shop", name: "The Shop", source: "shop.example")
+        try rig.run(["address", "off", address])
+        let refused = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        let answer = "\(try #require(refused.data))"
+        #expect(answer.hasPrefix("550 5.2.1"), "\(answer)")
+        let reference = try #require(answer.firstMatch(of: /\[([a-z2-7]{8})\]/)).output.1
+        // The same word stands in the log, in the answer, and in what the team is told.
+        try rig.process.waitForLine(containing: "ref=\(reference)")
+        func rejections(_ team: String) throws -> String {
+            let key = try #require(try rig.run(["key", "issue", team, "--scope", "rejections:read"]).split(separator: "\n").first { $0.hasPrefix("pk_") })
+            return try rig.ask("/v1/rejections", key: String(key)) { $0.contains("\"items\"") && (team != "juice" || $0.contains(reference)) }
+        }
+        let told = try rejections("juice")
+        #expect(told.contains("\"answer\":\"550 5.2.1\"") && told.contains("\"source\":\"juice.example\"") && told.contains("\"count\":1"), "\(told)")
+        #expect(!told.contains("anna") && !told.contains("Hello") && !told.contains("Subject"))
+        #expect(try rejections("shop").contains("\"items\":[]"))
+    }
+
+    @Test func ourOwnMailGoesToPostfixUnderTLSWhereThatIsConfigured() throws {
+        let folder = NSTemporaryDirectory() + "postern-starttls-" + UUID().uuidString.prefix(8).lowercased()
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let certificate = try TestCertificate(in: folder, name: "mx", commonName: "mx.relay.example")
+        let rig = try RelayRig(
+            World.options {
+                $0.trustsLoopback = true
+                $0.postfix = [
+                    "smtpd_tls_chain_files": "\(certificate.key), \(certificate.certificate)", "smtpd_tls_security_level": "encrypt",
+                    "smtpd_tls_loglevel": "1",
+                ]
+                $0.settings["mail.submission_tls"] = "starttls"
+                $0.settings["mail.trusted_certificates"] = certificate.certificate
+            })
+        defer { rig.stop() }
+        try rig.run(["user", "add", "carl", "--inbox", "carl@home.example"] + rig.settings)
+        let mail = try rig.arrival(for: "carl@home.example")
+        #expect(mail.text.contains("carl") || !mail.text.isEmpty)
+        try rig.postfix.waitForLog(containing: "TLS connection established from localhost")
+        // Without the authority nothing is sent, and it is said why.
+        let untrusted = try ManagedProcess.run(
+            rig.program,
+            ["inbox", "verify", "carl", "carl@home.example", "--config", rig.configuration] + rig.settings
+                + ["--set", "mail.trusted_certificates="])
+        #expect(untrusted.status != 0 && untrusted.output.contains("can be trusted"), "\(untrusted.output)")
+        #expect(!untrusted.output.contains("carl@home.example"))
+    }
+}
+
+extension RelayRig {
+    /// Asks the HTTP API until an answer is as wanted; its body.
+    func ask(_ path: String, key: String, until isIt: (String) -> Bool) throws -> String {
+        let line = try process.waitForLine(containing: "listening for HTTP")
+        let port = try #require(line.firstMatch(of: /address=[^ ]*:([0-9]+)/).flatMap { UInt16($0.output.1) })
+        var body = ""
+        for _ in 0..<Int(patience * 20) {
+            body = try HTTPClient.get(port: port, path: path, bearer: key)
+            if isIt(body) { return body }
+            usleep(50_000)
+        }
+        throw HarnessError("\(path) never said so: \(body)")
+    }
+}

@@ -1,0 +1,54 @@
+// Where a running Postfix would send mail for an address at a relay domain that nobody rewrote.
+
+import Foundation
+
+/// The transport of an address, as trivial-rewrite(8) finds it.
+package enum ParkingTransport {
+    /// The port on 127.0.0.1 that mail for this address is sent to; nil where it goes anywhere else.
+    /// - Parameter address: at a relay domain.
+    package static func port(of address: String, in configuration: PostfixConfiguration) throws -> UInt16? {
+        let transport = try lookUp(address, in: configuration) ?? configuration.expanded["virtual_transport"] ?? ""
+        let prefix = "smtp:[127.0.0.1]:"
+        guard transport.hasPrefix(prefix) else { return nil }
+        return UInt16(transport.dropFirst(prefix.count))
+    }
+
+    /// In transport_maps, key by key in each table (transport(5)).
+    private static func lookUp(_ address: String, in configuration: PostfixConfiguration) throws -> String? {
+        let domain = address.drop { $0 != "@" }.dropFirst()
+        var keys = [address, String(domain)]
+        var parent = domain
+        while let dot = parent.firstIndex(of: ".") {
+            keys.append(String(parent[dot...]))
+            parent = parent[parent.index(after: dot)...]
+        }
+        let maps = PostfixList.items(configuration.expanded["transport_maps"] ?? "")
+        for key in keys + ["*"] {
+            for map in maps {
+                // postmap fails where it finds nothing, as where it cannot read the table: the next one may answer.
+                let found = (try? PostfixTool.run("postmap", ["-c", configuration.directory, "-q", key, map])) ?? ""
+                let text = found.trimmingCharacters(in: .whitespacesAndNewlines)
+                if !text.isEmpty { return text }
+            }
+        }
+        return nil
+    }
+}
+
+/// Postfix's queue.
+package enum PostfixQueue {
+    /// Deletes the messages all of whose recipients are among these; how many.
+    /// - Parameter isOurs: asked with addresses in lower case.
+    package static func delete(where isOurs: (String) -> Bool, directory: String) throws -> Int {
+        struct Entry: Decodable {
+            struct Recipient: Decodable { let address: String }
+            let queue_id: String
+            let recipients: [Recipient]
+        }
+        let list = try PostfixTool.run("postqueue", ["-c", directory, "-j"])
+        let entries = list.split(separator: "\n").compactMap { try? JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
+        let found = entries.filter { !$0.recipients.isEmpty && $0.recipients.allSatisfy { isOurs($0.address.lowercased()) } }
+        for entry in found { try PostfixTool.run("postsuper", ["-c", directory, "-d", entry.queue_id]) }
+        return found.count
+    }
+}

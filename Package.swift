@@ -61,7 +61,10 @@ let package = Package(
         .target(
             name: "PosternStore", dependencies: ["InternetMessage", "MailCrypto"], swiftSettings: strict),
         .target(
-            name: "PosternSQLite", dependencies: ["PosternStore", .product(name: "GRDB", package: "GRDB.swift")],
+            name: "PosternSQLite",
+            dependencies: [
+                "PosternStore", .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["CPQ", "PosternStore"], swiftSettings: strict),
         .target(

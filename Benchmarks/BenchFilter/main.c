@@ -27,7 +27,7 @@ static sfsistat helo(SMFICTX *c, char *n) { (void)c, (void)n; return SMFIS_NOREP
 static sfsistat sender(SMFICTX *c, char **v) { (void)c, (void)v; return SMFIS_NOREPLY; }
 static sfsistat recipient(SMFICTX *c, char **v) { (void)c, (void)v; return SMFIS_CONTINUE; }
 static sfsistat header(SMFICTX *c, char *n, char *v) { (void)c, (void)n, (void)v; return SMFIS_NOREPLY; }
-static sfsistat end_of_header(SMFICTX *c) { (void)c; return SMFIS_CONTINUE; }
+static sfsistat end_of_header(SMFICTX *c) { (void)c; return SMFIS_NOREPLY; }
 static sfsistat body(SMFICTX *c, unsigned char *b, size_t n) { (void)c, (void)b, (void)n; return SMFIS_NOREPLY; }
 
 static int sign(void)
@@ -68,7 +68,7 @@ static sfsistat negotiate(SMFICTX *c, unsigned long offered, unsigned long steps
     *actions = edit_count ? SMFIF_ADDHDRS | SMFIF_CHGHDRS | SMFIF_CHGFROM | SMFIF_ADDRCPT | SMFIF_DELRCPT : 0;
     *actions |= SMFIF_SETSYMLIST;
     *wanted = SMFIP_HDR_LEADSPC | SMFIP_NR_CONN | SMFIP_NR_HELO | SMFIP_NR_MAIL | SMFIP_NODATA | SMFIP_NOUNKNOWN | SMFIP_NR_HDR
-        | SMFIP_NR_BODY;
+        | SMFIP_NR_EOH | SMFIP_NR_BODY;
     *w2 = *w3 = 0;
     smfi_setsymlist(c, SMFIM_CONNECT, "{daemon_name}");
     smfi_setsymlist(c, SMFIM_HELO, "");

@@ -77,6 +77,7 @@ var report = BenchReport()
     report.goal("memory after all messages by that after a tenth", last / first, 1.1, atMost: true)
 }
 
+setvbuf(stdout, nil, _IOLBF, 0)
 var status: Int32 = 0
 do {
     try runEverything()

@@ -66,6 +66,7 @@ final class Sized {
         chosen = (0..<lookups).map { _ in Int.random(in: 1...count, using: &generator) }
         try Seeding.seal(store, keys: keys, users: Array(Set(chosen)))
         print(String(format: "%@, %d addresses: filled in %.0f s", engine.rawValue, count, seconds(CLOCK_MONOTONIC) - start))
+        fflush(nil)
     }
 
     /// The addresses that are looked up, in the order in which they are.
@@ -144,6 +145,7 @@ final class Sized {
 var status: Int32 = 0
 do {
     print(Machine.description)
+    fflush(nil)
     for engine in engines { try measure(engine) }
     report.printTable()
     try report.write()

@@ -13,6 +13,10 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; each has its own page cache.
     package static let readers = 8
 
+    /// Octets of the file that are read through the page cache of the system, without a copy: a decision's history lies on fifteen
+    /// pages of a large database, and copying them took as long as all else. SQLite's own upper limit; what lies beyond is copied.
+    package static let mappedOctets = 0x7fff_0000
+
     private let pool: DatabasePool
     private let writer = WriterState()
 
@@ -45,12 +49,35 @@ package final class SQLiteDatabase: PosternStore.Database {
         configuration.prepareDatabase { database in
             // What is deleted is overwritten, so that a removed user's sealed inbox is gone from the file too.
             try database.execute(sql: "PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL")
+            // A query, since it answers with what was taken.
+            _ = try Row.fetchOne(database, sql: "PRAGMA mmap_size = \(Self.mappedOctets)")
         }
         pool = try storeErrors { try DatabasePool(path: path, configuration: configuration) }
     }
 
     package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try storeErrors { try pool.read { try body(SQLiteConnection(database: $0)) } }
+        try storeErrors {
+            // GRDB's own `read` prepares BEGIN and COMMIT anew each time.
+            try pool.unsafeRead { database in
+                try Self.transaction(SQLiteConnection(database: database), "BEGIN DEFERRED TRANSACTION", body)
+            }
+        }
+    }
+
+    /// Runs `body` between BEGIN and COMMIT, with both prepared once; rolled back where it throws.
+    private static func transaction<T>(
+        _ connection: SQLiteConnection, _ begin: String, _ body: (any DatabaseConnection) throws -> T
+    ) throws -> T {
+        try connection.execute(begin)
+        do {
+            let result = try body(connection)
+            try connection.execute("COMMIT TRANSACTION")
+            return result
+        } catch {
+            // Some errors of SQLite have rolled back already.
+            if connection.database.isInsideTransaction { try? connection.execute("ROLLBACK TRANSACTION") }
+            throw error
+        }
     }
 
     package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
@@ -62,13 +89,8 @@ package final class SQLiteDatabase: PosternStore.Database {
                     try database.execute(sql: "PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
                     writer.durability = durability
                 }
-                var result: T?
-                try database.inTransaction(.immediate) {
-                    result = try body(SQLiteConnection(database: database))
-                    return .commit
-                }
+                let result = try Self.transaction(SQLiteConnection(database: database), "BEGIN IMMEDIATE TRANSACTION", body)
                 writer.hasWritten = true
-                guard let result else { throw PermanentStoreError(.statement, "a transaction gave no result") }
                 return result
             }
         }

@@ -13,7 +13,7 @@ func storeErrors<T>(_ body: () throws -> T) throws -> T {
 }
 
 /// SQLite's message names tables and columns, never values; statement and arguments are left out.
-private func storeError(_ error: DatabaseError) -> any Error {
+func storeError(_ error: DatabaseError) -> any Error {
     let message = error.message ?? "SQLite result \(error.extendedResultCode.rawValue)"
     return switch error.resultCode {
     case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL: TemporaryStoreError(.busy, message)

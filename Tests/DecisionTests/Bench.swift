@@ -92,6 +92,7 @@ final class TestBench: Sendable {
     let own: SandboxIssuer
     let log: DecisionLogBuffer
     let commits: GroupCommit
+    let reads: GroupRead
     let memory: DecisionMemory
     let service: DecisionService
     let juice: AskingTeam
@@ -141,13 +142,14 @@ final class TestBench: Sendable {
         own = try await SandboxIssuer.make(issuer: Self.ownIssuer)
         log = DecisionLogBuffer(store.decisions, store.settlements)
         commits = GroupCommit(database)
+        reads = GroupRead(database)
         memory = DecisionMemory(capacity: 1_000)
         let issuers = Issuers(all: [external, own])
         let (clock, uptime) = (self.clock, Holder())
         holder = uptime
         service = DecisionService(
             store: store, policies: try policy ?? #require(Self.policy), verifier: TokenVerifier(issuers: issuers, keys: keys ?? issuers),
-            log: log, commits: commits, executor: InlineExecutor(), memory: memory,
+            log: log, commits: commits, reads: reads, executor: InlineExecutor(), memory: memory,
             breaker: StoreBreaker(monotonic: { uptime.value }), settings: DecisionService.Settings(ownIssuer: Self.ownIssuer),
             now: { clock.now }, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try service.warmUp()
@@ -165,6 +167,7 @@ final class TestBench: Sendable {
 
     deinit {
         commits.close()
+        reads.close()
         try? database.close()
         try? FileManager.default.removeItem(at: folder)
     }

@@ -4,9 +4,24 @@ import Foundation
 import PosternStore
 import RiskDecisions
 import RiskPolicy
+import Synchronization
 import Testing
 
 @Suite struct DegradedTests {
+    /// The store goes or comes with every thirtieth question: more than are under way at one time.
+    private final class Turns: Sendable {
+        private let asked = Mutex(0)
+
+        func next(_ bench: TestBench) {
+            asked.withLock { asked in
+                asked += 1
+                guard asked % 30 == 0 else { return }
+                bench.database.isAway.toggle()
+                bench.holder.value += 2
+            }
+        }
+    }
+
     @Test func withoutTheStoreAnswersGoOn() async throws {
         let bench = try await TestBench()
         let sub = try bench.user("u1")
@@ -78,23 +93,18 @@ import Testing
         let subs = try (0..<20).map { try bench.user("u\($0)") }
         for sub in subs { _ = try await bench.ask(.signIn, sub: sub) }
         bench.clock.pass(90 * 86_400)
+        let turns = Turns()
         let answers = try await withThrowingTaskGroup(of: [Answer].self) { group in
-            group.addTask {
-                for round in 0..<20 {
-                    bench.database.isAway = round % 2 == 0
-                    bench.holder.value += 2
-                    try await Task.sleep(for: .milliseconds(5))
-                }
-                bench.database.isAway = true
-                return []
-            }
             for sub in subs {
                 group.addTask {
                     var answers: [Answer] = []
                     for number in 0..<60 {
                         let event: PolicyEvent = number % 2 == 0 ? .sensitiveAction : .signIn
+                        turns.next(bench)
                         answers.append(try await bench.ask(event, sub: sub))
-                        if number % 10 == 0 { answers.append(try await bench.signUp("\(sub)\(number)", status: 1)) }
+                        guard number % 10 == 0 else { continue }
+                        turns.next(bench)
+                        answers.append(try await bench.signUp("\(sub)\(number)", status: 1))
                         await Task.yield()
                     }
                     return answers
@@ -102,6 +112,8 @@ import Testing
             }
             return try await group.reduce(into: [Answer]()) { $0 += $1 }
         }
+        #expect(answers.filter(\.degraded).count > 0)
+        bench.database.isAway = true
         bench.holder.value += 2
         #expect(try await bench.ask(.signIn, sub: subs[0]).degraded, "the store is away now")
         #expect(answers.count == 20 * 66)

@@ -226,7 +226,7 @@ import Testing
             + "    algorithms: [RS256]\n    nonce_form: sha256_hex\n")
         #expect(try list().map { $0["origin"] as? String } == ["postern.yaml"])
         #expect(try list().first?["algorithms"] as? [String] == ["RS256"])
-        try runner.fail("issuer", "remove", "apple", "--yes", status: 1, saying: "stands in postern.yaml")
+        try runner.fail("issuer", "remove", "apple", "--yes", status: 65, saying: "stands in postern.yaml")
         // Changed there, it is changed here; beside it there are those of commands.
         try write("issuers:\n  apple: {iss: \"https://appleid.apple.com\", jwks_file: \(keys.path), leeway: 30}\n")
         #expect(try list().first?["leeway"] as? Int == 30)

@@ -17,6 +17,7 @@ package final class RelayMilterHandler: MilterHandler {
     private let metrics: ServiceMetrics
     private let refused: @Sendable (RefusedForward) -> Void
     private let carrier: @Sendable () -> (any CopyCarrier)?
+    private let histograms: MilterHistograms
 
     /// - Parameter carrier: who hands copies over; nil where a transaction carries one account and no more.
     /// - Parameter refused: told of forwards that were refused although somebody registered their author. Must not block.
@@ -30,19 +31,21 @@ package final class RelayMilterHandler: MilterHandler {
         self.logger = logger
         self.metrics = metrics
         self.carrier = carrier
+        histograms = MilterHistograms(metrics)
         self.refused = refused
     }
 
-    /// Only RCPT and the end of the header section are answered before the end of data: each other answer would cost a round trip.
+    /// Only RCPT is answered before the end of data: each other answer would cost a round trip.
     package var needs: MilterNeeds {
         MilterNeeds(
-            events: [.helo, .mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient, .endOfHeaders],
+            events: [.helo, .mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient],
             actions: [.addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient, .deleteRecipient],
             macros: [.connect: ["{daemon_name}"], .helo: [], .mail: [], .recipient: ["i"], .data: [], .endOfHeaders: ["i"], .endOfMessage: ["i"]])
     }
 
     package func makeSession(connection: MilterConnection) -> any MilterSession {
-        RelayMilterSession(connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, carrier: carrier, refused: refused)
+        RelayMilterSession(connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, histograms: histograms, carrier: carrier,
+            refused: refused)
     }
 }
 
@@ -59,4 +62,28 @@ package struct RefusedForward: Sendable, Hashable {
     package let reason: String
     /// The word in the answer and in the log.
     package let reference: String
+}
+
+/// How long Postfix waits for each answer, looked up once.
+struct MilterHistograms: Sendable {
+    let recipient, header, body, message: Histogram
+
+    init(_ metrics: ServiceMetrics) {
+        recipient = metrics.milterSeconds("rcpt")
+        header = metrics.milterSeconds("header")
+        body = metrics.milterSeconds("body")
+        message = metrics.milterSeconds("message")
+    }
+}
+
+extension Histogram {
+    /// Measures the work.
+    func timed<Result>(_ work: () throws -> Result) rethrows -> Result {
+        let start = ContinuousClock.now
+        defer {
+            let (seconds, attoseconds) = (ContinuousClock.now - start).components
+            observe(Double(seconds) + Double(attoseconds) / 1e18)
+        }
+        return try work()
+    }
 }

@@ -14,6 +14,7 @@ final class RelayMilterSession: MilterSession {
     private let now: @Sendable () -> Int64
     private let logger: Logger
     private let metrics: ServiceMetrics
+    private let histograms: MilterHistograms
     private let carrier: @Sendable () -> (any CopyCarrier)?
     private let refused: @Sendable (RefusedForward) -> Void
 
@@ -23,8 +24,8 @@ final class RelayMilterSession: MilterSession {
     private var mailParameters: [String] = []
     private var helo = ""
     private var transaction: RelayTransaction?
-    /// What a body chunk met with; answered at the end of data, as chunks themselves are not answered.
-    private var refusal: Refusal?
+    /// What the end of the header section or a body chunk met with; answered at the end of data, as those themselves are not answered.
+    private var refusal: (refusal: Refusal, stage: String)?
     /// Names one message in the log and in the replies that Postern gives for it.
     private var reference = ""
     /// What is still told of a transaction that `refusal` has ended.
@@ -33,25 +34,16 @@ final class RelayMilterSession: MilterSession {
 
     init(
         connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
-        metrics: ServiceMetrics, carrier: @escaping @Sendable () -> (any CopyCarrier)?, refused: @escaping @Sendable (RefusedForward) -> Void
+        metrics: ServiceMetrics, histograms: MilterHistograms, carrier: @escaping @Sendable () -> (any CopyCarrier)?, refused: @escaping @Sendable (RefusedForward) -> Void
     ) {
         self.connection = connection
         self.engine = engine
         self.now = now
         self.logger = logger
         self.metrics = metrics
+        self.histograms = histograms
         self.carrier = carrier
         self.refused = refused
-    }
-
-    /// Measures what Postfix waits for.
-    private func timed<Result>(_ stage: String, _ work: () throws -> Result) rethrows -> Result {
-        let start = ContinuousClock.now
-        defer {
-            let (seconds, attoseconds) = (ContinuousClock.now - start).components
-            metrics.milterSeconds(stage).observe(Double(seconds) + Double(attoseconds) / 1e18)
-        }
-        return try work()
     }
 
     /// Postfix's own bounces reach the filter without an SMTP dialogue; there a recipient cannot be refused for good.
@@ -89,7 +81,7 @@ final class RelayMilterSession: MilterSession {
 
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
         guard let transaction else { return .continue }
-        return timed("rcpt") {
+        return histograms.recipient.timed {
             do throws(Refusal) {
                 try transaction.addRecipient(path)
                 return .continue
@@ -100,40 +92,48 @@ final class RelayMilterSession: MilterSession {
     }
 
     func header(name: [UInt8], value: [UInt8]) -> MilterReply {
-        transaction?.addHeader(HeaderField(bytes: name + [UInt8(ascii: ":")] + value))
+        guard let transaction else { return .continue }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(name.count + 1 + value.count)
+        bytes += name
+        bytes.append(UInt8(ascii: ":"))
+        bytes += value
+        transaction.addHeader(HeaderField(bytes: bytes))
         return .continue
     }
 
     func endOfHeaders() -> MilterReply {
-        guard let transaction, transaction.isOurs else { return .accept }
-        return timed("header") {
-            do throws(Refusal) {
-                try transaction.endHeader()
-                return .continue
-            } catch {
-                return reply(to: error, stage: "header", macros: nil)
-            }
+        guard let transaction else { return .continue }
+        guard transaction.isOurs else {
+            end()
+            return .continue
         }
-    }
-
-    func body(_ chunk: UnsafeRawBufferPointer) -> MilterReply {
-        guard refusal == nil, let transaction else { return .continue }
-        timed("body") {
-            do throws(Refusal) { try transaction.addBody(chunk) } catch {
-                refusal = error
-                lost = (transaction.direction, transaction.forwardAttribution)
-                // The message is lost for this transaction: what was held for it is of use to another.
-                end()
-            }
+        histograms.header.timed {
+            do throws(Refusal) { try transaction.endHeader() } catch { lose(transaction, error, stage: "header") }
         }
         return .continue
     }
 
+    func body(_ chunk: UnsafeRawBufferPointer) -> MilterReply {
+        guard let transaction else { return .continue }
+        histograms.body.timed {
+            do throws(Refusal) { try transaction.addBody(chunk) } catch { lose(transaction, error, stage: "body") }
+        }
+        return .continue
+    }
+
+    /// The message is lost for this transaction: what was held for it is of use to another.
+    private func lose(_ transaction: RelayTransaction, _ error: Refusal, stage: String) {
+        refusal = (error, stage)
+        lost = (transaction.direction, transaction.forwardAttribution)
+        end()
+    }
+
     func endOfMessage(_ actions: any MilterActions) throws -> MilterReply {
         defer { end() }
-        if let refusal { return reply(to: refusal, stage: "body", macros: actions.macros) }
+        if let (refusal, stage) = refusal { return reply(to: refusal, stage: stage, macros: actions.macros) }
         guard let transaction else { return .accept }
-        return try timed("message") { try finish(transaction, actions) }
+        return try histograms.message.timed { try finish(transaction, actions) }
     }
 
     private func finish(_ transaction: RelayTransaction, _ actions: any MilterActions) throws -> MilterReply {

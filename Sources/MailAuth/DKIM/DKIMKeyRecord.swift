@@ -1,6 +1,7 @@
 // Key records in the DNS (RFC 6376 section 3.6.1, RFC 8463 section 4).
 
 import MailCrypto
+import Synchronization
 
 struct DKIMKeyRecord {
     enum PublicKey {
@@ -62,8 +63,29 @@ struct DKIMKeyRecord {
     /// The key itself; throws `CryptoError` where the data is none of that type.
     func publicKey() throws -> PublicKey {
         switch keyType {
-        case .rsa: .rsa(try RSAPublicKey(der: keyData))
+        case .rsa: .rsa(try Self.parsed.key(keyData))
         case .ed25519: .ed25519(try Ed25519PublicKey(rawBytes: keyData))
         }
+    }
+
+    private static let parsed = ParsedRSAKeys()
+}
+
+/// RSA keys that were parsed of late. A team's mail comes under one key, and a key's first use also works out what libcrypto keeps with
+/// it for the next ones.
+private final class ParsedRSAKeys: Sendable {
+    /// Some 2 KiB each. Beyond it all are forgotten.
+    private static let capacity = 512
+
+    private let keys = Mutex<[[UInt8]: RSAPublicKey]>([:])
+
+    func key(_ der: [UInt8]) throws -> RSAPublicKey {
+        if let key = keys.withLock({ $0[der] }) { return key }
+        let key = try RSAPublicKey(der: der)
+        keys.withLock { keys in
+            if keys.count >= Self.capacity { keys.removeAll() }
+            keys[der] = key
+        }
+        return key
     }
 }

@@ -51,6 +51,9 @@ package struct DKIMSigner: Sendable {
         "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id", "Auto-Submitted",
     ]
 
+    /// The same, each with its lower-case form.
+    private static let signedNamesAndKeys = signedNames.map { ($0, $0.lowercased()) }
+
     /// `d=`, lower case.
     package let domain: String
     /// `s=`, lower case.
@@ -86,19 +89,19 @@ package struct DKIMSigner: Sendable {
     /// - Throws: `CryptoError` where libcrypto does not sign.
     package func sign(header: HeaderSection, bodyHash: DKIMBodyHash, now: Int64) throws -> HeaderField {
         let fields = DKIMSignedFields(header)
-        let names = Self.signedNames.flatMap { name in
-            repeatElement(name, count: fields.count(name.lowercased()) + 1)
+        let names = Self.signedNamesAndKeys.flatMap { name, key in
+            repeatElement((name, key), count: fields.count(key) + 1)
         }
         var text = DKIMFieldText(" v=1; a=\(algorithm); c=relaxed/relaxed;")
         text.append("d=\(domain);")
         text.append("s=\(selector);")
         text.append("t=\(max(0, now));")
-        text.append("h=", parts: names.enumerated().map { $1 + ($0 == names.count - 1 ? ";" : ":") })
+        text.append("h=", parts: names.enumerated().map { $1.0 + ($0 == names.count - 1 ? ";" : ":") })
         text.append("bh=", parts: [String(decoding: DKIMBase64.encode(bodyHash.sha256), as: UTF8.self) + ";"])
         text.append("b=", parts: [])
         let unsigned = HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
         let digest = fields.digest(
-            names: names.map { $0.lowercased() }, canonicalization: Self.canonicalization, signatureField: unsigned,
+            names: names.map(\.1), canonicalization: Self.canonicalization, signatureField: unsigned,
             signatureRange: unsigned.bytes.count..<unsigned.bytes.count, own: nil)
         let signature: [UInt8]
         switch key {

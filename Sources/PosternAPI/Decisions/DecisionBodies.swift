@@ -10,7 +10,7 @@ struct Members {
 
     init(_ body: JSONValue, names: Set<String>) throws {
         guard case .object(let members) = body else { throw Problem.invalid("an object is needed, not \(body.kind)", at: "") }
-        for name in members.keys.sorted() where !names.contains(name) {
+        if let name = members.keys.filter({ !names.contains($0) }).min() {
             throw Problem.invalid("there is no such member", at: "/" + Self.escaped(name))
         }
         self.members = members
@@ -30,10 +30,10 @@ struct Members {
 
     /// A text that must be there and be one of a few.
     func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word where Word.RawValue == String {
-        let names = Word.allCases.map(\.rawValue).joined(separator: ", ")
         guard let text = try text(name, limit: 64) else { throw Problem.invalid("it is missing", at: "/\(name)") }
-        guard let word = Word(rawValue: text) else { throw Problem.invalid("one of \(names) is needed", at: "/\(name)") }
-        return word
+        if let word = Word(rawValue: text) { return word }
+        let names = Word.allCases.map(\.rawValue).joined(separator: ", ")
+        throw Problem.invalid("one of \(names) is needed", at: "/\(name)")
     }
 
     static func escaped(_ name: String) -> String {
@@ -42,10 +42,11 @@ struct Members {
 }
 
 extension DecisionQuestion {
+    private static let memberNames: Set = ["event", "client_id", "identity_token", "nonce", "sub", "app_account", "context"]
+
     /// From the body of `POST /v1/decisions`. Throws `Problem` (422).
     init(_ body: JSONValue) throws {
-        let members = try Members(
-            body, names: ["event", "client_id", "identity_token", "nonce", "sub", "app_account", "context"])
+        let members = try Members(body, names: Self.memberNames)
         guard let clientID = try members.text("client_id", limit: 255) else {
             throw Problem.invalid("it is missing", at: "/client_id")
         }

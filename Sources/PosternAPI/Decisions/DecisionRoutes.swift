@@ -139,9 +139,11 @@ extension APIContext {
 }
 
 extension Request {
+    private static let idempotencyKeyName = HTTPField.Name("Idempotency-Key")
+
     /// The Idempotency-Key: 1 to 255 visible ASCII characters. Throws `Problem` (400) for anything else.
     fileprivate func idempotencyKey() throws -> String? {
-        guard let name = HTTPField.Name("Idempotency-Key") else { return nil }
+        guard let name = Self.idempotencyKeyName, headers.contains(name) else { return nil }
         let values = headers[values: name]
         guard let value = values.first else { return nil }
         guard values.count == 1, (1...255).contains(value.utf8.count), value.utf8.allSatisfy({ (0x21...0x7E).contains($0) })

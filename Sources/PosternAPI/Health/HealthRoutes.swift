@@ -3,25 +3,39 @@
 import HTTPTypes
 import Hummingbird
 import PosternStore
+import RiskDecisions
 
 /// `/healthz` and `/readyz`.
 package struct HealthRoutes: RouteModule {
     private let store: Store
     private let pool: BlockingPool
+    /// Nil where nothing is decided.
+    private let policies: ActivePolicies?
 
-    package init(store: Store, pool: BlockingPool) {
+    package init(store: Store, pool: BlockingPool, policies: ActivePolicies? = nil) {
         self.store = store
         self.pool = pool
+        self.policies = policies
     }
 
-    private struct Health: Encodable { let status: String }
+    private struct Health: Encodable {
+        let status: String
+        var policy: String?
+    }
+
+    /// Open to everyone: which policy it is, and why, is for `postern status` and `postern policy list`.
+    private var policyState: String? {
+        guard let health = policies?.health else { return nil }
+        guard health.serving.contains(where: \.isDefault) else { return "none" }
+        return health.problems.isEmpty ? "active" : "last_good"
+    }
 
     package func addRoutes(to routes: APIRoutes) {
         routes.get("/healthz", access: .open) { _, _ in try .json(Health(status: "ok")) }
-        routes.get("/readyz", access: .open) { [store, pool] _, _ in
+        routes.get("/readyz", access: .open) { _, _ in
             // Any answer of the store will do: this one takes a microsecond.
-            _ = try await pool.run { try store.apiKeys.revision() }
-            return try .json(Health(status: "ready"))
+            _ = try await pool.run { [store] in try store.apiKeys.revision() }
+            return try .json(Health(status: "ready", policy: policyState))
         }
     }
 }

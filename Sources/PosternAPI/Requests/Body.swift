@@ -36,7 +36,9 @@ extension Request {
 
     /// Throws `Problem` (415) unless the body is of this type, in UTF-8 where it says so.
     package func requireType(_ type: String) throws {
-        let parts = (headers[.contentType] ?? "").split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+        let given = headers[.contentType] ?? ""
+        if given == type { return }
+        let parts = given.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
         let parameters = parts.dropFirst().filter { !$0.isEmpty }
         guard parts.first == type, parameters.allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) }) else {
             throw Problem(.unsupportedMediaType, "unsupported-type", "The body's type is not taken", detail: "send \(type)")

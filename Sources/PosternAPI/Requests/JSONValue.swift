@@ -26,7 +26,8 @@ package enum JSONValue: Sendable, Hashable {
 
     /// Reads one value: duplicate members, lone surrogates and anything after it are refused. Linear in the text.
     package init(parsing octets: some Collection<UInt8>) throws(JSONError) {
-        self.init(try StrictJSON.parse(Array(octets), limit: octets.count))
+        let octets = octets as? [UInt8] ?? Array(octets)
+        self.init(try StrictJSON.parse(octets, limit: octets.count))
     }
 
     private init(_ value: Identity.JSONValue) {

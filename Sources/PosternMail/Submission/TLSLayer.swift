@@ -10,6 +10,7 @@ import NIOTLS
 final class TLSLayer {
     private let channel = EmbeddedChannel()
     private let watch = HandshakeWatch()
+    private let handler: NIOSSLClientHandler
 
     /// Whether the handshake is over, and the server is who it should be.
     var isEstablished: Bool { watch.isDone }
@@ -19,12 +20,17 @@ final class TLSLayer {
         let address = try? SocketAddress(ipAddress: host, port: Int(port))
         // An address is checked against the certificate's addresses; a name is sent along as well.
         if let address { channel.remoteAddress = address }
-        let handler = try NIOSSLClientHandler(context: context, serverHostname: address == nil ? host : nil)
+        handler = try NIOSSLClientHandler(context: context, serverHostname: address == nil ? host : nil)
         try channel.pipeline.syncOperations.addHandlers(handler, watch)
         channel.pipeline.fireChannelActive()
     }
 
-    deinit { _ = try? channel.finish(acceptAlreadyClosed: true) }
+    deinit {
+        // With its handler there, closing would wait for the other side's farewell, which nobody reads any more.
+        _ = channel.pipeline.syncOperations.removeHandler(handler)
+        channel.embeddedEventLoop.run()
+        _ = try? channel.finish(acceptAlreadyClosed: true)
+    }
 
     /// What has to go to the server by now.
     func outgoing() throws -> [UInt8] {

@@ -53,7 +53,7 @@ package struct DecisionLogService: Service {
         }
         var isWritten = true
         await write(&isWritten)
-        parts.commits.close()
+        parts.close()
     }
 
     private func write(_ isWritten: inout Bool) async {

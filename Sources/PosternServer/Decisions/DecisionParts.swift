@@ -12,14 +12,16 @@ package struct DecisionParts: Sendable {
     package let service: DecisionService
     package let idempotency: IdempotencyGuard
     package let log: DecisionLogBuffer
-    package let commits: GroupCommit
+    private let commits: GroupCommit
+    private let reads: GroupRead
 
     /// Of parts that were made elsewhere: the sandbox.
-    init(service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer, commits: GroupCommit) {
+    init(service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer, commits: GroupCommit, reads: GroupRead) {
         self.service = service
         self.idempotency = idempotency
         self.log = log
         self.commits = commits
+        self.reads = reads
     }
 
     /// - Parameters:
@@ -33,10 +35,11 @@ package struct DecisionParts: Sendable {
         let trust = TokenTrust(own: own, others: trust)
         log = DecisionLogBuffer(store.decisions, store.settlements)
         commits = GroupCommit(store.database)
+        reads = GroupRead(store.database)
         let breaker = StoreBreaker()
         service = DecisionService(
             store: store, policies: policies, verifier: TokenVerifier(issuers: trust, keys: trust), log: log, commits: commits,
-            executor: executor, breaker: breaker, settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
+            reads: reads, executor: executor, breaker: breaker, settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
             logger: logger
         ) { record in
             guard let metrics else { return }
@@ -49,7 +52,13 @@ package struct DecisionParts: Sendable {
 
     /// Writes what waits, and lets go of everything: for commands.
     package func end() throws {
-        defer { commits.close() }
+        defer { close() }
         try log.flush()
+    }
+
+    /// Ends the threads of group commit and group read.
+    func close() {
+        commits.close()
+        reads.close()
     }
 }

@@ -39,6 +39,8 @@ package struct LocalFacts: Sendable {
     package var damage: [String]?
     /// Whether this machine's clock is kept by another one; nil where nothing here can tell.
     package var isClockKept: Bool?
+    /// Hosts that decide by another policy than is active, since that one does not load there, a line each.
+    package var policyRefusals: [String] = []
 
     package init() {}
 }
@@ -134,8 +136,11 @@ package enum LocalChecks {
 
     private static func policy(_ facts: LocalFacts) -> [Check] {
         guard let problems = facts.policyProblems else { return [] }
-        guard !problems.isEmpty else { return [.ok("policy", "a policy is in force")] }
-        return problems.map {
+        let refusals = facts.policyRefusals.map {
+            Check.warning("policy", $0, remedy: "postern policy list says why; activate one that loads, or postern policy rollback")
+        }
+        guard !problems.isEmpty else { return refusals.isEmpty ? [.ok("policy", "a policy is in force")] : refusals }
+        return refusals + problems.map {
             .warning(
                 "policy", $0,
                 remedy: "run postern policy list; postern serve activates the built-in one where there is none, postern policy activate another")

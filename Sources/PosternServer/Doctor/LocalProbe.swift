@@ -57,6 +57,7 @@ package enum LocalProbe {
             facts.damage = try database.read { connection in
                 try connection.rows("PRAGMA quick_check(5)", []).map { try $0.text(0) }
             }.filter { $0 != "ok" }
+            facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(\.refusal)
         } catch {
             facts.database = .trouble("\(error)")
         }
@@ -74,9 +75,6 @@ extension LocalProbe {
             } catch {
                 problems.append("policy \(named.name) does not load: \("\(error)".split(separator: "\n").first ?? "")")
             }
-        }
-        for state in try store.policies.hosts() where state.reason != nil {
-            problems.append("host \(state.host) does not take policy \(state.name): \(state.reason?.split(separator: "\n").first ?? "")")
         }
         return problems
     }

@@ -76,18 +76,18 @@ package struct Sandbox {
 
         let pool = BlockingPool(threads: 4)
         let log = DecisionLogBuffer(store.decisions, store.settlements)
-        let commits = GroupCommit(database)
+        let (commits, reads) = (GroupCommit(database), GroupRead(database))
         let breaker = StoreBreaker()
         let clockNow: @Sendable () -> Int64 = { clock.now }
         let policy = try settings.policy ?? LoadedPolicy(.builtIn)
         let service = DecisionService(
             store: store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer), log: log, commits: commits,
-            executor: pool, breaker: breaker, settings: DecisionService.Settings(canned: CannedAnswer.answer), now: clockNow,
+            reads: reads, executor: pool, breaker: breaker, settings: DecisionService.Settings(canned: CannedAnswer.answer), now: clockNow,
             logger: logger)
         let parts = DecisionParts(
             service: service,
             idempotency: IdempotencyGuard(store: store, executor: pool, breaker: breaker, now: clockNow), log: log,
-            commits: commits)
+            commits: commits, reads: reads)
         let key = issued.text.revealed
         let api = APIService(
             settings: APISettings(host: "127.0.0.1", port: settings.port, requestsPerSecond: 10_000),

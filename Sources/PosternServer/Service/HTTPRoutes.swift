@@ -33,6 +33,8 @@ package struct ServiceParts: Sendable {
     let page: MePage?
     /// Nil where nothing is decided.
     package let decisions: DecisionParts?
+    /// Nil where nothing is decided.
+    let policies: ActivePolicies?
 
     package var store: Store { installation.store }
 
@@ -42,6 +44,7 @@ package struct ServiceParts: Sendable {
     ) throws {
         self.installation = installation
         self.pool = pool
+        self.policies = policies
         self.now = now
         self.logger = logger
         identitySigner = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
@@ -73,7 +76,7 @@ package enum HTTPRoutes {
                 parts.store, parts.pool, now: parts.now,
                 messagesPerDay: parts.installation.configuration.limits.messagesPerDay.max),
             EventRoutes(parts.store, parts.pool, parts.cursors, now: parts.now),
-            HealthRoutes(store: parts.store, pool: parts.pool),
+            HealthRoutes(store: parts.store, pool: parts.pool, policies: parts.policies),
             MetricsRoutes(parts.metrics, parts.pool),
             NotificationRoutes(
                 store: parts.store, pool: parts.pool, issuers: parts.trust.issuers, keys: parts.trust.keys, now: parts.now),

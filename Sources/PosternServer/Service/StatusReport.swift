@@ -69,6 +69,9 @@ package struct StatusReport: Encodable, Sendable {
         }
         let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
         if oldest > 3600 { warnings.append("an event has waited \(duration(Int64(oldest))) to be delivered: see postern event list") }
+        for host in try installation.store.policies.hosts() where now - host.at <= PolicyHostState.silence {
+            if let refusal = host.refusal { warnings.append("\(refusal): postern policy list says why; activate one that loads") }
+        }
         let keys = try installation.store.dkimKeys.keys()
         for domain in installation.configuration.relayDomains where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
             warnings.append("\(domain) has no active signing key, so mail leaves unsigned: run postern dkim generate \(domain)")

@@ -43,19 +43,7 @@ package struct AppRateRepository: Sendable {
 
     /// The rates of an app by its number.
     package func rates(app: Int64, now: Int64) throws -> AppRates {
-        let (hour, week) = AppRates.bounds(now)
-        return try database.read { connection in
-            let row = try connection.row(
-                """
-                SELECT CAST(COALESCE(SUM(CASE WHEN slice > ?2 THEN count ELSE 0 END), 0) AS BIGINT),
-                    CAST(COALESCE(SUM(CASE WHEN slice > ?2 THEN 0 ELSE count END), 0) AS BIGINT),
-                    MIN(CASE WHEN slice > ?2 THEN NULL ELSE slice END)
-                FROM app_signups WHERE app_id = ?1 AND slice > ?3
-                """, [.integer(app), .integer(hour), .integer(week)])
-            guard let row else { return AppRates(signUps1h: 0, baseline: nil) }
-            return AppRates(
-                lastHour: try row.integer(0), before: try row.integer(1), first: try row.optionalInteger(2), now: now)
-        }
+        try database.read { try $0.appRates(app: app, now: now) }
     }
 
     /// Deletes what no rate reads any more: slices before the week, and marks of sign-ups older than two days.
@@ -73,5 +61,22 @@ package struct AppRateRepository: Sendable {
                 """, [.integer(now - 2 * 86_400), .integer(Int64(limit))])
             return max(slices, marks)
         }
+    }
+}
+
+extension DatabaseConnection {
+    /// The rates of an app within a transaction.
+    func appRates(app: Int64, now: Int64) throws -> AppRates {
+        let (hour, week) = AppRates.bounds(now)
+        let row = try row(
+            """
+            SELECT CAST(COALESCE(SUM(CASE WHEN slice > ?2 THEN count ELSE 0 END), 0) AS BIGINT),
+                CAST(COALESCE(SUM(CASE WHEN slice > ?2 THEN 0 ELSE count END), 0) AS BIGINT),
+                MIN(CASE WHEN slice > ?2 THEN NULL ELSE slice END)
+            FROM app_signups WHERE app_id = ?1 AND slice > ?3
+            """, [.integer(app), .integer(hour), .integer(week)])
+        guard let row else { return AppRates(signUps1h: 0, baseline: nil) }
+        return AppRates(
+            lastHour: try row.integer(0), before: try row.integer(1), first: try row.optionalInteger(2), now: now)
     }
 }

@@ -77,22 +77,33 @@ package struct AppRepository: Sendable {
     /// What a question about an app needs to know; nil where there is no such app.
     package func decisionApp(clientID: String) throws -> DecisionApp? {
         try database.read { connection in
-            try connection.row(Self.decisionSelect + " WHERE a.client_id = ?1", [.text(clientID)]).map(Self.decisionApp(row:))
+            guard let row = try connection.row(Self.decisionSelect + " WHERE a.client_id = ?1", [.text(clientID)]) else { return nil }
+            let former = try connection.rows(
+                "SELECT group_id, from_team FROM app_transfers WHERE group_id = ?1 AND moved_at IS NOT NULL", [.integer(row.integer(1))])
+            return try Self.decisionApp(row: row, formerTeams: Self.formerTeams(former))
         }
     }
 
     /// The same of every app, at most `limit`.
     package func decisionApps(limit: Int) throws -> [DecisionApp] {
         try database.read { connection in
-            try connection.rows(Self.decisionSelect + " ORDER BY a.id LIMIT ?1", [.integer(Int64(limit))])
-                .map(Self.decisionApp(row:))
+            let former = try Self.formerTeams(
+                connection.rows("SELECT group_id, from_team FROM app_transfers WHERE moved_at IS NOT NULL", []))
+            return try connection.rows(Self.decisionSelect + " ORDER BY a.id LIMIT ?1", [.integer(Int64(limit))])
+                .map { try Self.decisionApp(row: $0, formerTeams: former) }
         }
     }
 
-    private static func decisionApp(row: SQLRow) throws -> DecisionApp {
+    /// Teams that groups of apps were transferred from, by group.
+    private static func formerTeams(_ rows: [SQLRow]) throws -> [Int64: [Int64]] {
+        try rows.reduce(into: [:]) { $0[try $1.integer(0), default: []].append(try $1.integer(1)) }
+    }
+
+    private static func decisionApp(row: SQLRow, formerTeams: [Int64: [Int64]]) throws -> DecisionApp {
         DecisionApp(
             number: try row.integer(0), clientID: try row.text(6), groupNumber: try row.integer(1), teamNumber: try row.integer(2),
-            teamID: try row.text(3), nonceForm: AppNonceForm(rawValue: try row.text(4)) ?? .raw,
+            teamID: try row.text(3), formerTeams: formerTeams[try row.integer(1)] ?? [],
+            nonceForm: AppNonceForm(rawValue: try row.text(4)) ?? .raw,
             isNonceRequired: try row.bool(5))
     }
 

@@ -93,10 +93,7 @@ package struct CheckRepository: Sendable {
 
     /// Whether an app's own account was bound by an upgrade, be it to a grant that is gone.
     package func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws -> Bool {
-        try database.read { connection in
-            try connection.row(
-                "SELECT 1 FROM upgraded_accounts WHERE team_id = ?1 AND app_account = ?2", [.integer(team), .blob(mark)]) != nil
-        }
+        try database.read { try $0.isUpgraded(team: team, appAccount: mark) }
     }
 
     /// Deletes checks begun before a time, at most `limit`; gives the number.
@@ -108,5 +105,12 @@ package struct CheckRepository: Sendable {
                     (SELECT decision_id, challenge FROM checks WHERE initiated_at < ?1 LIMIT ?2)
                 """, [.integer(cutoff), .integer(Int64(limit))])
         }
+    }
+}
+
+extension DatabaseConnection {
+    /// Whether an app's own account was bound, within a transaction.
+    func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws -> Bool {
+        try row("SELECT 1 FROM upgraded_accounts WHERE team_id = ?1 AND app_account = ?2", [.integer(team), .blob(mark)]) != nil
     }
 }

@@ -127,7 +127,8 @@ package struct DecisionRepository: Sendable {
 extension DatabaseConnection {
     /// Writes a decision; nothing where it is written already or its team is gone. A grant that is gone becomes none.
     func insert(_ record: DecisionRecord) throws {
-        func words(_ list: [String]) -> SQLValue { .text(list.joined(separator: " ")) }
+        // Most lists are empty or of one word.
+        func words(_ list: [String]) -> SQLValue { .text(list.count > 1 ? list.joined(separator: " ") : list.first ?? "") }
         try run(
             """
             INSERT INTO decisions (decision_id, team_id, client_id, grant_id, app_account, claimed_event, event, decision,

@@ -1,6 +1,5 @@
 // Group commit: what many ask to be written at the same time is written, and synced to disk, once.
 
-import Glibc
 import Synchronization
 
 /// Runs changes of many callers in common transactions on a thread of its own. A caller is answered once its change is durable.
@@ -30,13 +29,13 @@ package final class GroupCommit: Sendable {
 
     private let database: any Database
     private let state = Mutex(State())
-    private let wakeUp: Semaphore
+    private let wakeUp: SystemSemaphore
 
     /// Starts the thread; end it with `close`.
     package init(_ database: any Database) {
         self.database = database
-        wakeUp = Semaphore()
-        Thread.detach { [self] in work() }
+        wakeUp = SystemSemaphore()
+        SystemThread.detach { [self] in work() }
     }
 
     /// Runs `change` in a durable transaction and gives its result. The change may be run again, alone, where another one in the same
@@ -120,49 +119,5 @@ package final class GroupCommit: Sendable {
             }
             for job in others { job.finish(error) }
         }
-    }
-}
-
-/// Written on the thread of the group, read after that.
-private final class ResultBox<Value>: @unchecked Sendable {
-    var value: Value?
-}
-
-/// A counting semaphore of the system.
-private final class Semaphore: @unchecked Sendable {
-    private let semaphore: UnsafeMutablePointer<sem_t>
-
-    init() {
-        semaphore = .allocate(capacity: 1)
-        sem_init(semaphore, 0, 0)
-    }
-
-    deinit {
-        sem_destroy(semaphore)
-        semaphore.deallocate()
-    }
-
-    func signal() { sem_post(semaphore) }
-    func wait() { while sem_wait(semaphore) != 0 && errno == EINTR {} }
-}
-
-private enum Thread {
-    /// Runs `body` on a new thread of the system.
-    static func detach(_ body: @escaping @Sendable () -> Void) {
-        let box = Unmanaged.passRetained(Body(body))
-        var thread = pthread_t()
-        let status = pthread_create(
-            &thread, nil,
-            { argument in
-                guard let argument else { return nil }
-                Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
-                return nil
-            }, box.toOpaque())
-        if status == 0 { pthread_detach(thread) } else { box.release() }
-    }
-
-    private final class Body {
-        let run: @Sendable () -> Void
-        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 }

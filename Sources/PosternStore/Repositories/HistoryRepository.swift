@@ -1,5 +1,40 @@
 // Reads a grant's whole history: one statement on one snapshot, however much there is to know.
 
+/// What has to be read for a question.
+package struct HistoryRequest: Sendable {
+    /// The store's number of the team asking; another team's accounts are not found.
+    package var team: Int64
+    /// The store's number of the group of apps.
+    package var group: Int64
+    /// Nil: nobody known is asked about.
+    package var subject: GrantSubject?
+    /// The app whose rates are wanted too.
+    package var ratesOfApp: Int64?
+    /// `DecisionMarks.appAccount` of an app's own account.
+    package var appAccountMark: [UInt8]?
+    /// Seconds since 1970.
+    package var now: Int64
+
+    package init(team: Int64, group: Int64, subject: GrantSubject?, ratesOfApp: Int64?, appAccountMark: [UInt8]?, now: Int64) {
+        self.team = team
+        self.group = group
+        self.subject = subject
+        self.ratesOfApp = ratesOfApp
+        self.appAccountMark = appAccountMark
+        self.now = now
+    }
+}
+
+/// What was read for a question, on one snapshot.
+package struct QuestionHistory: Sendable {
+    /// Nil where there is no such account.
+    package let history: GrantHistory?
+    /// Nil where they were not asked for.
+    package let rates: AppRates?
+    /// Whether the app's own account was bound by an upgrade before.
+    package let isAppAccountBound: Bool
+}
+
 /// Reads for decisions.
 package struct HistoryRepository: Sendable {
     let database: any Database
@@ -12,6 +47,20 @@ package struct HistoryRepository: Sendable {
     ///   - now: seconds since 1970.
     package func history(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws -> GrantHistory? {
         try database.read { try $0.grantHistory(team: team, group: group, subject: subject, now: now) }
+    }
+
+    /// Everything that a question is decided on, together with others that come at the same time.
+    package func read(_ request: HistoryRequest, in group: GroupRead) async throws -> QuestionHistory {
+        try await group.run { connection in
+            QuestionHistory(
+                history: try request.subject.flatMap {
+                    try connection.grantHistory(team: request.team, group: request.group, subject: $0, now: request.now)
+                },
+                rates: try request.ratesOfApp.map { try connection.appRates(app: $0, now: request.now) },
+                isAppAccountBound: try request.appAccountMark.map {
+                    try connection.isUpgraded(team: request.team, appAccount: $0)
+                } ?? false)
+        }
     }
 
     static let ownAccount = "(SELECT o.id FROM accounts o WHERE o.sub = ?3 AND o.team_id = ?1)"
@@ -52,7 +101,9 @@ package struct HistoryRepository: Sendable {
                 WHERE b.user_id = a.user_id AND (b.inbox_id = i.id OR (b.inbox_id IS NULL AND i.is_default = 1))
                 AND c.day > ?5 AND c.kind = \(CounterKind.bouncedPermanently.rawValue)),
             (SELECT CAST(COALESCE(SUM(d.deletions), 0) AS BIGINT) FROM tombstones d
-                WHERE d.mark = i.tombstone_index AND d.day > ?6)
+                WHERE d.mark = i.tombstone_index AND d.day > ?6),
+            CASE WHEN g.id IS NULL AND EXISTS (SELECT 1 FROM account_transfers m JOIN app_transfers w ON w.id = m.transfer_id
+                WHERE m.old_account = a.id AND w.group_id = ?2) THEN 1 ELSE 0 END
         FROM accounts a
         LEFT JOIN grants g ON g.account_id = a.id AND g.group_id = ?2
         LEFT JOIN external_identities e ON e.account_id = a.id
@@ -110,6 +161,7 @@ extension GrantHistory {
                 signUpCheck: SignUpCheck(rawValue: try row.text(9)) ?? .none, firstAskedAt: try row.optionalInteger(10),
                 lastSeenAt: try row.optionalInteger(11), transferredAt: try row.optionalInteger(12))
         }
+        isTransferred = try row.bool(32)
         isExternal = try row.bool(13) && userNumber == nil
         hasEmail = isExternal ? nil : !row.isNull(15) && !row.isNull(17)
         isForwardingOn = try row.optionalInteger(isExternal ? 14 : 15).map { $0 != 0 }

@@ -69,6 +69,8 @@ package struct GrantHistory: Sendable, Hashable {
     /// Whether it belongs to an external issuer and is not linked to a user.
     package var isExternal: Bool
     package var grant: GrantFacts?
+    /// Whether the grant went along with its app to another team.
+    package var isTransferred = false
     /// Whether mail can reach the person; nil where it is not known.
     package var hasEmail: Bool?
     package var isForwardingOn: Bool?

@@ -144,4 +144,14 @@ package struct PolicyHostState: Sendable, Hashable {
         self.reason = reason
         self.at = at
     }
+
+    /// Seconds after which a host that says nothing any more counts as silent; it says something every minute.
+    package static let silence: Int64 = 180
+
+    /// That it refused what was activated, and what it decides by instead; nil where it did not. The reason is several lines.
+    package var refusal: String? {
+        guard reason != nil else { return nil }
+        let decides = serving.map { StoredPolicy.short($0) } ?? "the default"
+        return "host \(host) refuses \(name) \(StoredPolicy.short(wanted)) and decides by \(decides)"
+    }
 }

@@ -50,7 +50,7 @@ package struct Settlement: Sendable {
     package var group: Int64
     /// The store's number of the app, for its rate of sign-ups.
     package var app: Int64
-    /// Nil: nobody known is asked about (an upgrade by `app_account`).
+    /// Nil: nobody known is asked about (an upgrade by `app_account`), or nobody's grant is to change.
     package var subject: GrantSubject?
     /// Nil: apply whatever changed meanwhile (questions answered while the store was away).
     package var expected: GrantStamp?

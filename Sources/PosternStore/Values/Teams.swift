@@ -64,22 +64,38 @@ package struct DecisionApp: Sendable, Hashable {
     package let number: Int64
     package let clientID: String
     package let groupNumber: Int64
-    package let teamNumber: Int64
+    /// The team that asks; the app's own but for a former one's questions.
+    package private(set) var teamNumber: Int64
     package let teamID: String
+    /// Teams that it was transferred from.
+    package let formerTeams: [Int64]
+    /// Whether it is asked about by a team that it went away from.
+    package private(set) var isGone = false
     package let nonceForm: AppNonceForm
     /// Whether a question with a token must have a nonce.
     package let isNonceRequired: Bool
 
     package init(
-        number: Int64, clientID: String, groupNumber: Int64, teamNumber: Int64, teamID: String, nonceForm: AppNonceForm,
-        isNonceRequired: Bool
+        number: Int64, clientID: String, groupNumber: Int64, teamNumber: Int64, teamID: String, formerTeams: [Int64] = [],
+        nonceForm: AppNonceForm, isNonceRequired: Bool
     ) {
         self.number = number
         self.clientID = clientID
         self.groupNumber = groupNumber
         self.teamNumber = teamNumber
         self.teamID = teamID
+        self.formerTeams = formerTeams
         self.nonceForm = nonceForm
         self.isNonceRequired = isNonceRequired
+    }
+
+    /// The app as a team asks about it: its own, or one that was transferred away from it. Nil for everyone else's.
+    package func asked(by team: Int64) -> DecisionApp? {
+        if team == teamNumber { return self }
+        guard formerTeams.contains(team) else { return nil }
+        var app = self
+        app.teamNumber = team
+        app.isGone = true
+        return app
     }
 }

@@ -40,7 +40,7 @@ package enum Composer {
         let rules = policy.policy
         let result = rules.decide(input)
         var outcome = Outcome(policy: rules, result: result)
-        let upgrade = facts.view.upgradeResult(outcome.decision, isNamed: request.isNamed, isBound: request.isBound)
+        let upgrade = facts.view.upgradeResult(outcome.decision, isNamed: request.isNamed, isBound: request.isBound || request.app.isGone)
         if upgrade == UpgradeResult.failure { outcome.fail(rules, facts.view.event) }
         func ids(_ set: RuleSet) -> [String] { set.map { rules.rules[$0].id } }
         var errors = ids(result.errors)
@@ -96,9 +96,11 @@ package enum Composer {
     ) -> Settlement? {
         guard facts.view.mustSettle, subject != nil else { return nil }
         let isSignUp = facts.view.event == .signUp
+        // For an app that went to another team the nonce is consumed, and nobody's grant is touched or made.
+        let subject = app.isGone ? nil : subject
         var settlement = Settlement(
             team: app.teamNumber, group: app.groupNumber, app: app.number, subject: subject,
-            expected: facts.isHistoryAvailable ? GrantStamp(facts.history) : nil, nonce: nonce,
+            expected: facts.isHistoryAvailable && subject != nil ? GrantStamp(facts.history) : nil, nonce: nonce,
             isVerified: facts.token != nil, now: facts.time.seconds, record: record)
         settlement.isReturn = facts.view.isReturn
         settlement.realUserStatus = facts.token?.realUserStatus

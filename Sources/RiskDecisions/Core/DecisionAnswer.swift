@@ -102,6 +102,12 @@ struct JSONLine {
 
     mutating func value(_ text: String) {
         octets.append(UInt8(ascii: "\""))
+        defer { octets.append(UInt8(ascii: "\"")) }
+        // Nearly every text: words of ours.
+        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F }) else {
+            octets.append(contentsOf: text.utf8)
+            return
+        }
         for octet in text.utf8 {
             switch octet {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
@@ -114,7 +120,6 @@ struct JSONLine {
             default: octets.append(octet)
             }
         }
-        octets.append(UInt8(ascii: "\""))
     }
 
     mutating func end() -> String {

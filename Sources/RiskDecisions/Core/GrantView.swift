@@ -28,7 +28,7 @@ package struct GrantView: Sendable, Hashable {
     package var event: PolicyEvent
     /// `new`, `pending`, `active`, `consent_revoked`; nil where nothing is known of a grant.
     package var state: String?
-    /// `authorized`, `revoked`, `not_found`, or `unknownCredential`.
+    /// `authorized`, `revoked`, `transferred`, `not_found`, or `unknownCredential`.
     package var credentialState: String
     /// The first one that a verified token ever gave, this token's where there was none.
     package var realUserStatus: Int?
@@ -52,7 +52,19 @@ package struct GrantView: Sendable, Hashable {
     ///   - claimed: as the backend called it.
     ///   - history: nil for an account that is not known.
     ///   - token: nil where there was none, or none is valid any more.
-    package init(claimed: PolicyEvent, history: GrantHistory?, token: TokenFacts?, now: Int64) {
+    ///   - isGone: whether the app was transferred away from the team that asks.
+    package init(claimed: PolicyEvent, history: GrantHistory?, token: TokenFacts?, isGone: Bool = false, now: Int64) {
+        guard !isGone else {
+            // The app went to another team: nobody signs up for it here, or has a consent left.
+            event = claimed == .signUp ? .signIn : claimed
+            state = "consent_revoked"
+            credentialState = history.map { $0.isTransferred || $0.grant != nil } == true ? "transferred" : "not_found"
+            realUserStatus = token?.realUserStatus
+            isReturn = false
+            // The nonce is consumed all the same.
+            mustSettle = token != nil
+            return
+        }
         let grant = history?.grant
         isReturn = false
         if let grant, !grant.isAuthorized, let token, token.isExternal, token.issuedAt > grant.revokedAt ?? Int64.max {

@@ -1,6 +1,5 @@
 // A logged decision made again, from its signals and the policy of that time. Pure.
 
-import Identity
 import PosternStore
 import RiskPolicy
 
@@ -24,9 +23,11 @@ package struct Replay: Sendable {
 
     /// Makes the decision again. Throws `ReplayError` where the log's signals cannot be read.
     package init(_ record: DecisionRecord, policy: Policy) throws {
-        let input = try Self.input(record, policy)
-        let result = policy.decide(input)
-        let hidden = record.signals.contains("\"context.")
+        guard let logged = LoggedSignals(record, for: policy) else {
+            throw ReplayError(reason: "the signals in the log cannot be read")
+        }
+        let result = policy.decide(logged.input)
+        let hidden = logged.present.contains { $0.hasPrefix("context.") }
         let readsContext: (String) -> Bool = { hidden && $0.contains("context.") }
         let taken = Set(policy.rules.filter { readsContext($0.condition.text) }.map(\.id))
         let others =
@@ -62,28 +63,6 @@ package struct Replay: Sendable {
         self.differences = differences
         self.isWhole = isWhole
         takenAsLogged = policy.rules.map(\.id).filter(taken.contains)
-    }
-
-    /// The input of a logged decision, for any policy: signals that it does not declare are left out.
-    package static func input(_ record: DecisionRecord, _ policy: Policy) throws -> PolicyInput {
-        guard let event = PolicyEvent(rawValue: record.event), let now = CELTimestamp(seconds: record.evaluatedAt),
-            let signals = try? StrictJSON.parseObject(Array(record.signals.utf8), limit: 1 << 20)
-        else { throw ReplayError(reason: "the signals in the log cannot be read") }
-        var input = policy.makeInput(event: event, now: now)
-        for member in signals.members where member.name != "event" && !member.name.hasPrefix("context.") {
-            let value: CELValue
-            switch member.value {
-            case .bool(let bool): value = .bool(bool)
-            case .string(let text): value = .string(text)
-            case .number(let number):
-                value = number.integer.map(CELValue.int) ?? Double(number.text).map(CELValue.double) ?? .missing
-            default: value = .missing
-            }
-            // Another policy may declare fewer, or otherwise: missing to it.
-            try? policy.set(member.name, to: value, in: &input)
-        }
-        input.isHistoryUnavailable = record.isDegraded
-        return input
     }
 }
 

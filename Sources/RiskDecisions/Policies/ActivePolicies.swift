@@ -55,7 +55,7 @@ package final class ActivePolicies: Sendable {
     }
 
     private let repository: PolicyRepository
-    private let host: String
+    private let host: String?
     private let logger: Logger
     private let snapshot: Mutex<Snapshot>
     private let progress: Mutex<Progress>
@@ -65,8 +65,9 @@ package final class ActivePolicies: Sendable {
 
     /// Reads and compiles the policies of the store; where the present one does not load, the latest earlier one that does, and
     /// where none does, the one that is part of the program. What cannot be read now is read by a later `refresh`.
-    /// - Parameter host: this machine's name, as `postern policy list` shows it.
-    package init(_ repository: PolicyRepository, host: String, now: Int64, logger: Logger) {
+    /// - Parameter host: this machine's name, as `postern policy list` shows it; nil for a command, which is gone at once and is
+    ///   nobody to wait for.
+    package init(_ repository: PolicyRepository, host: String?, now: Int64, logger: Logger) {
         self.repository = repository
         self.host = host
         self.logger = logger
@@ -134,7 +135,7 @@ package final class ActivePolicies: Sendable {
             progress.revision = arrangement.revision
             progress.isReported = false
         }
-        if !progress.isReported || now >= progress.reportedAt + Self.reportInterval {
+        if let host, !progress.isReported || now >= progress.reportedAt + Self.reportInterval {
             let states = progress.states.map {
                 PolicyHostState(
                     host: host, name: $0.name, wanted: $0.wanted, serving: $0.serving, reason: $0.reason, at: now)
@@ -228,7 +229,7 @@ package final class ActivePolicies: Sendable {
                         + (serving.map { "\(StoredPolicy.short($0.hash)) decides" } ?? "the default decides"))
             }
             return PolicyHostState(
-                host: host, name: named.name, wanted: named.hash, serving: serving?.hash, reason: reason, at: now)
+                host: host ?? "", name: named.name, wanted: named.hash, serving: serving?.hash, reason: reason, at: now)
         }
         let new = Snapshot(standard: standard, teams: teams, apps: apps, health: health)
         snapshot.withLock { $0 = new }

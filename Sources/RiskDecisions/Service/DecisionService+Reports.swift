@@ -41,6 +41,7 @@ extension DecisionService {
             throw DecisionError.conflict("this upgrade is not possible: the account is bound already")
         }
         let app = try await app(decision.record.clientID, of: team)
+        guard !app.isGone else { throw DecisionError.conflict("the app was transferred to another team") }
         let token = try await meaning(of: identityToken, nonce: nonce, sub: nil, app: app, now: time)
         let event = "complete " + id
         if let nonceMark = token.nonceMark,

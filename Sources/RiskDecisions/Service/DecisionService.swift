@@ -63,6 +63,7 @@ package final class DecisionService: Sendable {
     private let verifier: any IdentityTokenVerifying
     let log: DecisionLogBuffer
     let commits: GroupCommit
+    private let reads: GroupRead
     let executor: any BlockingExecutor
     let apps: AppDirectory
     let memory: DecisionMemory
@@ -78,7 +79,7 @@ package final class DecisionService: Sendable {
 
     package init(
         store: Store, policies: any PolicySource, verifier: any IdentityTokenVerifying, log: DecisionLogBuffer,
-        commits: GroupCommit, executor: any BlockingExecutor, memory: DecisionMemory = DecisionMemory(),
+        commits: GroupCommit, reads: GroupRead, executor: any BlockingExecutor, memory: DecisionMemory = DecisionMemory(),
         breaker: StoreBreaker = StoreBreaker(), settings: Settings = Settings(), now: @escaping @Sendable () -> Int64,
         logger: Logger, observe: @escaping @Sendable (DecisionRecord) -> Void = { _ in }
     ) {
@@ -87,6 +88,7 @@ package final class DecisionService: Sendable {
         self.verifier = verifier
         self.log = log
         self.commits = commits
+        self.reads = reads
         self.executor = executor
         self.memory = memory
         self.breaker = breaker
@@ -118,7 +120,7 @@ package final class DecisionService: Sendable {
         }
         let asking = Asking(
             question: question, app: app, policy: policy, source: source, context: context, token: token, time: time,
-            id: try Self.newID(),
+            id: try Self.newID(now: time.seconds),
             appAccountMark: question.appAccount.map { store.decisionMarks.appAccount(team: team.number, account: $0) },
             canned: settings.canned.flatMap { canned in (token?.name ?? question.sub ?? question.appAccount).flatMap(canned) })
         if case .unavailable? = asking.canned {
@@ -156,7 +158,8 @@ package final class DecisionService: Sendable {
         for attempt in 1...Self.attempts {
             let (history, rates, isBound) = try await read(asking)
             let view = GrantView(
-                claimed: asking.question.event, history: history, token: asking.token?.facts, now: asking.time.seconds)
+                claimed: asking.question.event, history: history, token: asking.token?.facts, isGone: asking.app.isGone,
+                now: asking.time.seconds)
             let facts = SignalSource.Facts(
                 view: view, history: history, token: asking.token?.facts, rates: rates, context: asking.context,
                 time: asking.time)
@@ -189,20 +192,14 @@ package final class DecisionService: Sendable {
 
     /// One read on one snapshot; the rates of the app are read anew every few seconds.
     private func read(_ asking: Asking) async throws -> (GrantHistory?, AppRates?, Bool) {
-        let (store, app, subject, now) = (store, asking.app, asking.subject, asking.time.seconds)
+        let (app, now) = (asking.app, asking.time.seconds)
         let known = asking.source.readsRates ? knownRates(app.number, now: now) : AppRates(signUps1h: 0, baseline: nil)
-        let mark = asking.appAccountMark
-        let (history, fresh, isBound) = try await executor.run { () throws -> (GrantHistory?, AppRates?, Bool) in
-            (
-                try subject.flatMap {
-                    try store.history.history(team: app.teamNumber, group: app.groupNumber, subject: $0, now: now)
-                },
-                try known == nil ? store.appRates.rates(app: app.number, now: now) : nil,
-                try mark.map { try store.checks.isUpgraded(team: app.teamNumber, appAccount: $0) } ?? false
-            )
-        }
-        if let fresh { rates.withLock { $0[app.number] = (fresh, now) } }
-        return (history, asking.source.readsRates ? known ?? fresh : nil, isBound)
+        let read = try await store.history.read(
+            HistoryRequest(
+                team: app.teamNumber, group: app.groupNumber, subject: asking.subject, ratesOfApp: known == nil ? app.number : nil,
+                appAccountMark: asking.appAccountMark, now: now), in: reads)
+        if let fresh = read.rates { rates.withLock { $0[app.number] = (fresh, now) } }
+        return (read.history, asking.source.readsRates ? known ?? read.rates : nil, read.isAppAccountBound)
     }
 
     private func knownRates(_ app: Int64, now: Int64) -> AppRates? {
@@ -289,7 +286,7 @@ package final class DecisionService: Sendable {
                 throw DecisionError.unavailable("the store is away, and this app was not asked about before", retryAfter: 5)
             }
         }
-        guard let app, app.teamNumber == team.number else {
+        guard let app = app?.asked(by: team.number) else {
             throw DecisionError.invalid("/client_id", "the team has no such app")
         }
         return app
@@ -356,8 +353,12 @@ package final class DecisionService: Sendable {
         }
     }
 
-    /// `rd_` and 130 random bits.
-    static func newID() throws -> String { "rd_" + Base32.characters(fromRandom: try SecureRandom.bytes(count: 26)) }
+    /// `rd_`, seven characters of time and 95 random bits. What is decided at one time lies together in the log's index, which would
+    /// else be written all over.
+    static func newID(now: Int64) throws -> String {
+        let time = String(decoding: Base32.encode(UInt64(clamping: now), digits: 7), as: UTF8.self)
+        return "rd_" + time + Base32.characters(fromRandom: try SecureRandom.bytes(count: 19))
+    }
 
     static func isStoreTrouble(_ error: any Error) -> Bool { error is TemporaryStoreError || error is PermanentStoreError }
 }

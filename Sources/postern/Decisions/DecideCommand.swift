@@ -53,8 +53,7 @@ struct DecideCommand: AsyncParsableCommand {
         let asking = try opened.store.teams.team(team)
         var logger = LogOutput.logger(opened.configuration.log)
         logger.logLevel = max(logger.logLevel, .error)
-        let policies = ActivePolicies(
-            opened.store.policies, host: opened.configuration.hostname, now: PosternClock.now(), logger: logger)
+        let policies = ActivePolicies(opened.store.policies, host: nil, now: PosternClock.now(), logger: logger)
         let trust = IssuerTrust(opened.store, now: PosternClock.now, logger: logger)
         let own = opened.configuration.provider.issuer.map {
             ($0, IdentitySigner(opened.store.identityKeys, now: PosternClock.now, logger: logger))

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import Identity
 import PosternServer
 import PosternStore
 import RiskDecisions
@@ -240,8 +241,15 @@ struct DecisionCommand: ParsableCommand {
 
     /// The signals of the log, one a line, in the order in which they were resolved.
     static func signals(_ json: String) -> [(String, String)] {
-        guard let object = try? JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any] else { return [("signals", json)] }
-        return object.keys.sorted().filter { $0 != "event" }.map { ($0, "\(object[$0] ?? "")") }
+        guard let object = try? StrictJSON.parseObject(Array(json.utf8), limit: 1 << 20) else { return [("signals", json)] }
+        return object.members.filter { $0.name != "event" }.map { member in
+            switch member.value {
+            case .bool(let flag): (member.name, flag ? "true" : "false")
+            case .number(let number): (member.name, number.text)
+            case .string(let text): (member.name, text)
+            default: (member.name, "-")
+            }
+        }
     }
 }
 

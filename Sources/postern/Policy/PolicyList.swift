@@ -21,9 +21,6 @@ struct PolicyList: ParsableCommand {
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
-    /// Seconds after which a host that says nothing any more is shown as silent; it says something every minute.
-    static let silence: Int64 = 180
-
     func validate() throws {
         if history, all { throw ValidationError("--history and --all are two lists: name one.") }
     }
@@ -39,10 +36,7 @@ struct PolicyList: ParsableCommand {
                 rows: overview.policies.map { [$0.policy, $0.version, StoredPolicy.short($0.hash), $0.since, $0.decidesFor.joined(separator: ", ")] }
             ).print()
             let troubles = overview.hosts.compactMap { host -> String? in
-                if let reason = host.reason {
-                    let serving = host.serving.map { StoredPolicy.short($0) } ?? "the default"
-                    return "host \(host.host) refuses \(host.policy) \(StoredPolicy.short(host.wanted)) and decides by \(serving): \(reason)"
-                }
+                if let refusal = host.refusal { return "\(refusal): \(host.reason ?? "")" }
                 if host.isSilent { return "host \(host.host) has said nothing since \(host.at)" }
                 return host.isBehind ? "host \(host.host) decides by \(host.policy) \(StoredPolicy.short(host.serving ?? "")) still" : nil
             }
@@ -75,6 +69,10 @@ struct PolicyList: ParsableCommand {
             let isSilent: Bool
             /// Decides by another one than is active, without having refused it: it has not looked yet.
             let isBehind: Bool
+            /// For people: no part of the JSON.
+            let refusal: String?
+
+            enum CodingKeys: String, CodingKey { case host, policy, wanted, serving, reason, at, isSilent, isBehind }
         }
 
         struct Refused: Encodable {
@@ -101,8 +99,9 @@ struct PolicyList: ParsableCommand {
                 let active = arrangement.policies.first { $0.name == state.name }?.hash
                 return Host(
                     host: state.host, policy: state.name, wanted: state.wanted, serving: state.serving, reason: state.reason,
-                    at: timestamp(state.at), isSilent: now - state.at > silence,
-                    isBehind: state.reason == nil && active != nil && state.serving != active)
+                    at: timestamp(state.at), isSilent: now - state.at > PolicyHostState.silence,
+                    isBehind: state.reason == nil && active != nil && state.serving != active,
+                    refusal: state.refusal)
             }
             // What happened since the last activation counts; older refusals were dealt with.
             let last = try repository.changes(limit: 20).first { [.activate, .rollback, .refuse].contains($0.action) }

@@ -59,7 +59,7 @@ import Testing
         }
         _ = try service.ask("GET", "/healthz")
         try service.waitForLog("route=/healthz")
-        let level = ("  # level: info", "  level: error")
+        let level = ("  # level: info", "  level: notice")
         try edit([level, ("# operator_address: (none)", "operator_address: ops@operator.example")])
         try service.reload(until: "configuration reloaded")
         // From here on requests are not logged any more.

@@ -10,9 +10,10 @@ import Testing
 final class LiveService: @unchecked Sendable {
     let folder: String
     let program: String
-    let port: UInt16
+    private(set) var port: UInt16
     let socket: String
-    private let process: ManagedProcess
+    private var process: ManagedProcess
+    private let arguments: [String]
     private let dns: TestDNSServer
     private let inboxes: Set<String>
 
@@ -29,12 +30,28 @@ final class LiveService: @unchecked Sendable {
             "milter.socket": socket, "http.listen": "127.0.0.1:0", "dns.servers": "\(dns.address)", "http.requests_per_second": "100000",
             "mail.submission": "127.0.0.1:9",
         ].merging(settings) { $1 }
-        process = try ManagedProcess(
-            program, ["serve", "--config", folder + "/postern.yaml"] + all.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] })
-        let line = try process.waitForLine(containing: "listening for HTTP")
-        port = try #require(line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(separator: ":").last.flatMap { UInt16($0) })
-        try process.waitForLine(containing: "serving")
+        arguments =
+            ["serve", "--config", folder + "/postern.yaml"] + all.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+        (process, port) = try Self.start(program, arguments)
     }
+
+    private static func start(_ program: String, _ arguments: [String]) throws -> (ManagedProcess, UInt16) {
+        let process = try ManagedProcess(program, arguments)
+        let line = try process.waitForLine(containing: "listening for HTTP")
+        let port = line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(separator: ":").last.flatMap { UInt16($0) }
+        try process.waitForLine(containing: "serving")
+        return (process, try #require(port))
+    }
+
+    /// Kills the service as a power cut would: nothing of it runs any more.
+    func kill() throws {
+        process.signal(SIGKILL)
+        try process.waitForExit()
+        ServiceLogs.keep(process.lines, inboxes: inboxes)
+    }
+
+    /// Starts it again on the same folder.
+    func restart() throws { (process, port) = try Self.start(program, arguments) }
 
     deinit {
         process.signal(SIGTERM)

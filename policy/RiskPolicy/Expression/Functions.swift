@@ -97,7 +97,7 @@ extension Interpreter {
 
     private mutating func convert(_ value: CELValue, to target: CELFunction) throws(EvaluationError) -> CELValue {
         let range = EvaluationError(.overflow, "out of the range of \(target.rawValue)")
-        let malformed = EvaluationError(.invalidArgument, "not a \(target.rawValue)")
+        let malformed = EvaluationError(.invalidArgument, "not \(target == .int ? "an" : "a") \(target.rawValue)")
         if case .string(let text) = value { try charge(text.utf8.count / 16) }
         switch (target, value) {
         case (.bool, .bool), (.int, .int), (.uint, .uint), (.double, .double), (.string, .string), (.bytes, .bytes),

@@ -1,4 +1,4 @@
-// The signals of a logged decision, made the input of another policy.
+// The signals of a logged decision, made the input of a policy again: of its own in a replay, of another one in a backtest.
 
 import Identity
 import PosternStore

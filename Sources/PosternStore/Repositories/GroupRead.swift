@@ -1,0 +1,98 @@
+// Group read: what many ask to be read at the same time is read on one snapshot, by one thread.
+
+import Synchronization
+
+/// Runs reads of many callers on common snapshots, on a few threads of its own. What a snapshot costs to begin and to end, and what
+/// it costs to wake a thread, is then shared by all who wait; whoever asks alone waits for nobody.
+package final class GroupRead: Sendable {
+    /// A read, and who waits for it. `perform` keeps its result, or its own error; `finish` hands it over.
+    private struct Job: Sendable {
+        let perform: @Sendable (any DatabaseConnection) -> Void
+        let finish: @Sendable ((any Error)?) -> Void
+    }
+
+    private struct State {
+        var jobs: [Job] = []
+        var isClosed = false
+        /// Threads that are at work, or were told to be.
+        var awake = 0
+    }
+
+    /// Reads that may wait: beyond it callers get `TemporaryStoreError` (`resources`).
+    package static let capacity = 10_000
+    /// Reads on one snapshot: with a slow disk nobody waits for more than these.
+    private static let batch = 16
+    /// Threads; as many as read from a disk side by side.
+    private static let threads = 4
+
+    private let database: any Database
+    private let state = Mutex(State())
+    private let wakeUp = SystemSemaphore()
+
+    /// Starts the threads; end them with `close`.
+    package init(_ database: any Database) {
+        self.database = database
+        for _ in 0..<Self.threads { SystemThread.detach { [self] in work() } }
+    }
+
+    /// Runs `read` and gives its result, or throws its error.
+    package func run<Value: Sendable>(_ read: @escaping @Sendable (any DatabaseConnection) throws -> Value) async throws -> Value {
+        try await withUnsafeThrowingContinuation { continuation in
+            let result = ResultBox<Result<Value, any Error>>()
+            let job = Job(
+                perform: { connection in result.value = Result { try read(connection) } },
+                finish: { error in
+                    continuation.resume(
+                        with: error.map { .failure($0) } ?? result.value
+                            ?? .failure(TemporaryStoreError(.resources, "a read was not run")))
+                })
+            let (isTaken, wakes) = state.withLock { state in
+                guard !state.isClosed, state.jobs.count < Self.capacity else { return (false, false) }
+                state.jobs.append(job)
+                // The thread that is at work takes what gathers meanwhile; a further one helps where that is more than it can.
+                guard state.awake < Self.threads, state.jobs.count > state.awake * Self.batch / 2 else { return (true, false) }
+                state.awake += 1
+                return (true, true)
+            }
+            if wakes { wakeUp.signal() }
+            if !isTaken { job.finish(TemporaryStoreError(.resources, "too many reads wait, or the store is being closed")) }
+        }
+    }
+
+    /// Ends the threads once everything that waits is read. Later reads are refused.
+    package func close() {
+        state.withLock { $0.isClosed = true }
+        for _ in 0..<Self.threads { wakeUp.signal() }
+    }
+
+    private func work() {
+        while true {
+            wakeUp.wait()
+            while true {
+                let (jobs, isClosed) = state.withLock { state in
+                    let jobs = Array(state.jobs.prefix(Self.batch))
+                    state.jobs.removeFirst(jobs.count)
+                    // In the same step as the look at what waits: nothing that comes later is left lying.
+                    if jobs.isEmpty { state.awake = max(0, state.awake - 1) }
+                    return (jobs, state.isClosed)
+                }
+                if jobs.isEmpty {
+                    if isClosed { return }
+                    break
+                }
+                read(jobs)
+            }
+        }
+    }
+
+    private func read(_ jobs: [Job]) {
+        do {
+            try database.read { connection in
+                for job in jobs { job.perform(connection) }
+            }
+            for job in jobs { job.finish(nil) }
+        } catch {
+            for job in jobs { job.finish(error) }
+        }
+    }
+}

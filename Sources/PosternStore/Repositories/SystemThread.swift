@@ -1,0 +1,48 @@
+// A thread, a semaphore and a place for a result: what group commit and group read are made of.
+
+import Glibc
+
+/// A result on its way between threads: written on the thread of a group, read after that.
+final class ResultBox<Value>: @unchecked Sendable {
+    var value: Value?
+}
+
+/// A counting semaphore of the system.
+final class SystemSemaphore: @unchecked Sendable {
+    private let semaphore: UnsafeMutablePointer<sem_t>
+
+    init() {
+        semaphore = .allocate(capacity: 1)
+        sem_init(semaphore, 0, 0)
+    }
+
+    deinit {
+        sem_destroy(semaphore)
+        semaphore.deallocate()
+    }
+
+    func signal() { sem_post(semaphore) }
+    func wait() { while sem_wait(semaphore) != 0 && errno == EINTR {} }
+}
+
+/// Threads that may block for as long as they like.
+enum SystemThread {
+    /// Runs `body` on a new thread of the system.
+    static func detach(_ body: @escaping @Sendable () -> Void) {
+        let box = Unmanaged.passRetained(Body(body))
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
+                return nil
+            }, box.toOpaque())
+        if status == 0 { pthread_detach(thread) } else { box.release() }
+    }
+
+    private final class Body {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+}

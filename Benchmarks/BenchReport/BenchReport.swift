@@ -39,6 +39,7 @@ package struct BenchReport {
         let holds = atMost ? value <= bound : value >= bound
         let line = String(format: "%@ %@: %.3g (%@ %.3g)", holds ? "ok    " : "MISSED", text, value, atMost ? "at most" : "at least", bound)
         print(line)
+        fflush(nil)
         if !holds { missed.append(text) }
     }
 

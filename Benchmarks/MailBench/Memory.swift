@@ -32,6 +32,7 @@ enum Memory {
             try world.waitUntilDelivered()
             samples.append(Double(process.memory("VmRSS") ?? 0) / 1024)
             print(String(format: "%9d messages: %.1f MiB", part * (number + 1), samples[number]))
+            fflush(nil)
         }
         return (samples[1], samples[19], samples)
     }

@@ -19,6 +19,7 @@ var report = BenchReport()
 @MainActor func runEverything() throws {
     if let problem = PrivatePostfix.obstacle { throw BenchFailure(problem) }
     print(Machine.description)
+    fflush(nil)
     if let soak = arguments.text("soak").flatMap({ Int($0) }) { return try runSoak(soak) }
     if !["rate", "verp", "stages"].allSatisfy(skipped.contains) { try runMail() }
     if !skipped.contains("memory") { try runMemory() }
@@ -77,7 +78,6 @@ var report = BenchReport()
     report.goal("memory after all messages by that after a tenth", last / first, 1.1, atMost: true)
 }
 
-setvbuf(stdout, nil, _IOLBF, 0)
 var status: Int32 = 0
 do {
     try runEverything()

@@ -1,6 +1,7 @@
 // What the doctor makes of facts, and of a relay domain as the DNS has it.
 
 import Foundation
+import PostfixHarness
 import PosternServer
 import Testing
 
@@ -47,6 +48,12 @@ import Testing
         #expect(verdicts { $0.now = 1_000_000_000 } == ["clock": .broken])
         #expect(verdicts { $0.newestChange = $0.now + 100 }.isEmpty)
         #expect(verdicts { $0.newestChange = $0.now + 1000 } == ["clock": .broken])
+        #expect(verdicts { $0.isClockKept = true }.isEmpty)
+        #expect(verdicts { $0.isClockKept = false } == ["clock": .warning])
+        #expect(verdicts { $0.damage = [] }.isEmpty)
+        #expect(verdicts { $0.damage = ["row 3 missing from index x"] } == ["database integrity": .broken])
+        #expect(verdicts { $0.policyProblems = ["policy a does not load: x"] } == ["policy": .warning])
+        #expect(verdicts { $0.http = ("127.0.0.1:8890", .trouble("nobody listens")) } == ["http": .broken])
         #expect(verdicts { $0.hasOperatorAddress = false } == ["postmaster": .broken])
         // What cannot be read says nothing of the rest.
         #expect(
@@ -91,6 +98,34 @@ import Testing
         #expect(verdict(.notConfigured) == .warning)
     }
 
+    @Test func aDamagedDatabaseAndAnHTTPCertificateThatEndsAreSeen() throws {
+        let runner = try CommandRunner.initialised()
+        let certificate = try TestCertificate(in: runner.folder.path, name: "http", commonName: "elsewhere.example")
+        func rows(_ arguments: String...) throws -> [String: (verdict: String, sentence: String)] {
+            let result = try runner.run(["doctor", "--json", "--skip", "postfix", "--skip", "probe", "--skip", "outside"] + arguments)
+            let rows = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]], "\(result.errors)")
+            return Dictionary(
+                rows.map { ($0["name"] as? String ?? "", ($0["verdict"] as? String ?? "", $0["sentence"] as? String ?? "")) },
+                uniquingKeysWith: { first, _ in first })
+        }
+        let healthy = try rows("--set", "http.tls_certificate=\(certificate.certificate)", "--set", "http.tls_key=\(certificate.key)", "--set", "hostname=localhost.localdomain")
+        #expect(healthy["database integrity"]?.verdict == "ok")
+        #expect(healthy["policy"]?.verdict == "ok")
+        #expect(healthy["http certificate"]?.sentence.contains("is not for localhost.localdomain") == true, "\(healthy)")
+        // Pages of the file are overwritten; what stands in its log is there already.
+        for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: runner.folder.path + "/data/postern.db" + suffix) }
+        let path = runner.folder.appendingPathComponent("data/postern.db")
+        let file = try FileHandle(forUpdating: path)
+        let size = try file.seekToEnd()
+        for page in stride(from: UInt64(8192), to: size, by: 40_960) {
+            try file.seek(toOffset: page)
+            try file.write(contentsOf: Data(repeating: 0xAA, count: 2000))
+        }
+        try file.close()
+        let damaged = try rows()
+        #expect(damaged["database integrity"]?.verdict == "broken" || damaged["database"]?.verdict == "broken", "\(damaged)")
+    }
+
     // MARK: From outside
 
     /// The names of everything that is not well, with its verdict.
@@ -102,7 +137,7 @@ import Testing
             .write(to: URL(fileURLWithPath: runner.configuration))
         let result = try runner.run(
             [
-                "doctor", "--json", "--dns", "zone.json", "--skip", "local", "--skip", "postfix", "--set",
+                "doctor", "--json", "--dns", "zone.json", "--skip", "local", "--skip", "postfix", "--skip", "probe", "--set",
                 "hostname=mx.relay.example",
             ] + arguments)
         let list = try JSONSerialization.jsonObject(with: Data(result.output.utf8))
@@ -217,7 +252,7 @@ import Testing
     @Test func thisMachineIsLookedAtWithoutChangingIt() throws {
         let runner = try CommandRunner.initialised()
         let result = try runner.run([
-            "doctor", "--json", "--skip", "postfix", "--skip", "outside", "--set",
+            "doctor", "--json", "--skip", "postfix", "--skip", "probe", "--skip", "outside", "--set",
             "milter.socket=unix:\(runner.folder.path)/none.sock",
         ])
         #expect(result.status == 1)
@@ -228,7 +263,7 @@ import Testing
         #expect(verdicts["postmaster"] == "broken")
         #expect(verdicts["database"] == "ok")
         #expect(verdicts["key file"] == "ok")
-        let missing = try CommandRunner().run(["doctor", "--skip", "postfix", "--skip", "outside"])
+        let missing = try CommandRunner().run(["doctor", "--skip", "postfix", "--skip", "probe", "--skip", "outside"])
         #expect(missing.status == 1)
         #expect(missing.output.contains("there is no configuration file"))
     }

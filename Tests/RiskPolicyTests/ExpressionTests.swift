@@ -50,7 +50,7 @@ import Testing
         ("string(1e6)", "\"1000000\""), ("string(1.0)", "\"1\""), ("string(0.00001)", "\"1e-05\""), ("2.0", "2.0"),
         ("-0.0", "-0.0"),
         ("b'a\\xff'", "b\"\\x61\\xff\""), ("{'a': [1, [2]]}", "{\"a\": […]}"), ("'\\n\"'", "\"\\n\\\"\""), ("int('+5')", "5"),
-        ("int(' 5')", "error: not a int"),
+        ("int(' 5')", "error: not an int"),
         ("uint(-0.5)", "error: out of the range of uint"), ("-9223372036854775808 % -1", "error: int overflow"), ("5 % -3", "2"),
         ("'e\\u0301' == '\\u00e9'", "false"), ("'e\\u0301' in {'\\u00e9': 1}", "false"), ("size('e\\u0301')", "2"),
         ("'e\\u0301'.contains('e')", "true"),

@@ -18,7 +18,7 @@ package struct RelayDecision: Sendable, Hashable {
     /// Why; holds no inbox.
     package var reasons: [RelayReason]
     /// What has to be handed over for other recipients first.
-    package var copies: [FanOutCopy]
+    package let copies: [FanOutCopy]
 
     package init(_ outcome: RelayOutcome, modifications: [Modification] = [], reasons: [RelayReason], copies: [FanOutCopy] = []) {
         self.outcome = outcome

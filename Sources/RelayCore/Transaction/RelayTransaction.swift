@@ -275,15 +275,16 @@ package final class RelayTransaction {
             if try isHandedOver(marks.marks(paths), number) {
                 return RelayDecision(.discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
             }
-            var decision = decide()
+            let decision = decide()
             if case .refuse(let refusal) = decision.outcome {
                 guard refusal.isOfRecipient else { return decision }
                 refused(paths, refusal.reply)
                 return .refuse(.fanOutRefused)
             }
             hasReserved = decision.outcome == .relay
-            decision.copies = copies
-            return decision
+            // What goes on in place is for the first account alone.
+            let others = further.flatMap(\.paths).map { Modification.deleteRecipient($0) }
+            return RelayDecision(decision.outcome, modifications: decision.modifications + others, reasons: decision.reasons, copies: copies)
         } catch {
             return .refuse(.storeTrouble(error.detail))
         }

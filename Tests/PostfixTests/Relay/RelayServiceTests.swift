@@ -47,11 +47,12 @@ import Testing
         try rig.run(["inbox", "add", "carl", "second@home.example"] + rig.settings)
         #expect(try rig.arrival(for: "second@home.example").value("Auto-Submitted") == "auto-generated")
         try rig.postfix.waitForLog(containing: "TLS connection established from")
-        // Without the authority nothing is sent, and it is said why.
+        // With another authority nothing is sent, and it is said why.
+        let other = try TestCertificate(in: folder, name: "other", commonName: "other")
         let untrusted = try ManagedProcess.run(
             rig.program,
             ["inbox", "verify", "carl", "second@home.example", "--config", rig.configuration] + rig.settings
-                + ["--set", "mail.trusted_certificates="])
+                + ["--set", "mail.trusted_certificates=\(other.certificate)"])
         #expect(untrusted.status != 0 && untrusted.output.contains("can be trusted"), "\(untrusted.output)")
         #expect(!untrusted.output.contains("second@home.example"))
     }

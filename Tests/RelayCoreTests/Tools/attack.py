@@ -6,7 +6,7 @@ came out with decoders of its own (Python's, not the relay's).
                                            token (that must not survive) and innocent (the body has to leave as it came)
   attack.py check LEAKCHECK FILE       FILE: the same objects with `output` (base64) or `refused`; prints a line for each problem
 """
-import base64, codecs, email, gzip, html, importlib.util, io, json, quopri, random, re, sys, unicodedata, urllib.parse, zipfile
+import base64, codecs, email, gzip, html, importlib.util, io, json, quopri, random, re, sys, unicodedata, urllib.parse, zipfile, zlib
 
 CRLF = '\r\n'
 
@@ -20,7 +20,7 @@ def word(r, n, letters='abcdefghijklmnopqrstuvwxyz'):
 def inbox(r):
     local = r.choice([
         lambda: word(r, 5) + '.' + word(r, 6), lambda: word(r, 7) + str(r.randrange(10, 99)), lambda: word(r, 4),
-        lambda: word(r, 3) + '_' + word(r, 7), lambda: word(r, 6) + '-' + word(r, 4), lambda: word(r, 9)])()
+        lambda: "o'" + word(r, 6) + '.' + word(r, 2), lambda: str(r.randrange(10**6, 10**8)), lambda: word(r, 3) + '_' + word(r, 7), lambda: word(r, 6) + '-' + word(r, 4), lambda: word(r, 9)])()
     domain = r.choice([
         lambda: word(r, 9) + '.example', lambda: word(r, 6) + '.' + word(r, 6) + '.example', lambda: 'gmail.com', lambda: 'gmx.de',
         lambda: word(r, 4) + '-' + word(r, 5) + '.example', lambda: 'b\u00fc' + word(r, 7) + '.example'])()
@@ -391,7 +391,7 @@ def build(r, number, planted=None):
                       'report', 'receipt', 'flowed', 'alternative', 'preamble', 'boundary', 'content-id', 'ids', 'rtf', 'json', 'zip', 'gzip-text',
                       'gzip', 'json-gzip', 'uu', 'uu-preamble', 'octet', 'xml', 'description', 'names', 'mislabelled', 'bom', 'csv', 'rfc822-headers', 'signed',
                       'image', 'cte-odd', 'cte-odd', 'type-odd', 'type-odd', 'multipart-odd', 'multipart-odd', 'quotes', 'quotes', 'invitation', 'invitation', 'armour',
-                      'pgp-key', 'nested-zip', 'utf8-header', 'deep', 'partial', 'tnef', 'yaml', 'css-file', 'zip-text', 'svg', 'external'])
+                      'pgp-key', 'nested-zip', 'header-odd', 'header-odd', 'header-odd', 'original', 'image-text', 'utf8-header', 'deep', 'partial', 'tnef', 'yaml', 'css-file', 'zip-text', 'svg', 'external'])
     name = shape
     first = part(r, 'text/plain', frame(r, 'nothing here'))
     if shape == 'plain':
@@ -410,6 +410,36 @@ def build(r, number, planted=None):
         else:
             head, body = part(r, 'text/plain', frame(r, f'> I am {l}@{d} {CRLF}> as you know {CRLF}> {a}'), '; format=flowed')
     elif shape == 'calendar': head, body = part(r, 'text/calendar', calendar(r, l, d), '; method=REPLY')
+    elif shape == 'header-odd':
+        h = f'{l}@{ascii_domain(d)}'
+        fields = CRLF.join(r.sample([
+            f'Date: Tue, 3 Nov 2026 10:12:00 +0100 ({h})', f'Importance: high ({h})', f'X-Priority: 3 ({h})', f'Sensitivity: {h}', f'Precedence: {h}',
+            f'In-Reply-To: Message from {h} of Tue <{l}.1@{ascii_domain(d)}>', f'References: <a@app.example <{h}> {h} <<{h}>>', f'Content-Description: {words_q(r, a)}',
+            f'Content-ID: <{h}>', f'Content-Location: https://x.example/{l}%40{ascii_domain(d)}', f'Content-Language: {h}', f'To: {h}:;, "{h}" <billing@app.example> ({h})',
+            f'Cc: =?utf-8?q?{l}=40{ascii_domain(d)}?= <billing@app.example>', f'Auto-Submitted: auto-replied ({h})', f'X-Auto-Response-Suppress: {h}',
+            f'User-Agent: x ({h})', f'List-Unsubscribe: <mailto:{h}>', f'Message-ID: <{l}=40{ascii_domain(d)}@x>', f'Bcc: {h}', f'{h}: x', f'Content-Class: {h}'], r.randrange(2, 6))) + CRLF
+        subject = r.choice([f'=?iso-8859-1?q?von_{l}=40{ascii_domain(d)}?=', f'=?utf-8?b?{base64.b64encode(a.encode()).decode().rstrip("=")}?=', f'=?us-ascii?q?{l}?= @{ascii_domain(d)}',
+                            f'=?utf-8?q?{l}?=@=?utf-8?q?{ascii_domain(d)}?=', f'{l}@{CRLF}\t{ascii_domain(d)}', f'Re: =?UTF-8?Q?{h}', f'=?iso-2022-jp?b?{base64.b64encode(h.encode()).decode()}?='])
+        head, body = first
+    elif shape == 'original':
+        # A receipt or report with the message that it is about.
+        inner = (f'Return-Path: <{l}@{ascii_domain(d)}>{CRLF}Delivered-To: {l}@{ascii_domain(d)}{CRLF}From: billing@app.example{CRLF}To: "{l}" <{l}@{ascii_domain(d)}>{CRLF}'
+                 f'Subject: Hello {words_q(r, a)}{CRLF}MIME-Version: 1.0{CRLF}').encode()
+        head2, body2 = part(r, 'text/html', page(r, r.choice(list(html_forms(r, l, d)))[1]))
+        inner += head2 + b'\r\n' + body2
+        note = f'Reporting-UA: {ascii_domain(d)}; Mailer{CRLF}Final-Recipient: rfc822;{l}@{ascii_domain(d)}{CRLF}Disposition: automatic-action/MDN-sent-automatically; deleted{CRLF}'.encode()
+        head, body = multipart(r, [first, (f'Content-Type: message/disposition-notification{CRLF}'.encode(), note), (f'Content-Type: message/rfc822{CRLF}'.encode(), inner)], 'report; report-type=disposition-notification')
+    elif shape == 'image-text':
+        chunk = b'\x89PNG\r\n\x1a\n' + b'\0\0\0\x0dIHDR' + bytes(17)
+        text = zlib.compress(f'Author {a}'.encode())
+        chunk += len(text + b'Author\0\0').to_bytes(4, 'big') + b'zTXtAuthor\0\0' + text + bytes(4)
+        xmp = b'\xff\xd8\xff\xe1http://ns.adobe.com/xap/1.0/\0<x:xmpmeta><dc:creator>' + a.encode() + b'</dc:creator></x:xmpmeta>'
+        pdf = b'%PDF-1.5\n1 0 obj <</Filter/FlateDecode>>\nstream\r\n' + zlib.compress(f'BT (I am {a}) Tj ET'.encode()) + b'\nendstream endobj'
+        wide = b'\xd0\xcf\x11\xe0' + bytes(40) + a.encode('utf-16-le') + bytes(20)
+        kind, data = r.choice([('image/png', chunk), ('image/jpeg', xmp), ('application/pdf', pdf), ('application/msword', wide), ('application/vnd.ms-outlook', wide)])
+        name += ' ' + kind
+        head, body = multipart(r, [first, attachment(r, kind, data)])
+        refusable = True
     elif shape == 'cte-odd':
         kind, text = r.choice([('text/plain', frame(r, a)), ('text/html', page(r, f'<a href="mailto:{a}">{a}</a>')), ('text/calendar', calendar(r, l, d))])
         encoding, body, refusable = odd_transfer(r, text.encode())

@@ -204,6 +204,7 @@ enum MeStyle {
           .card { padding: 1.1rem 1.05rem; }
           .address-foot form, .address-foot button { width: 100%; }
           .actions > *, .actions button { flex: 1 1 auto; }
+          .actions button { width: 100%; }
           .pair button { flex: 1 1 auto; }
         }
         @media (prefers-reduced-motion: no-preference) {

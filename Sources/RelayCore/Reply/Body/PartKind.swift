@@ -18,7 +18,7 @@ enum PartKind {
     }
 
     static func syntax(_ type: ContentType) -> TextSyntax {
-        let isMarkup = ["html", "xml", "enriched", "richtext"].contains(type.subtype) || type.subtype.hasSuffix("xml")
+        let isMarkup = ["enriched", "richtext"].contains(type.subtype) || type.subtype.hasSuffix("xml") || type.subtype.contains("html")
         return isMarkup ? .markup : .plain
     }
 

@@ -1,0 +1,72 @@
+// A policy is edited wrongly while the service runs: it goes on deciding and relaying, and says so wherever one looks.
+
+import Foundation
+import PosternServer
+import PosternStore
+import PostfixHarness
+import RiskDecisions
+import RiskPolicy
+import Testing
+
+@Suite struct PolicyLiveTests {
+    /// Asks until it holds; a service follows within seconds.
+    private func eventually(_ holds: () throws -> Bool) rethrows -> Bool {
+        let end = ContinuousClock.now + .seconds(120)
+        while ContinuousClock.now < end {
+            if try holds() { return true }
+            usleep(100_000)
+        }
+        return false
+    }
+
+    @Test func aPolicyThatIsEditedWronglyIsRefusedAndMailFlows() throws {
+        let service = try LiveService()
+        try service.run("team", "add", "juice", "--name", "Juice")
+        try service.run("app", "add", "juice", "com.juice.app")
+        let key = try service.key("juice", "--scope", "decisions:write")
+        func decision() throws -> String {
+            let question = #"{"event":"sensitive_action","client_id":"com.juice.app","sub":"nobody"}"#
+            let answer = try service.ask("POST", "/v1/decisions", key: key, body: question)
+            return answer.status == 200 ? answer.body : ""
+        }
+        let builtIn = StoredPolicy.builtIn.hash
+        #expect(try eventually { try decision().contains(builtIn) })
+        #expect(try service.ask("GET", "/readyz").body == #"{"policy":"active","status":"ready"}"#)
+
+        // As an administrator edits it: refused with its reason, on the spot.
+        let folder = service.folder + "/candidate"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let document = try #require(PolicyDocument(octets: StoredPolicy.builtIn.document))
+        let text = try #require(document.files["policy.yaml"])
+        let wrong = text.replacingOccurrences(of: "checks.failed_24h >= 3", with: "checks.failed_24 >= 3")
+        #expect(wrong != text)
+        try Data(wrong.utf8).write(to: URL(fileURLWithPath: folder + "/policy.yaml"))
+        let refused = try ManagedProcess.run(
+            service.program, ["policy", "activate", folder, "--config", service.folder + "/postern.yaml"])
+        #expect(refused.status == 1)
+        #expect(refused.output.contains("did you mean 'checks.failed_24h'?"))
+        #expect(try service.run("policy", "list").contains("unknown name 'checks.failed_24'"))
+        #expect(try decision().contains(builtIn))
+        #expect(MilterProbe.ask(service.socket) == .fine)
+
+        // As a newer program may leave it: active in the store, and not to be loaded here.
+        let installation = try Installation.open(flag: service.folder, environment: [:], now: 1)
+        defer { try? installation.close() }
+        let bad = StoredPolicy(name: "risk-default", version: "2099", document: PolicyDocument(files: ["policy.yaml": wrong]).octets)
+        let now = Int64(Date().timeIntervalSince1970)
+        _ = try installation.store.policies.activate(bad, reach: .automatic, Change(actor: "test", now: now))
+        #expect(try eventually { try service.ask("GET", "/readyz").body == #"{"policy":"last_good","status":"ready"}"# })
+        #expect(try decision().contains(builtIn), "the last good one decides")
+        #expect(MilterProbe.ask(service.socket) == .fine)
+        #expect(try eventually { try service.run("policy", "list").contains("refuses risk-default \(StoredPolicy.short(bad.hash))") })
+        let status = try ManagedProcess.run(service.program, ["status", "--config", service.folder + "/postern.yaml"])
+        #expect(status.status == 1)
+        #expect(status.output.contains("refuses risk-default \(StoredPolicy.short(bad.hash)) and decides by \(StoredPolicy.short(builtIn))"))
+        try service.waitForLog("a policy does not load, an earlier one decides")
+
+        // And back.
+        try service.run("policy", "rollback")
+        #expect(try eventually { try service.ask("GET", "/readyz").body == #"{"policy":"active","status":"ready"}"# })
+        #expect(try !service.run("policy", "list").contains("refuses"))
+    }
+}

@@ -34,6 +34,15 @@ test: packages test-tools ## Every test, those on a real Postfix included
 	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
 	scripts/search-logs .build/test-logs
 
+MESSAGES = 5000
+ROUNDS = 4
+LANES = 16
+soak: packages ## Two relay hosts on one PostgreSQL, killed and restarted under load; MESSAGES, ROUNDS, LANES
+	@scripts/packages postgresql-15
+	swift build $(SWIFT_FLAGS) --build-tests
+	POSTERN_SOAK_MESSAGES=$(MESSAGES) POSTERN_SOAK_ROUNDS=$(ROUNDS) POSTERN_SOAK_LANES=$(LANES) \
+		swift test $(SWIFT_FLAGS) --skip-build --filter 'PostfixTests.RelayHostsTests/failuresUnderLoad'
+
 # Each benchmark takes its sizes as arguments: make bench MAIL_BENCH="--messages 100 --rounds 3" STORE_BENCH="--sizes 10000,100000"
 MAIL_BENCH =
 STORE_BENCH =
@@ -52,5 +61,5 @@ soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages build release demo test-tools test bench soak-memory
+.PHONY: help packages build release demo test-tools test soak bench soak-memory
 .DEFAULT_GOAL = help

@@ -49,7 +49,7 @@ final class Sized {
         switch engine {
         case .sqlite:
             server = nil
-            database = try SQLiteDatabase(path: settings.databasePath)
+            database = try settings.database.open()
         case .postgres:
             guard let binaries = PostgresServer.installed else { throw BenchFailure(description: "PostgreSQL is not installed") }
             let server = try PostgresServer(binaries: binaries)

@@ -27,6 +27,7 @@ package final class PostgresDatabase: Database {
 
     private let pool: PostgresPool
     private let settings: Settings
+    private let connect: @Sendable () throws -> PostgresLink
 
     /// Identifiers may be given explicitly, so that a store can be copied with its numbers; no transaction uses one twice, since
     /// a sequence never goes back.
@@ -45,21 +46,40 @@ package final class PostgresDatabase: Database {
             SET idle_in_transaction_session_timeout = 60000; SET client_min_messages = error
             """
         self.settings = settings
-        pool = PostgresPool(limit: max(1, settings.connections), patience: settings.patience) {
-            try PostgresLink(parameters: parameters, setup: setup)
-        }
+        let connect: @Sendable () throws -> PostgresLink = { try PostgresLink(parameters: parameters, setup: setup) }
+        self.connect = connect
+        pool = PostgresPool(limit: max(1, settings.connections), patience: settings.patience, connect: connect)
         try storeErrors { try pool.with { _ in } }
     }
 
     /// Whether a configured database is one for this engine.
     package static func isURL(_ text: String) -> Bool { text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") }
 
-    private static func parameters(_ url: String, _ settings: Settings) throws -> [(String, String)] {
+    /// What is wrong with a URL, without a word of it; nil where libpq can read it. A password with characters that divide a URL
+    /// would be taken for a part of the host name, which libpq's messages quote.
+    package static func complaint(about url: String) -> String? {
+        guard let scheme = url.range(of: "://"), isURL(url) else { return "write postgresql://user@host/name" }
+        let address = url[scheme.upperBound...].prefix { $0 != "?" }
+        let host = address.prefix { $0 != "/" }
+        guard address.count(where: { $0 == "@" }) <= (host.contains("@") ? 1 : 0) else {
+            return "write @ / ? : # in a password as %40 %2F %3F %3A %23"
+        }
         var message: UnsafeMutablePointer<CChar>?
-        guard isURL(url), let options = PQconninfoParse(url, &message) else {
-            // libpq's message quotes parts of the URL, the password perhaps among them.
+        defer { PQfreemem(message) }
+        guard let options = PQconninfoParse(url, &message) else { return "libpq cannot read it: write postgresql://user@host/name" }
+        PQconninfoFree(options)
+        return nil
+    }
+
+    private static func parameters(_ url: String, _ settings: Settings) throws -> [(String, String)] {
+        // libpq's message quotes parts of the URL, the password perhaps among them.
+        if let complaint = complaint(about: url) {
+            throw PermanentStoreError(.refused, "the URL of the database cannot be read: \(complaint)")
+        }
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(url, &message) else {
             PQfreemem(message)
-            throw PermanentStoreError(.statement, "the URL of the database cannot be read: write postgresql://user@host/name")
+            throw PermanentStoreError(.refused, "the URL of the database cannot be read")
         }
         defer { PQconninfoFree(options) }
         var given: Set<String> = []
@@ -129,8 +149,31 @@ package final class PostgresDatabase: Database {
         do {
             return try body()
         } catch let failure as PostgresFailure {
-            if failure.isConnectionLost || failure.state == "25006" { pool.discardIdle() }
+            if failure.isConnectionLost || failure.isNoPrimary { pool.discardIdle() }
             throw failure.storeError
+        }
+    }
+
+    /// An advisory lock on a connection of its own, in the namespace of the schema. The server lets go of it when the connection
+    /// ends, and finds out within half a minute where the host has vanished without a word.
+    package func lock(_ name: String) throws -> (any DatabaseLock)? {
+        try storeErrors {
+            let link = try connect()
+            do {
+                try link.script(
+                    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3")
+                let row = try link.rows(
+                    "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' postern ' || ?1, 0))", [.text(name)]
+                ).first
+                guard try row?.bool(0) == true else {
+                    link.close()
+                    return nil
+                }
+                return PostgresLock(link: link)
+            } catch {
+                link.close()
+                throw error
+            }
         }
     }
 

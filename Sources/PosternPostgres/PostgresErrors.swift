@@ -12,6 +12,9 @@ struct PostgresFailure: Error {
     /// Whether the connection cannot be used any more.
     let isConnectionLost: Bool
 
+    /// Whether the server takes no writes: it has become a standby, and another one is the primary now.
+    var isNoPrimary: Bool { state == "25006" || (state == "0A000" && message.contains("hot standby")) }
+
     /// Whether the transaction may succeed when it is run again: it lost against another one and has left no trace.
     var isRepeatable: Bool { state == "40001" || state == "40P01" || isRacingMigration }
 
@@ -22,19 +25,18 @@ struct PostgresFailure: Error {
 
     /// What the store says of it.
     var storeError: any Error {
+        if isNoPrimary { return TemporaryStoreError(.away, "the server is read-only: it is not the primary") }
         switch state {
         case "40001", "40P01", "55P03": return TemporaryStoreError(.busy, message)
         case "57014": return TemporaryStoreError(.busy, "a statement took too long and was cancelled")
-        // The server we write to has become a standby: another one is the primary now.
-        case "25006": return TemporaryStoreError(.unreachable, "the server is read-only: it is not the primary")
         case "53100": return TemporaryStoreError(.diskFull, message)
-        case "28P01", "28000", "3D000": return PermanentStoreError(.statement, "the server refuses the connection: " + message)
+        case "28P01", "28000", "3D000": return PermanentStoreError(.refused, "the server refuses the connection: " + message)
         case "42501": return PermanentStoreError(.readOnly, message)
         default: break
         }
-        if isConnectionLost { return TemporaryStoreError(.unreachable, message) }
+        if isConnectionLost { return TemporaryStoreError(.away, message) }
         switch state.prefix(2) {
-        case "08": return TemporaryStoreError(.unreachable, message)
+        case "08": return TemporaryStoreError(.away, message)
         case "53", "57": return TemporaryStoreError(.resources, message)
         case "58": return TemporaryStoreError(.inputOutput, message)
         case "23": return PermanentStoreError(.constraint, message)

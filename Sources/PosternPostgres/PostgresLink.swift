@@ -52,9 +52,13 @@ final class PostgresLink: @unchecked Sendable {
     /// The message of a failed connection: one line, without what the server may have quoted.
     private static func connectionFailure(_ connection: OpaquePointer) -> PostgresFailure {
         let full = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
-        let line = full.split(whereSeparator: \.isNewline).joined(separator: "; ")
+        var line = full.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }.joined(separator: "; ")
+        // libpq quotes hosts, users and parameters, never the password; should that stand in one of them, it is taken out.
+        if let password = PQpass(connection).map({ String(cString: $0) }), password.utf8.count >= 3 {
+            line = line.replacing(password, with: "(redacted)")
+        }
         // libpq gives no SQLSTATE here. What has to be mended by somebody is told by its words in the C locale.
-        let isRefusal = ["authentication failed", "no password supplied", "does not exist"].contains { full.contains($0) }
+        let isRefusal = ["authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry"].contains { full.contains($0) }
         return PostgresFailure(state: isRefusal ? "28000" : "", message: line, isConnectionLost: !isRefusal)
     }
 

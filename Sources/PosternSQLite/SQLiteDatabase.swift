@@ -107,6 +107,49 @@ package final class SQLiteDatabase: PosternStore.Database {
         return try body(copy)
     }
 
+    /// A file beside the database, locked with flock(2): the kernel lets go of it when the process ends.
+    package func lock(_ name: String) throws -> (any DatabaseLock)? { try SQLiteLock(path: "\(pool.path)-lock-\(name)") }
+
+    /// Copies one consistent state into a new file (mode 0600), which is then complete by itself; others write meanwhile.
+    /// What was copied is checked before this returns; where that fails nothing is left.
+    /// Throws `TemporaryStoreError`, or `PermanentStoreError` (`corrupted`) where the copy is damaged.
+    package func backUp(to path: String) throws {
+        let file = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            let why = String(cString: strerror(errno))
+            throw TemporaryStoreError(.inputOutput, "\(path) cannot be made: \(why)")
+        }
+        defer { Glibc.close(file) }
+        do {
+            try storeErrors {
+                let copy = try DatabaseQueue(path: path)
+                try pool.backup(to: copy)
+                // One file, without a log beside it.
+                try copy.inDatabase { try $0.execute(sql: "PRAGMA journal_mode = DELETE") }
+                try Self.check(copy)
+                try copy.close()
+            }
+            guard fsync(file) == 0 else { throw TemporaryStoreError(.inputOutput, "\(path) cannot be synced") }
+        } catch {
+            for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
+            throw error
+        }
+    }
+
+    /// Looks through the whole file. Throws `PermanentStoreError` (`corrupted`).
+    package func check() throws { try storeErrors { try Self.check(pool) } }
+
+    private static func check(_ reader: some DatabaseReader) throws {
+        let complaints = try reader.read { database in
+            let damage = try String.fetchAll(database, sql: "PRAGMA integrity_check(3)").filter { $0 != "ok" }
+            let orphans = try Row.fetchAll(database, sql: "PRAGMA foreign_key_check").count
+            return damage + (orphans > 0 ? ["\(orphans) rows refer to rows that are not there"] : [])
+        }
+        guard complaints.isEmpty else {
+            throw PermanentStoreError(.corrupted, "the database is damaged: \(complaints.joined(separator: "; "))")
+        }
+    }
+
     /// Moves what was written into the main file first, as far as other processes allow without waiting: GRDB closes its
     /// readers last, which cannot do it.
     package func close() throws {

@@ -50,6 +50,9 @@ package struct Store: Sendable {
     package let retention: RetentionRepository
     package let serviceStatus: ServiceStatusRepository
     package let accountList: AccountListRepository
+    /// The keys in force. Another key file takes effect through it.
+    package let keys: KeyHolder
+    package let keyRotation: KeyRotationRepository
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -60,12 +63,23 @@ package struct Store: Sendable {
         database: any Database, keys: KeyRing, relayDomains: [String], providers: ProviderRules = .standard,
         addressLength: Int = 10
     ) {
-        let sealer = Sealer(keys: keys.seal)
-        let index = BlindIndex(keys: keys.index, providers: providers)
+        self.init(
+            database: database, keys: KeyHolder(keys), relayDomains: relayDomains, providers: providers, addressLength: addressLength)
+    }
+
+    /// The same with keys that may change, and that others share.
+    package init(
+        database: any Database, keys holder: KeyHolder, relayDomains: [String], providers: ProviderRules = .standard,
+        addressLength: Int = 10
+    ) {
+        let keys = holder.current
+        self.keys = holder
+        let sealer = Sealer(keys: holder)
+        let index = BlindIndex(keys: holder, providers: providers)
         let domains = relayDomains.compactMap(HostName.init)
         self.database = database
         let events = AccountEvents(database: database, signal: outboxSignal)
-        let marks = TombstoneMarks(keys: keys.index)
+        let marks = TombstoneMarks(keys: keys.marks)
         accounts = AccountRepository(events: events, marks: marks)
         endpoints = EndpointRepository(database: database, signal: outboxSignal)
         outbox = OutboxRepository(database: database, signal: outboxSignal)
@@ -96,7 +110,7 @@ package struct Store: Sendable {
         decisionMarks = DecisionMarks(keys: keys)
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
-        let secrets = SecretHash(keys: keys.index)
+        let secrets = SecretHash(keys: keys.marks)
         verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
         clients = ClientRepository(database: database)
         provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
@@ -109,5 +123,6 @@ package struct Store: Sendable {
         retention = RetentionRepository(database: database)
         serviceStatus = ServiceStatusRepository(database: database)
         accountList = AccountListRepository(database: database)
+        keyRotation = KeyRotationRepository(database: database, keys: holder, sealer: sealer, index: index)
     }
 }

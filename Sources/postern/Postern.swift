@@ -35,7 +35,7 @@ struct Postern: AsyncParsableCommand {
             ExplainCommand.self,
             VerifyCommand.self,
             ConfigCommand.self,
-            MigrateCommand.self,
+            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, StoreCommand.self, KeyFileCommand.self,
             DKIMCommand.self,
             TeamCommand.self,
             SourceCommand.self,

@@ -52,7 +52,7 @@ import Testing
         }
         let events = try store.outbox.events(limit: 2 * Self.changes).reversed().map { $0 }
         #expect(events.count == Self.changes)
-        // The one that follows a killed one waits for its lease to run out.
+        // The one that follows a killed one delivers what that one left.
         var (arrived, silentSince) = (0, ContinuousClock.now)
         while arrived < Self.changes, ContinuousClock.now - silentSince < .seconds(180) {
             try await Task.sleep(for: .milliseconds(50))

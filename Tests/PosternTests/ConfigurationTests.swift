@@ -32,7 +32,7 @@ import Testing
     @Test func defaultsServe() throws {
         let configuration = try Configuration(resolve(minimal))
         #expect(configuration.relayDomains == ["relay.example"])
-        #expect(configuration.databasePath == "/etc/postern/postern.db")
+        #expect(configuration.database.path == "/etc/postern/postern.db")
         #expect(configuration.keyFilePath == "/etc/postern/postern.keys")
         #expect(configuration.hostname == "relay.example")
         #expect(configuration.authservID == "relay.example")
@@ -94,7 +94,7 @@ import Testing
                 log: {format: json}
                 """, environment: ["POSTERN_DNS_SERVERS": "127.0.0.1:53, 192.0.2.1"], machineName: "Mail.Host.Example"))
         #expect(configuration.relayDomains == ["relay.example", "xn--bcher-kva.example"])
-        #expect(configuration.databasePath == "/var/lib/postern.db")
+        #expect(configuration.database.path == "/var/lib/postern.db")
         #expect(configuration.hostname == "mail.host.example")
         #expect(configuration.trustedAuthservIDs == ["mx.example"])
         #expect(configuration.operatorAddress == AddrSpec(localPart: "ops", domain: "example.com"))
@@ -129,7 +129,8 @@ import Testing
         "milter: {socket_mode: 0999}", "milter: {socket_mode: '4755'}", "operator_address: nobody", "hostname: '[192.0.2.1]'",
         "operator_address: me@relay.example", "local_recipients: {a: b}", "local_recipients: [a]",
         "local_recipients: {'a b': c@example.com}", "providers: {gmail.com: {dots: true}}",
-        "providers: {gmail.com: {plus_tags: 1}}", "providers: {gmail.com: true}", "database: 'postgresql://u:secret@h/d'",
+        "providers: {gmail.com: {plus_tags: 1}}", "providers: {gmail.com: true}", "database: 'postgresql://u:a@secret@h/d'",
+        "database: 'mysql://u:secret@h/d'",
         "trusted_authserv_ids: ['a b']", "address_length: 9", "authserv_id: 'a b'", "authserv_id: a;b",
     ])
     func aWrongValueNamesItsKey(_ text: String) {

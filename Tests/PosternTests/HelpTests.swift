@@ -7,7 +7,8 @@ import Testing
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Snapshots")
 
     static let commands: [[String]] = [
-        ["init"], ["config"], ["config", "show"], ["migrate"], ["team"], ["team", "add"], ["team", "list"],
+        ["init"], ["config"], ["config", "show"], ["migrate"], ["backup"], ["restore"], ["store"], ["store", "copy"],
+        ["key-file"], ["key-file", "show"], ["key-file", "rotate"], ["key-file", "retire"], ["team"], ["team", "add"], ["team", "list"],
         ["team", "show"], ["team", "remove"], ["source"], ["source", "add"], ["source", "list"], ["source", "remove"], ["app"],
         ["app", "add"], ["app", "list"], ["app", "remove"], ["app", "nonce"], ["user"], ["user", "add"], ["user", "list"], ["user", "show"],
         ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "show"], ["inbox", "verify"], ["inbox", "confirm"], ["inbox", "default"],

@@ -20,6 +20,10 @@ package final class RelayRig: @unchecked Sendable {
         package var services: [String] = []
         /// Whether clients on loopback may send to any domain, as a team's or user's own server may.
         package var trustsLoopback = false
+        /// PostgreSQL's URL in place of a file.
+        package var database: String?
+        /// The first host of the installation that this rig is a further one of.
+        package var joins: RelayRig?
         /// Whether mail that stays at the relay domains goes to a port where nobody listens, as in an installation, and not to the sink.
         package var parks = false
         /// Whether a message to several users is fanned out.
@@ -72,8 +76,27 @@ package final class RelayRig: @unchecked Sendable {
         settings.services = options.services
         settings.trustsLoopback = options.trustsLoopback
         postfix = try PrivatePostfix(settings)
-        try run(["init", "--directory", folder + "/postern"] + options.relayDomains.flatMap { ["--relay-domain", $0] }, configured: false)
+        if let first = options.joins {
+            try FileManager.default.createDirectory(atPath: folder + "/postern", withIntermediateDirectories: false)
+            try FileManager.default.copyItem(atPath: first.configuration, toPath: configuration)
+            try copyKeys(from: first)
+        } else {
+            let database = options.database.map { ["--database", $0] } ?? []
+            try run(
+                ["init", "--directory", folder + "/postern"] + options.relayDomains.flatMap { ["--relay-domain", $0] } + database,
+                configured: false)
+        }
         try serve()
+    }
+
+    package var keyFile: String { folder + "/postern/postern.keys" }
+
+    /// What an operator does after a key was added on another host.
+    package func copyKeys(from other: RelayRig) throws {
+        let new = keyFile + ".copy"
+        try? FileManager.default.removeItem(atPath: new)
+        try FileManager.default.copyItem(atPath: other.keyFile, toPath: new)
+        guard chmod(new, 0o600) == 0, rename(new, keyFile) == 0 else { throw HarnessError("the key file cannot be copied") }
     }
 
     deinit { stop() }

@@ -333,6 +333,8 @@ final class SwitchedDatabase: Database {
         return try inner.write(durability, body)
     }
 
+    func lock(_ name: String) throws -> (any DatabaseLock)? { try inner.lock(name) }
+
     func close() throws { try inner.close() }
 
     private func check() throws { if isAway { throw TemporaryStoreError(.unreachable, "away") } }

@@ -13,18 +13,18 @@ struct Engine: Sendable, CustomTestStringConvertible {
     let name: String
     /// Opens a database in a folder: a new one, or the one that was made there before.
     let open: @Sendable (URL) throws -> any Database
-    /// The files that hold what was written to it, the log included.
-    let files: @Sendable (URL) throws -> [URL]
+    /// Contents of the files that hold what was written to it, the log included.
+    let contents: @Sendable (URL) throws -> [Data]
 
     init(
         name: String, open: @escaping @Sendable (URL) throws -> any Database,
-        files: @escaping @Sendable (URL) throws -> [URL] = {
-            try FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil)
+        contents: @escaping @Sendable (URL) throws -> [Data] = {
+            try FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil).map { try Data(contentsOf: $0) }
         }
     ) {
         self.name = name
         self.open = open
-        self.files = files
+        self.contents = contents
     }
 
     var testDescription: String { name }
@@ -38,13 +38,13 @@ struct Engine: Sendable, CustomTestStringConvertible {
         Engine(name: "postgresql") { folder in
             let schema = "t" + folder.lastPathComponent.lowercased().filter { $0.isLetter || $0.isNumber }
             return try PostgresDatabase(url: try server.url(schema: schema))
-        } files: { _ in
+        } contents: { _ in
             // The whole cluster, write-ahead log included: other tests' schemas hold no more in the clear than this one.
             try server.psql("CHECKPOINT")
             let all = FileManager.default.enumerator(at: server.folder, includingPropertiesForKeys: [.isRegularFileKey])
-            return try (all?.compactMap { $0 as? URL } ?? []).filter {
-                try $0.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true && $0.lastPathComponent != "server.log"
-            }
+            // Others use the server meanwhile: a file that was there may be gone when it is read.
+            return (all?.compactMap { $0 as? URL } ?? []).filter { $0.lastPathComponent != "server.log" }
+                .compactMap { try? Data(contentsOf: $0) }
         }
     }
 

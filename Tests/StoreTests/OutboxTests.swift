@@ -170,14 +170,19 @@ import Testing
     @Test(arguments: Engine.all) func oneOfSeveralProcessesDelivers(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let outbox = test.store.outbox
-        #expect(try outbox.lease(holder: "a", now: 0, until: 100))
-        #expect(try !outbox.lease(holder: "b", now: 99, until: 199))
-        #expect(try outbox.lease(holder: "a", now: 99, until: 199))
-        #expect(try outbox.lease(holder: "b", now: 199, until: 299))
-        try outbox.releaseLease(holder: "a")
-        #expect(try !outbox.lease(holder: "a", now: 200, until: 300))
-        try outbox.releaseLease(holder: "b")
-        #expect(try outbox.lease(holder: "a", now: 200, until: 300))
+        let held = try #require(try outbox.deliveryLock())
+        #expect(held.isHeld)
+        #expect(try outbox.deliveryLock() == nil)
+        // Another process, or another host.
+        let other = try engine.open(test.folder.url)
+        defer { try? other.close() }
+        #expect(try other.lock("events") == nil)
+        let housekeeping = try #require(try other.lock("housekeeping"))
+        held.release()
+        held.release()
+        #expect(!held.isHeld)
+        #expect(try other.lock("events")?.isHeld == true)
+        housekeeping.release()
     }
 
     @Test(arguments: [

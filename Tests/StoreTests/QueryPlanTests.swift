@@ -98,6 +98,8 @@ private final class RecordingDatabase: Database {
         try inner.write(durability) { try body(Connection(inner: $0, database: self)) }
     }
 
+    func lock(_ name: String) throws -> (any DatabaseLock)? { try inner.lock(name) }
+
     func close() throws { try inner.close() }
 
     private struct Connection: DatabaseConnection {

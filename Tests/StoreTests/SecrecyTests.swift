@@ -17,8 +17,7 @@ import Testing
         try test.store.tokens.insert(
             "tokentext", purpose: .reverse, account: address.account.number, address: correspondent, expiresAt: nil, now: 1)
         _ = try test.store.inboxes.confirm(user: "u1", .number(1), TestStore.change)
-        let files = try engine.files(test.folder.url)
-        let contents = try files.map { try Data(contentsOf: $0) }
+        let contents = try engine.contents(test.folder.url)
         func isFound(_ text: String) -> Bool {
             contents.contains { $0.range(of: Data(text.utf8)) != nil }
         }
@@ -153,5 +152,9 @@ import Testing
         #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "token a old \(secret)\n") }
         #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "token b active \(secret)\n") }
         #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "index b old \(secret)\n") }
+        let mark = "mark a active \(secret)\n"
+        #expect(throws: Never.self) { try KeyRing(fileText: text + mark + "index b old \(secret)\n") }
+        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + mark + "mark b old \(secret)\n") }
+        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + mark + "index b old \(secret)\nindex c old \(secret)\n") }
     }
 }

@@ -8,8 +8,7 @@ import PosternStore
 package struct Configuration: Sendable {
     /// Lower case; the first issues new addresses.
     package let relayDomains: [String]
-    /// Absolute path of the SQLite file.
-    package let databasePath: String
+    package let database: DatabaseLocation
     /// Absolute path of the key file.
     package let keyFilePath: String
     package let hostname: String
@@ -157,12 +156,9 @@ package struct Configuration: Sendable {
             return Limit(
                 max: integer("limits." + name), onExceed: key?.consequence ?? .tryLater(code: 451, enhanced: "4.3.0"))
         }
-        guard !text("database").contains("://") else {
-            throw ConfigurationError(
-                .invalidValue, at: resolved.path, "database: this build has SQLite only: give the path of a file")
-        }
         relayDomains = list("relay_domains")
-        databasePath = path("database")
+        database = try DatabaseLocation(
+            text("database"), path: path("database"), connections: integer("database_connections"), at: resolved.path)
         keyFilePath = path("key_file")
         hostname = text("hostname")
         authservID = text("authserv_id")

@@ -49,7 +49,10 @@ package struct ConfigurationKey: Sendable {
             "The domains of relay addresses. New addresses are issued in the first; the others keep working."),
         ConfigurationKey(
             "database", .text, .value(.text("postern.db")),
-            "The SQLite file, relative to the folder of this file: nothing else to install or to start."),
+            "The SQLite file, relative to the folder of this file: nothing to install or to start. Several hosts: postgresql://user@host/name."),
+        ConfigurationKey(
+            "database_connections", .integer(2...500), .value(.integer(10)),
+            "Connections of one postern serve to PostgreSQL, and one or two more for locks. A look-up takes a fraction of a millisecond."),
         ConfigurationKey(
             "key_file", .text, .value(.text("postern.keys")),
             "The keys that open inboxes and sign tokens, mode 0600. Keep it apart from backups of the database."),

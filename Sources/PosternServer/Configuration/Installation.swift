@@ -1,14 +1,14 @@
 // An installation: configuration, keys and store, opened together by every command alike.
 
 import Foundation
-import PosternSQLite
 import PosternStore
 
 /// A running system's data folder, opened.
 package struct Installation: Sendable {
     package let configuration: Configuration
     package let resolved: ResolvedConfiguration
-    package let keys: KeyRing
+    /// The keys in force; see `KeyFileService` for how they change.
+    package var keys: KeyRing { store.keys.current }
     package let store: Store
 
     /// Reads the configuration alone: for `config show`, and for a reload.
@@ -32,24 +32,37 @@ package struct Installation: Sendable {
     ) throws -> Installation {
         let (configuration, resolved) = try configuration(flag: flag, environment: environment, set: set)
         let keys = try KeyFile.read(path: configuration.keyFilePath)
-        let database = try SQLiteDatabase(path: configuration.databasePath)
+        let database = try configuration.database.open()
         _ = try Migrator().migrate(database, now: now)
         try Store.checkKeys(keys, of: database)
-        let installation = Installation(configuration: configuration, resolved: resolved, keys: keys, database: database)
-        do {
-            try installation.store.issuers.configure(configuration.issuers, Change(actor: "postern.yaml", now: now))
-        } catch let refusal as StoreRefusal {
-            throw ConfigurationError(.invalidValue, at: resolved.path, "issuers: \(refusal.message)")
-        }
+        let installation = Installation(configuration: configuration, resolved: resolved, keys: KeyHolder(keys), database: database)
+        try installation.configureIssuers(now: now)
         return installation
     }
 
+    /// The same database and keys under the configuration as it is now: for a reload.
+    /// Throws `ConfigurationError`, `TemporaryStoreError` or `PermanentStoreError`.
+    package func reread(flag: String?, environment: [String: String], set: [String], now: Int64) throws -> Installation {
+        let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
+        let installation = Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: store.database)
+        try installation.configureIssuers(now: now)
+        return installation
+    }
+
+    /// Brings the store's issuers to those of the configuration.
+    private func configureIssuers(now: Int64) throws {
+        do {
+            try store.issuers.configure(configuration.issuers, Change(actor: "postern.yaml", now: now))
+        } catch let refusal as StoreRefusal {
+            throw ConfigurationError(.invalidValue, at: resolved.path, "issuers: \(refusal.message)")
+        }
+    }
+
     private init(
-        configuration: Configuration, resolved: ResolvedConfiguration, keys: KeyRing, database: any Database
+        configuration: Configuration, resolved: ResolvedConfiguration, keys: KeyHolder, database: any Database
     ) {
         self.configuration = configuration
         self.resolved = resolved
-        self.keys = keys
         store = Store(
             database: database, keys: keys, relayDomains: configuration.relayDomains, providers: configuration.providers,
             addressLength: configuration.addressLength)
@@ -59,7 +72,7 @@ package struct Installation: Sendable {
     package func rehearse<T>(_ body: (Store) throws -> T) throws -> T {
         try store.database.rehearse { database in
             try body(
-                Installation(configuration: configuration, resolved: resolved, keys: keys, database: database).store)
+                Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: database).store)
         }
     }
 

@@ -2,7 +2,6 @@
 
 import Foundation
 import MailCrypto
-import PosternSQLite
 import PosternStore
 import RiskDecisions
 
@@ -16,11 +15,11 @@ extension Installation {
     /// what was made is removed again where a later step fails. Each relay domain gets an RSA key that signs at once.
     /// - Returns: the path of the configuration.
     package static func create(
-        directory: String, relayDomains: [String], operatorAddress: String? = nil, change: Change
+        directory: String, relayDomains: [String], operatorAddress: String? = nil, database url: String? = nil, change: Change
     ) throws -> String {
         let folder = directory.hasPrefix("/") ? directory : FileManager.default.currentDirectoryPath + "/" + directory
         func path(_ name: String) -> String { (folder as NSString).appendingPathComponent(name) }
-        let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress)
+        let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url)
         // Checks what was given before anything is made.
         let configuration = try Configuration(
             ResolvedConfiguration(
@@ -30,6 +29,9 @@ extension Installation {
             throw ConfigurationError(
                 .exists, at: path(name), "there is an installation already: choose another folder; nothing was changed")
         }
+        let isServer = configuration.database.path == nil
+        // Asked before anything is made: an installation that is there has keys already, and needs them.
+        if isServer { try refuseInstallation(on: configuration.database) }
         let isNewFolder = !FileManager.default.fileExists(atPath: folder)
         var made: [String] = []
         do {
@@ -43,8 +45,8 @@ extension Installation {
             }
             try KeyFile.create(path: path(keyName), text: keys.fileText)
             made.append(path(keyName))
-            made += ["", "-wal", "-shm"].map { path(databaseName) + $0 }
-            let database = try SQLiteDatabase(path: path(databaseName), creating: true)
+            if !isServer { made += ["", "-wal", "-shm"].map { path(databaseName) + $0 } }
+            let database = try configuration.database.open(creating: true)
             _ = try Migrator().migrate(database, now: change.now)
             try Store.checkKeys(keys, of: database)
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
@@ -63,8 +65,18 @@ extension Installation {
         }
     }
 
+    /// Throws `ConfigurationError` (`exists`) where a database belongs to an installation.
+    private static func refuseInstallation(on location: DatabaseLocation) throws {
+        let database = try location.open()
+        defer { try? database.close() }
+        guard try Migrator().pending(database).count < Migrator().currentVersion, try Store.hasKeys(database) else { return }
+        throw ConfigurationError(
+            .exists, at: "\(location)",
+            "there is an installation in this database already: for a further host, copy postern.yaml and postern.keys from the first")
+    }
+
     /// postern.yaml with every key: what was given is set, the rest stands as a comment with its default and reason.
-    package static func configurationText(relayDomains: [String], operatorAddress: String?) -> String {
+    package static func configurationText(relayDomains: [String], operatorAddress: String?, database: String? = nil) -> String {
         var text = """
             # Postern's configuration. Every key is here; commented ones show their default.
             # A variable or flag stands above the file: POSTERN_LIMITS_HOPS=30, or --set limits.hops=30.
@@ -87,6 +99,7 @@ extension Installation {
             switch key.path {
             case "relay_domains": text += "\(name): [\(relayDomains.map(quoted).joined(separator: ", "))]\n"
             case "operator_address" where operatorAddress != nil: text += "\(name): \(quoted(operatorAddress ?? ""))\n"
+            case "database" where database != nil: text += "\(name): \(quoted(database ?? ""))\n"
             default: text += "\(indent)# \(name): \(key.standardText)\n"
             }
             text += "\n"

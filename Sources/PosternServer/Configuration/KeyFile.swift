@@ -1,6 +1,6 @@
 // The key file on disk: who may read it, and how it is made.
 
-import Glibc
+import Foundation
 import PosternStore
 
 /// Reads and makes the key file.
@@ -37,6 +37,25 @@ package enum KeyFile {
         } catch let error as KeyFileError {
             throw ConfigurationError(.keyFile, at: error.line > 0 ? "\(path):\(error.line)" : path, error.message)
         }
+    }
+
+    /// Puts another text in the place of a key file: whoever reads it sees the old or the new one, whatever happens.
+    package static func replace(path: String, text: String) throws {
+        let new = path + ".new"
+        unlink(new)
+        try create(path: new, text: text)
+        // Owner and group stay, so that the service, which runs as another user than root, can read it still.
+        var status = stat()
+        let isOwned = stat(path, &status) == 0 && (getuid() != 0 || chown(new, status.st_uid, status.st_gid) == 0)
+        guard isOwned, rename(new, path) == 0 else {
+            let code = errno
+            unlink(new)
+            throw ConfigurationError(.inputOutput, at: path, "it cannot be replaced: \(String(cString: strerror(code)))")
+        }
+        let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        fsync(folder)
+        close(folder)
     }
 
     /// Makes a file that only its owner can read, and syncs it. Throws `ConfigurationError` (`exists`) rather than overwrite.

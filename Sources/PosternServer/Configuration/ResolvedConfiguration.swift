@@ -32,11 +32,7 @@ package struct ResolvedConfiguration: Sendable {
 
         /// The value for people, a password in a database URL hidden.
         package var shownValue: String {
-            guard case .text(let text) = value, let scheme = text.range(of: "://"),
-                let at = text[scheme.upperBound...].lastIndex(of: "@"),
-                let colon = text[scheme.upperBound..<at].firstIndex(of: ":")
-            else { return value.text }
-            return text[...colon] + "(redacted)" + text[at...]
+            if case .text(let text) = value { withoutPasswords(text) } else { value.text }
         }
     }
 

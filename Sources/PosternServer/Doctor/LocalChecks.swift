@@ -17,7 +17,9 @@ package struct LocalFacts: Sendable {
     package var pendingMigrations: [String] = []
     /// Permission bits of the database file; nil where unknown.
     package var databaseMode: UInt32?
+    /// The file, or the server's URL without its password.
     package var databasePath = ""
+    package var isOnServer = false
     /// Octets free where the database is, and of how many; nil where unknown.
     package var freeOctets: UInt64?
     package var totalOctets: UInt64?
@@ -80,7 +82,9 @@ package enum LocalChecks {
             return [
                 .broken(
                     "database", what,
-                    remedy: "run this as the user that postern serve runs as; look at the folder of \(facts.databasePath)")
+                    remedy: facts.isOnServer
+                        ? "see that PostgreSQL runs at \(facts.databasePath), takes writes there, and lets this user in"
+                        : "run this as the user that postern serve runs as; look at the folder of \(facts.databasePath)")
             ]
         }
         var checks: [Check] = [

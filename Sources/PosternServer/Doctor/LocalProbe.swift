@@ -3,7 +3,6 @@
 import Foundation
 import Glibc
 import Milter
-import PosternSQLite
 import PosternStore
 import RiskDecisions
 
@@ -20,7 +19,8 @@ package enum LocalProbe {
             return facts
         }
         facts.hasOperatorAddress = configuration.operatorAddress != nil
-        facts.databasePath = configuration.databasePath
+        facts.databasePath = "\(configuration.database)"
+        facts.isOnServer = configuration.database.path == nil
         facts.socket = configuration.milter.socket
         facts.filter = MilterProbe.ask(configuration.milter.socket)
         if let listen = configuration.http.listen, listen.port > 0 {
@@ -34,16 +34,17 @@ package enum LocalProbe {
     }
 
     private static func examineDatabase(_ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?) {
-        let path = configuration.databasePath
-        var status = stat()
-        if stat(path, &status) == 0 { facts.databaseMode = status.st_mode & 0o7777 }
-        var space = statvfs()
-        if statvfs((path as NSString).deletingLastPathComponent, &space) == 0 {
-            facts.freeOctets = UInt64(space.f_bavail) * UInt64(space.f_frsize)
-            facts.totalOctets = UInt64(space.f_blocks) * UInt64(space.f_frsize)
+        if let path = configuration.database.path {
+            var status = stat()
+            if stat(path, &status) == 0 { facts.databaseMode = status.st_mode & 0o7777 }
+            var space = statvfs()
+            if statvfs((path as NSString).deletingLastPathComponent, &space) == 0 {
+                facts.freeOctets = UInt64(space.f_bavail) * UInt64(space.f_frsize)
+                facts.totalOctets = UInt64(space.f_blocks) * UInt64(space.f_frsize)
+            }
         }
         do {
-            let database = try SQLiteDatabase(path: path)
+            let database = try configuration.database.open()
             defer { try? database.close() }
             facts.pendingMigrations = try Migrator().pending(database)
             // A change of no row still needs the right to write.

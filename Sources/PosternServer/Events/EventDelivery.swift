@@ -29,6 +29,7 @@ package final class EventDelivery: Sendable {
     /// Endpoints somebody delivers to just now.
     private let busy = Mutex<Set<Int64>>([])
     private let metrics: ServiceMetrics?
+    private let turn: JobTurn
 
     /// - Parameters:
     ///   - issuer: our own `iss`.
@@ -42,6 +43,7 @@ package final class EventDelivery: Sendable {
         random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, metrics: ServiceMetrics? = nil, logger: Logger
     ) {
         self.outbox = outbox
+        turn = JobTurn { try outbox.deliveryLock() }
         self.signer = signer
         self.issuer = issuer
         self.poster = poster
@@ -225,18 +227,10 @@ package final class EventDelivery: Sendable {
         metrics.outboxAge.set(Double(backlog.oldest.map { max(0, now() - $0) } ?? 0))
     }
 
-    /// Takes or keeps the lease; see `OutboxRepository.lease`.
-    func lease(holder: String, seconds: Int64) async -> Bool {
-        do {
-            return try await blocking { try $0.outbox.lease(holder: holder, now: $0.now() * 1000, until: ($0.now() + seconds) * 1000) }
-        } catch {
-            return false
-        }
-    }
+    /// Takes or keeps the turn to deliver, which one of all processes has; false where another one does, or the store is away.
+    func takeTurn() async -> Bool { (try? await threads.runIfActive { [turn] in turn.take() }) ?? false }
 
-    func releaseLease(holder: String) async {
-        _ = try? await blocking { try $0.outbox.releaseLease(holder: holder) }
-    }
+    func endTurn() async { try? await threads.runIfActive { [turn] in turn.end() } }
 
     /// Calls the handler whenever a change of this process put an event into the outbox.
     func onChange(_ handler: @escaping @Sendable () -> Void) { outbox.signal.onRaise(handler) }

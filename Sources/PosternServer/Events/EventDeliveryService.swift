@@ -1,17 +1,15 @@
 // The service that delivers events while Postern runs.
 
-import MailCrypto
 import NIOPosix
 import ServiceLifecycle
 
 /// Looks for events at once when this process wrote one, and twice a second for those of other processes. Of several processes on
-/// one store the one that has the lease delivers.
+/// one store one delivers; another takes over as soon as its lock is free.
 package struct EventDeliveryService: Service {
     /// Another process's change is found within this time.
     private static let interval: Duration = .milliseconds(500)
-    /// Seconds for which the lease is good: so long nothing is delivered after the death of the one that had it.
-    private static let lease: Int64 = 10
-    private static let renewal: Duration = .seconds(3)
+    /// How often the holder of the lock sees whether it has it still, and others whether it is free.
+    private static let renewal: Duration = .seconds(1)
     private static let tidying: Duration = .seconds(60)
 
     private let delivery: EventDelivery
@@ -26,7 +24,6 @@ package struct EventDeliveryService: Service {
     }
 
     package func run() async throws {
-        let holder = Base32.characters(fromRandom: try SecureRandom.bytes(count: 16))
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         delivery.onChange { wake.yield() }
         await cancelWhenGracefulShutdown {
@@ -43,7 +40,7 @@ package struct EventDeliveryService: Service {
                 var isHolder = false
                 for await _ in wakes {
                     if clock.now >= nextRenewal {
-                        isHolder = await delivery.lease(holder: holder, seconds: Self.lease)
+                        isHolder = await delivery.takeTurn()
                         nextRenewal = clock.now + Self.renewal
                         await delivery.measure()
                     }
@@ -57,7 +54,7 @@ package struct EventDeliveryService: Service {
             }
         }
         await poster.stop()
-        await delivery.releaseLease(holder: holder)
+        await delivery.endTurn()
         try? await pool.shutdownGracefully()
     }
 }

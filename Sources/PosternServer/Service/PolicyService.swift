@@ -41,6 +41,8 @@ package struct PolicyService: Service {
 
     private func deleteUnneeded() {
         do {
+            guard let lock = try store.database.lock("policies") else { return }
+            defer { lock.release() }
             let count = try store.deleteUnneededPolicies(addedBefore: now() - Self.leastAge)
             if count > 0 { logger.info("policies deleted to which nothing refers", metadata: ["count": "\(count)"]) }
         } catch {

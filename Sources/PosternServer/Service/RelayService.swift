@@ -45,6 +45,7 @@ package enum RelayService {
                 installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
                 signer: signer, counters: counters, replyMemory: memory, now: now)
         }
+        let current = ValueHolder(installation)
         let engine = ValueHolder(try build(installation))
         let carrier = ValueHolder<CopyHandOver?>(CopyHandOver(configuration))
         let handler = RelayMilterHandler(
@@ -67,11 +68,16 @@ package enum RelayService {
                 // Whatever cannot be used is found before anything is put in force.
                 let next = try build(new)
                 if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
+                current.exchange(new)
                 engine.exchange(next)
                 carrier.exchange(CopyHandOver(new.configuration))
                 LogOutput.setLevel(new.configuration.log)
                 policies.refresh(now: now())
                 return Reload(from: installation.resolved, to: new.resolved)
+            },
+            // Tokens are made and read with the keys that an engine has, so it is built anew.
+            KeyFileService(installation: installation, pool: parts.pool, now: now, logger: logger) {
+                engine.exchange(try build(current.current))
             },
         ]
         services.append(IssuerKeysService(parts.trust))

@@ -25,6 +25,8 @@ package struct ServiceSnapshot: Codable, Sendable {
     package let latency: [String: Latency]
     package let outboxOldest: Double
     package let outboxEvents: Double
+    /// The keys that the service has, as in `seal b`, each with its state and fingerprint. Nil from services of before rotations.
+    package var keys: [String: String]?
 }
 
 /// Makes snapshots out of metrics, and remembers an hour of them.

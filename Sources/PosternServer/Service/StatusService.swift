@@ -25,7 +25,9 @@ package struct StatusService: Service {
             http: configuration.http.listen.map { "\($0.host):\($0.port)" })
         while !Task.isCancelled, !Task.isShuttingDownGracefully {
             let now = parts.now()
-            let snapshot = maker.snapshot(now: now)
+            var made = maker.snapshot(now: now)
+            made.keys = parts.store.keys.current.summary
+            let snapshot = made
             try? await parts.pool.run { [store = parts.store] in
                 let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
                 try store.serviceStatus.report(host: host, pid: pid, snapshot: text, now: now)

@@ -67,8 +67,22 @@ package protocol Database: Sendable {
     /// Runs `body` on a database with the contents of this one, of which nothing remains afterwards; others write meanwhile.
     func rehearse<T>(_ body: (any Database) throws -> T) throws -> T
 
+    /// Takes a lock that one holder has, of all processes and hosts on this database; nil where somebody has it.
+    /// It ends with the process that holds it, however that ends. Names are lower-case words with hyphens.
+    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
+    func lock(_ name: String) throws -> (any DatabaseLock)?
+
     /// Ends all connections; later calls fail. Waits for running ones.
     func close() throws
+}
+
+/// A lock that is held until it is released, or lost with the connection that it hangs on.
+package protocol DatabaseLock: Sendable {
+    /// Whether it is ours still. Blocks for a round trip to the server.
+    var isHeld: Bool { get }
+
+    /// Gives it back; the second time without effect.
+    func release()
 }
 
 extension Database {

@@ -20,6 +20,11 @@ extension Database {
 
 private struct RehearsalEnd: Error {}
 
+private struct RehearsedLock: DatabaseLock {
+    var isHeld: Bool { true }
+    func release() {}
+}
+
 /// Every transaction becomes part of the one that will be rolled back. Used on the thread of that transaction only.
 private final class RehearsalDatabase: Database, @unchecked Sendable {
     let dialect: Dialect
@@ -44,6 +49,9 @@ private final class RehearsalDatabase: Database, @unchecked Sendable {
             throw error
         }
     }
+
+    /// Nobody else sees a rehearsal.
+    func lock(_ name: String) throws -> (any DatabaseLock)? { RehearsedLock() }
 
     func close() throws {}
 }

@@ -23,6 +23,9 @@ package struct SQLRow: Sendable {
 
     package init(_ values: [SQLValue]) { self.values = values }
 
+    /// The column as it is; null beyond the last.
+    package func value(_ column: Int) -> SQLValue { column < values.count ? values[column] : .null }
+
     /// Whether the column is NULL (or beyond the last).
     package func isNull(_ column: Int) -> Bool { column >= values.count || values[column] == .null }
 

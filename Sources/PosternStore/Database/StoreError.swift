@@ -14,6 +14,10 @@ package struct TemporaryStoreError: Error, Sendable, Hashable, CustomStringConve
         package static let diskFull = Code(rawValue: "disk full")
         /// The database cannot be opened or reached.
         package static let unreachable = Code(rawValue: "unreachable")
+        /// The database's server does not answer, or none of its hosts takes writes.
+        package static let away = Code(rawValue: "server away")
+        /// This process has an older key file than the one that new values are made with.
+        package static let staleKeys = Code(rawValue: "stale keys")
         /// Out of memory or another resource.
         package static let resources = Code(rawValue: "resources")
     }
@@ -51,6 +55,8 @@ package struct PermanentStoreError: Error, Sendable, Hashable, CustomStringConve
         package static let constraint = Code(rawValue: "constraint")
         /// The statement was refused.
         package static let statement = Code(rawValue: "statement")
+        /// The database's server does not let this user in, or has no such database.
+        package static let refused = Code(rawValue: "refused")
         /// The database may not be written by this user.
         package static let readOnly = Code(rawValue: "read only")
     }

@@ -83,10 +83,10 @@ package struct ImportRepository: Sendable {
         _ connection: any DatabaseConnection, _ watch: AccountWatch?, _ inbox: ImportRow.Inbox, user: Int64, id: String,
         _ change: Change, _ counts: inout ImportCounts
     ) throws {
-        let exact = index.exact(inbox.address.revealed)
+        let search = index.search(inbox.address.revealed).exact
         let found = try connection.row(
-            "SELECT id, verified_at, reply_only FROM inboxes WHERE user_id = ?1 AND address_index = ?2",
-            [.integer(user), .blob(exact)])
+            "SELECT id, verified_at, reply_only FROM inboxes WHERE user_id = ?1 AND address_index IN (?2, ?3)",
+            [.integer(user), search.0, search.1])
         if let found {
             guard try found.bool(2) == inbox.isReplyOnly else {
                 throw StoreRefusal(

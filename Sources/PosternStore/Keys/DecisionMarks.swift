@@ -9,7 +9,7 @@ package struct DecisionMarks: Sendable {
     private static let length = 16
 
     package init(keys: KeyRing) {
-        key = HMACSHA256.authenticationCode(for: Array("postern decision marks 1".utf8), key: keys.index.active.secret)
+        key = HMACSHA256.authenticationCode(for: Array("postern decision marks 1".utf8), key: keys.marks.active.secret)
     }
 
     /// Of a token's nonce: one for the same issuer, audience and claim.

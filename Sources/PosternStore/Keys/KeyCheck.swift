@@ -7,7 +7,7 @@ extension Store {
     /// a wrong key file would go unnoticed until the first sealed value, and new inboxes would not be found by the old index.
     /// Throws `PermanentStoreError` (`unsealing`) for another key file.
     package static func checkKeys(_ keys: KeyRing, of database: any Database) throws {
-        let mark = HMACSHA256.authenticationCode(for: Array("postern key check 1".utf8), key: keys.index.active.secret)
+        let mark = HMACSHA256.authenticationCode(for: Array("postern key check 1".utf8), key: keys.marks.active.secret)
         let text = Base32.characters(fromRandom: mark)
         func stored(_ connection: any DatabaseConnection) throws -> String? {
             try connection.row("SELECT value FROM settings WHERE name = ?1", [.text("key_check")])?.text(0)
@@ -19,6 +19,11 @@ extension Store {
                 [.text("key_check"), .text(text)])
             try compare(try stored(connection) ?? "", text)
         }
+    }
+
+    /// Whether a migrated database belongs to some key file.
+    package static func hasKeys(_ database: any Database) throws -> Bool {
+        try database.read { try $0.row("SELECT value FROM settings WHERE name = ?1", [.text("key_check")]) != nil }
     }
 
     private static func compare(_ stored: String, _ computed: String) throws {

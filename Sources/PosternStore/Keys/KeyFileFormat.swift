@@ -18,22 +18,23 @@ extension KeyRing {
         #
         # One key a line:  PURPOSE  ID  STATE  SECRET
         #   PURPOSE  seal   AES-256-GCM: inbox addresses and names in the database
-        #            index  HMAC-SHA-256: finds an inbox without storing it; exactly one version
+        #            index  HMAC-SHA-256: finds an inbox without storing it
         #            token  HMAC-SHA-256: reverse addresses and return paths
+        #            mark   HMAC-SHA-256: hashes of what is not kept; the index key where there is no such line
         #   ID       one character of a-z 2-7, unique within the purpose; stands beside whatever the key made
-        #   STATE    active (makes new values; one for each purpose) or old (still reads what it made)
+        #   STATE    next (read, not used yet), active (makes new values; one for each purpose) or old (still read)
         #   SECRET   32 random octets, 64 hexadecimal digits
-        # Removing an old key retires it: what it made cannot be read or answered any more.
+        # postern key-file rotate replaces keys. Removing an old one by hand retires it: what it made cannot be read any more.
 
         """
 
     /// The text of a key file with these keys.
     package var fileText: String {
         var text = Self.fileHeader
-        for (purpose, set) in [(KeyPurpose.seal, seal), (.index, index), (.token, token)] {
+        for purpose in KeyPurpose.allCases {
+            guard let set = self[purpose] else { continue }
             for version in set.versions {
-                let state = version == set.active ? "active" : "old"
-                text += "\(purpose.rawValue) \(version.idText) \(state) \(hexadecimal(version.secret))\n"
+                text += "\(purpose.rawValue) \(version.idText) \(set.state(of: version).rawValue) \(hexadecimal(version.secret))\n"
             }
         }
         return text
@@ -44,6 +45,7 @@ extension KeyRing {
     package init(fileText: String) throws {
         var versions: [KeyPurpose: [KeyVersion]] = [:]
         var active: [KeyPurpose: KeyVersion] = [:]
+        var next: [KeyPurpose: KeyVersion] = [:]
         for (offset, line) in fileText.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
             guard let first = words.first, !first.hasPrefix("#") else { continue }
@@ -52,13 +54,13 @@ extension KeyRing {
                 throw KeyFileError(line: number, message: "a key is four words: purpose, id, state, secret")
             }
             guard let purpose = KeyPurpose(rawValue: String(words[0])) else {
-                throw KeyFileError(line: number, message: "unknown purpose (known: seal, index, token)")
+                throw KeyFileError(line: number, message: "unknown purpose (known: seal, index, token, mark)")
             }
             guard words[1].utf8.count == 1, let id = words[1].utf8.first, Base32.isCharacter(id) else {
                 throw KeyFileError(line: number, message: "the id is one character of a-z 2-7")
             }
-            guard words[2] == "active" || words[2] == "old" else {
-                throw KeyFileError(line: number, message: "the state is active or old")
+            guard let state = KeyState(rawValue: String(words[2])) else {
+                throw KeyFileError(line: number, message: "the state is next, active or old")
             }
             guard let secret = octets(hexadecimal: words[3]), secret.count == KeyRing.keyLength else {
                 throw KeyFileError(line: number, message: "the secret is 64 hexadecimal digits")
@@ -68,22 +70,36 @@ extension KeyRing {
             }
             let version = KeyVersion(id: id, secret: secret)
             versions[purpose, default: []].append(version)
-            if words[2] == "active" {
+            switch state {
+            case .old: break
+            case .active:
                 guard active[purpose] == nil else {
                     throw KeyFileError(line: number, message: "a second active \(purpose.rawValue) key")
                 }
                 active[purpose] = version
+            case .next:
+                guard next[purpose] == nil else {
+                    throw KeyFileError(line: number, message: "a second next \(purpose.rawValue) key")
+                }
+                next[purpose] = version
             }
         }
         func set(_ purpose: KeyPurpose) throws -> KeySet {
             guard let active = active[purpose], let all = versions[purpose] else {
                 throw KeyFileError(line: 0, message: "no active \(purpose.rawValue) key")
             }
-            return KeySet(active: active, versions: all)
+            return KeySet(active: active, versions: all, next: next[purpose])
         }
-        self.init(seal: try set(.seal), index: try set(.index), token: try set(.token))
-        guard index.versions.count == 1 else {
-            throw KeyFileError(line: 0, message: "there is exactly one index key: with another one no inbox would be found")
+        let mark = versions[.mark] == nil ? nil : try set(.mark)
+        self.init(seal: try set(.seal), index: try set(.index), token: try set(.token), mark: mark)
+        guard index.versions.count <= 2 else {
+            throw KeyFileError(line: 0, message: "there are two index keys at most: an inbox is looked for with both")
+        }
+        guard mark?.versions.count ?? 1 == 1 else {
+            throw KeyFileError(line: 0, message: "there is one mark key at most: what it hashed is not kept to be hashed anew")
+        }
+        guard index.versions.count == 1 || mark != nil else {
+            throw KeyFileError(line: 0, message: "beside two index keys there has to be a mark key: postern key-file rotate sees to it")
         }
     }
 }

@@ -8,6 +8,9 @@ package enum KeyPurpose: String, Sendable, Hashable, CaseIterable {
     case index
     /// Address tokens (reverse addresses, return paths) and hashes of correspondents.
     case token
+    /// HMAC-SHA-256 over what is not kept and so cannot be hashed anew: codes, cookies, nonces, deleted accounts. The index key
+    /// until that is replaced for the first time; then its secret stays for this.
+    case mark
 }
 
 /// One version of a key.
@@ -31,17 +34,35 @@ extension KeyVersion: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
+/// What a version of a key does.
+package enum KeyState: String, Sendable, Hashable {
+    /// Known, so that every host can read what another one makes with it; makes nothing yet.
+    case next
+    /// Makes new values.
+    case active
+    /// Still reads what it made.
+    case old
+}
+
 /// All versions for one purpose: one makes new values, every one still reads old ones.
 package struct KeySet: Sendable, Hashable {
     package let active: KeyVersion
     /// Every version, the active one included, in the order of the file.
     package let versions: [KeyVersion]
+    /// The one that is to become active; nil outside a rotation.
+    package let next: KeyVersion?
 
-    /// `versions` must hold `active`; `KeyRing` checks files before it comes here.
-    package init(active: KeyVersion, versions: [KeyVersion]) {
+    /// `versions` must hold `active` and `next`; `KeyRing` checks files before it comes here.
+    package init(active: KeyVersion, versions: [KeyVersion], next: KeyVersion? = nil) {
         self.active = active
         self.versions = versions
+        self.next = next
     }
+
+    /// Those that made values once and make none any more.
+    package var old: [KeyVersion] { versions.filter { state(of: $0) == .old } }
+
+    package func state(of version: KeyVersion) -> KeyState { version == active ? .active : version == next ? .next : .old }
 
     /// The version with this id, or nil where it was retired.
     package subscript(id: UInt8) -> KeyVersion? { versions.first { $0.id == id } }
@@ -58,11 +79,34 @@ package struct KeyRing: Sendable, Hashable {
     package let seal: KeySet
     package let index: KeySet
     package let token: KeySet
+    /// The key of marks where it is no longer the index key.
+    private let mark: KeySet?
 
-    package init(seal: KeySet, index: KeySet, token: KeySet) {
+    package init(seal: KeySet, index: KeySet, token: KeySet, mark: KeySet? = nil) {
         self.seal = seal
         self.index = index
         self.token = token
+        self.mark = mark
+    }
+
+    /// For hashes of what is not kept.
+    package var marks: KeySet { mark ?? index }
+
+    /// The versions for a purpose; nil where the key file has no line for it.
+    package subscript(purpose: KeyPurpose) -> KeySet? {
+        switch purpose {
+        case .seal: seal
+        case .index: index
+        case .token: token
+        case .mark: mark
+        }
+    }
+
+    /// The same ring with other versions for a purpose.
+    package func with(_ set: KeySet, for purpose: KeyPurpose) -> KeyRing {
+        KeyRing(
+            seal: purpose == .seal ? set : seal, index: purpose == .index ? set : index, token: purpose == .token ? set : token,
+            mark: purpose == .mark ? set : mark)
     }
 
     /// Length of every key in octets: AES-256, and as much for HMAC-SHA-256.

@@ -32,24 +32,27 @@ enum SealContext {
 
 /// Seals and opens with the installation's seal keys.
 struct Sealer: Sendable {
-    private let keys: KeySet
+    private let keys: KeyHolder
     /// Plaintexts are padded to a multiple of this, so that their length tells next to nothing.
     private static let block = 64
     /// GCM with random nonces allows 2^32 values a key (NIST SP 800-38D section 8.3): far beyond any number of inboxes.
     private static let nonceLength = 12
 
-    init(keys: KeySet) { self.keys = keys }
+    init(keys: KeyHolder) { self.keys = keys }
 
-    /// Seals with the active key and a random nonce. At most 65,535 octets.
-    func seal(_ plaintext: [UInt8], _ context: SealContext) throws -> SealedValue {
+    /// Seals with the active key and a random nonce, for a row that is written in this transaction. At most 65,535 octets.
+    /// Throws `TemporaryStoreError` (`staleKeys`) where another key is in use meanwhile.
+    func seal(_ plaintext: [UInt8], _ context: SealContext, _ connection: any DatabaseConnection) throws -> SealedValue {
+        let active = keys.current.seal.active
+        try connection.require(.seal, active.idText)
         guard plaintext.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the value is longer than 65535 octets") }
         var padded = [UInt8(plaintext.count >> 8), UInt8(plaintext.count & 0xFF)] + plaintext
         let rest = padded.count % Self.block
         if rest > 0 { padded += [UInt8](repeating: 0, count: Self.block - rest) }
         do {
             let nonce = try SecureRandom.bytes(count: Self.nonceLength)
-            let sealed = try AESGCM.seal(padded, key: keys.active.secret, nonce: nonce, associatedData: context.octets)
-            return SealedValue(key: keys.active.idText, octets: nonce + sealed)
+            let sealed = try AESGCM.seal(padded, key: active.secret, nonce: nonce, associatedData: context.octets)
+            return SealedValue(key: active.idText, octets: nonce + sealed)
         } catch {
             throw TemporaryStoreError(.resources, "sealing failed: \(error)")
         }
@@ -57,7 +60,7 @@ struct Sealer: Sendable {
 
     /// Opens a value. Throws `PermanentStoreError` where its key is missing or it was changed or moved.
     func open(_ value: SealedValue, _ context: SealContext) throws -> [UInt8] {
-        guard let key = keys[value.key] else {
+        guard let key = keys.current.seal[value.key] else {
             throw PermanentStoreError(.unsealing, "a value was sealed with key \(value.key), which the key file lacks")
         }
         guard value.octets.count > Self.nonceLength,
@@ -77,7 +80,9 @@ struct Sealer: Sendable {
     }
 
     /// Seals text.
-    func seal(_ text: String, _ context: SealContext) throws -> SealedValue { try seal(Array(text.utf8), context) }
+    func seal(_ text: String, _ context: SealContext, _ connection: any DatabaseConnection) throws -> SealedValue {
+        try seal(Array(text.utf8), context, connection)
+    }
 
     /// Opens text.
     func openText(_ value: SealedValue, _ context: SealContext) throws -> String {
@@ -85,10 +90,10 @@ struct Sealer: Sendable {
     }
 
     /// Seals an address: length of the local part in two octets, local part, domain.
-    func seal(_ address: AddrSpec, _ context: SealContext) throws -> SealedValue {
+    func seal(_ address: AddrSpec, _ context: SealContext, _ connection: any DatabaseConnection) throws -> SealedValue {
         let local = Array(address.localPart.utf8)
         guard local.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the address is too long") }
-        return try seal([UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array(address.domain.utf8), context)
+        return try seal([UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array(address.domain.utf8), context, connection)
     }
 
     /// Opens an address.

@@ -2,7 +2,7 @@
 
 import MailCrypto
 
-/// Hashes secrets under the index key, of which there is exactly one version: what was given out stays valid when others rotate.
+/// Hashes secrets under the key of marks, of which there is exactly one version: what was given out stays valid when others rotate.
 struct SecretHash: Sendable {
     /// What a secret is for. One that was made for one thing opens no other.
     enum Purpose: String {

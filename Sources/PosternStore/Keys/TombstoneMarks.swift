@@ -2,7 +2,7 @@
 
 import MailCrypto
 
-/// Marks under keys of their own, used for nothing else, derived from the index key, of which there is only one.
+/// Marks under keys of their own, used for nothing else, derived from the key of marks, of which there is only one.
 struct TombstoneMarks: Sendable {
     private let tombstoneKey: [UInt8]
     private let nameKey: [UInt8]

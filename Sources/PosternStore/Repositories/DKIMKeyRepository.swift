@@ -21,8 +21,8 @@ package struct DKIMKeyRepository: Sendable {
     ) throws -> DKIMKey {
         let domain = try checkedDomain(domain)
         let selector = try Self.checkedSelector(selector)
-        let sealed = try sealer.seal(privateKey.pem, .dkimKey(domain: domain, selector: selector))
         return try database.write(.durable) { connection in
+            let sealed = try sealer.seal(privateKey.pem, .dkimKey(domain: domain, selector: selector), connection)
             let count = try connection.row(
                 "SELECT COUNT(*) FROM dkim_keys WHERE domain = ?1 AND state <> 'retired'", [.text(domain)])
             guard try count?.integer(0) ?? 0 < Self.maximumPerDomain else {

@@ -125,7 +125,7 @@ package struct IdentityKeyRepository: Sendable {
     private func insert(
         _ connection: any DatabaseConnection, _ new: NewIdentityKey, _ state: IdentityKey.State, _ change: Change
     ) throws -> IdentityKey {
-        let sealed = try sealer.seal(new.pem, .identityKey(new.keyID))
+        let sealed = try sealer.seal(new.pem, .identityKey(new.keyID), connection)
         let row = try connection.row(
             """
             INSERT INTO identity_keys (kid, public_jwk, private_key, private_sealed, state, created_at, activated_at, revision)

@@ -43,13 +43,15 @@ package struct InboxRepository: Sendable {
         if let domain = HostName(address.domain), relayDomains.contains(where: domain.isWithin) {
             throw StoreRefusal(.invalid, "an inbox at the relay domain \(domain) would be a loop: give the user's real address")
         }
-        let exact = index.exact(address)
-        if isVerified { try refuseOwned(connection, exact) }
+        let entry = index.entry(address)
+        try connection.require(.index, entry.key)
+        if isVerified { try refuseOwned(connection, inbox) }
+        guard try number(connection, user: user, inbox) == nil else { throw owned(by: id) }
         let count = try connection.row("SELECT COUNT(*) FROM inboxes WHERE user_id = ?1", [.integer(user)])
         guard try count?.integer(0) ?? 0 < Self.maximumPerUser else {
             throw StoreRefusal(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, the most there may be: remove one")
         }
-        let sealed = try sealer.seal(address, .inbox(user: user))
+        let sealed = try sealer.seal(address, .inbox(user: user), connection)
         let row = try connection.row(
             """
             INSERT INTO inboxes
@@ -58,12 +60,12 @@ package struct InboxRepository: Sendable {
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
             """,
             [
-                .integer(user), .text(sealed.key), .blob(sealed.octets), .text(index.keyID), .blob(exact),
-                .blob(index.canonical(address)), .bool(isReplyOnly), .integer(change.now),
+                .integer(user), .text(sealed.key), .blob(sealed.octets), .text(entry.key), .blob(entry.exact),
+                .blob(entry.canonical), .bool(isReplyOnly), .integer(change.now),
                 .optional(isVerified ? change.now : nil), .blob(index.velocity(address)),
-                .blob(marks.inbox(canonicalIndex: index.canonical(address))),
+                .blob(marks.inbox(canonicalIndex: index.lasting(address))),
             ])
-        guard let row else { throw StoreRefusal(.exists, "user \(id) has this inbox already: see postern inbox list \(id)") }
+        guard let row else { throw owned(by: id) }
         let number = try row.integer(0)
         try settleDefault(connection, user: user, change)
         try connection.audit(
@@ -103,7 +105,7 @@ package struct InboxRepository: Sendable {
         _ change: Change
     ) throws -> Inbox {
         try watch.begin(.user(user))
-        try refuseOwned(connection, index.exact(inbox.address.revealed))
+        try refuseOwned(connection, inbox.address)
         try connection.run(
             "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
         try connection.forgetFailures(inbox: inbox.number, change)
@@ -164,18 +166,31 @@ package struct InboxRepository: Sendable {
 
     /// Who has this address as a verified inbox; nil where nobody has.
     package func userID(verified inbox: InboxAddress) throws -> String? {
-        try database.read { connection in
+        let search = index.search(inbox.revealed).exact
+        return try database.read { connection in
             try connection.row(
                 """
                 SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
-                WHERE i.address_index = ?1 AND i.verified_at IS NOT NULL
-                """, [.blob(index.exact(inbox.revealed))])?.text(0)
+                WHERE i.address_index IN (?1, ?2) AND i.verified_at IS NOT NULL
+                """, [search.0, search.1])?.text(0)
         }
     }
 
-    private func refuseOwned(_ connection: any DatabaseConnection, _ exact: [UInt8]) throws {
+    /// The store's number of this inbox of a user; nil where they do not have it.
+    func number(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws -> Int64? {
+        let search = index.search(inbox.revealed).exact
+        return try connection.row(
+            "SELECT id FROM inboxes WHERE user_id = ?1 AND address_index IN (?2, ?3)", [.integer(user), search.0, search.1])?.integer(0)
+    }
+
+    private func owned(by id: String) -> StoreRefusal {
+        StoreRefusal(.exists, "user \(id) has this inbox already: see postern inbox list \(id)")
+    }
+
+    private func refuseOwned(_ connection: any DatabaseConnection, _ inbox: InboxAddress) throws {
+        let search = index.search(inbox.revealed).exact
         let owned = try connection.row(
-            "SELECT user_id FROM inboxes WHERE address_index = ?1 AND verified_at IS NOT NULL", [.blob(exact)])
+            "SELECT user_id FROM inboxes WHERE address_index IN (?1, ?2) AND verified_at IS NOT NULL", [search.0, search.1])
         guard owned == nil else {
             throw StoreRefusal(.exists, "this inbox is verified already: an inbox belongs to one user")
         }
@@ -204,9 +219,9 @@ package struct InboxRepository: Sendable {
         case .number(let number):
             row = try connection.row(Self.select + " WHERE user_id = ?1 AND id = ?2", [.integer(user), .integer(number)])
         case .address(let inbox):
+            let search = index.search(inbox.revealed).exact
             row = try connection.row(
-                Self.select + " WHERE user_id = ?1 AND address_index = ?2",
-                [.integer(user), .blob(index.exact(inbox.revealed))])
+                Self.select + " WHERE user_id = ?1 AND address_index IN (?2, ?3)", [.integer(user), search.0, search.1])
         }
         guard let row else { throw StoreRefusal(.notFound, "user \(id) has no such inbox: see postern inbox list \(id)") }
         return try inbox(row: row, user: user)

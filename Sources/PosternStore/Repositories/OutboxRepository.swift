@@ -38,26 +38,8 @@ package struct OutboxRepository: Sendable {
 
     // MARK: Delivery
 
-    /// Takes or keeps the lease to deliver, so that of several processes one does; whether this holder has it now.
-    /// - Parameters: in milliseconds since 1970.
-    package func lease(holder: String, now: Int64, until: Int64) throws -> Bool {
-        try database.write(.relaxed) { connection in
-            try connection.row(
-                """
-                INSERT INTO delivery_lease (name, holder, expires_at) VALUES ('events', ?1, ?3)
-                ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-                    WHERE delivery_lease.holder = excluded.holder OR delivery_lease.expires_at <= ?2
-                RETURNING holder
-                """, [.text(holder), .integer(now), .integer(until)]) != nil
-        }
-    }
-
-    /// Gives the lease back at shutdown.
-    package func releaseLease(holder: String) throws {
-        try database.write(.relaxed) { connection in
-            try connection.run("DELETE FROM delivery_lease WHERE name = 'events' AND holder = ?1", [.text(holder)])
-        }
-    }
+    /// The lock of whoever delivers, one of all processes; nil where another one does.
+    package func deliveryLock() throws -> (any DatabaseLock)? { try database.lock("events") }
 
     /// How many events wait, and since when the oldest of them does (seconds since 1970).
     package func backlog() throws -> (events: Int, oldest: Int64?) {

@@ -64,14 +64,15 @@ package struct PageRepository: Sendable {
     package func signInLink(
         for inbox: InboxAddress, browser: String, limits: NoticeLimits, now: Int64
     ) throws -> PageLink? {
+        let search = inboxes.index.search(inbox.revealed)
         let found = try database.read { connection -> (Int64, String, Int64)? in
             let rows = try connection.rows(
                 """
-                SELECT i.user_id, u.handle, i.id, CASE WHEN i.address_index = ?1 THEN 1 ELSE 0 END
+                SELECT i.user_id, u.handle, i.id, CASE WHEN i.address_index IN (?1, ?2) THEN 1 ELSE 0 END
                 FROM inboxes i JOIN users u ON u.id = i.user_id
-                WHERE i.canonical_index = ?2 AND i.verified_at IS NOT NULL AND i.reply_only = 0 ORDER BY 4 DESC, i.id LIMIT 2
+                WHERE i.canonical_index IN (?3, ?4) AND i.verified_at IS NOT NULL AND i.reply_only = 0 ORDER BY 4 DESC, i.id LIMIT 2
                 """,
-                [.blob(inboxes.index.exact(inbox.revealed)), .blob(inboxes.index.canonical(inbox.revealed))])
+                [search.exact.0, search.exact.1, search.canonical.0, search.canonical.1])
             guard let first = rows.first else { return nil }
             // Two users with two spellings of one mailbox: only the spelling itself tells which.
             if try rows.count > 1 && !first.bool(3) && rows[1].integer(0) != first.integer(0) { return nil }
@@ -97,7 +98,7 @@ package struct PageRepository: Sendable {
         return try database.write(.durable) { connection in
             let inbox = try inboxes.inbox(connection, user: user, id: id, .number(number))
             try connection.reserveNotice(
-                purpose == .signIn ? .signIn : .deletion, index: inboxes.index.canonical(inbox.address.revealed), user: user,
+                purpose == .signIn ? .signIn : .deletion, index: inboxes.index.search(inbox.address.revealed).canonical, user: user,
                 limits: limits, now: now)
             try connection.run(
                 """

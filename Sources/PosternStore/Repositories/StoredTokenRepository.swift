@@ -36,7 +36,7 @@ package struct StoredTokenRepository: Sendable {
             return try compare(known.accountNumber, known.address, account, address)
         }
         try database.write(.durable) { connection in
-            let sealed = try sealer.seal(address, .storedToken(token))
+            let sealed = try sealer.seal(address, .storedToken(token), connection)
             let inserted = try connection.row(
                 """
                 INSERT INTO stored_tokens (token, purpose, account_id, address_key, address_sealed, created_at, expires_at)

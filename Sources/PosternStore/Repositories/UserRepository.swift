@@ -43,7 +43,7 @@ package struct UserRepository: Sendable {
 
     /// Seals the name, which was checked, in place of what was there.
     func setName(_ connection: any DatabaseConnection, user: Int64, _ name: String) throws {
-        let sealed = try sealer.seal(name, .userName(user: user))
+        let sealed = try sealer.seal(name, .userName(user: user), connection)
         try connection.run(
             "UPDATE users SET name_key = ?2, name_sealed = ?3 WHERE id = ?1",
             [.integer(user), .text(sealed.key), .blob(sealed.octets)])

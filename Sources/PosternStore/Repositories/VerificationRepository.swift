@@ -22,7 +22,7 @@ package struct VerificationRepository: Sendable {
             let inbox = try inboxes.inbox(connection, user: user, id: id, name)
             guard !inbox.isVerified else { throw StoreRefusal(.exists, "inbox \(inbox.number) of user \(id) is verified already") }
             try connection.reserveNotice(
-                .verification, index: inboxes.index.canonical(inbox.address.revealed), user: user, limits: limits, now: change.now)
+                .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, limits: limits, now: change.now)
             try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = ?1", [.integer(inbox.number)])
             let row = try connection.row(
                 """
@@ -130,7 +130,7 @@ package struct VerificationRepository: Sendable {
                 WHERE v.id = ?1 AND v.expires_at > ?2
                 """, [.integer(number), .integer(now)])
             guard let row, try row.integer(0) == nonce,
-                constantTimeEqual(try row.blob(1), inboxes.index.canonical(author))
+                inboxes.index.isCanonical(try row.blob(1), of: author)
             else { return nil }
             let id = try row.text(3)
             let inbox = try inboxes.inbox(connection, user: row.integer(2), id: id, .number(row.integer(4)))
@@ -201,15 +201,15 @@ enum NoticeWindow {
 
 extension DatabaseConnection {
     /// Counts a message of our own, or refuses it (`limit`).
-    /// - Parameter index: the canonical index of the mailbox.
-    func reserveNotice(_ kind: NoticeKind, index: [UInt8], user: Int64, limits: NoticeLimits, now: Int64) throws {
+    /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
+    func reserveNotice(_ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64, limits: NoticeLimits, now: Int64) throws {
         let since = SQLValue.integer(now - NoticeWindow.length)
         let row = try row(
             """
-            SELECT (SELECT COUNT(*) FROM notices WHERE canonical_index = ?1 AND sent_at > ?2 AND kind = ?4),
+            SELECT (SELECT COUNT(*) FROM notices WHERE canonical_index IN (?1, ?5) AND sent_at > ?2 AND kind = ?4),
                 (SELECT COUNT(*) FROM notices WHERE user_id = ?3 AND sent_at > ?2),
                 (SELECT COUNT(*) FROM notices WHERE sent_at > ?2)
-            """, [.blob(index), since, .integer(user), .text(kind.rawValue)])
+            """, [index.0, since, .integer(user), .text(kind.rawValue), index.1])
         for (column, limit, what) in [
             (0, limits.perInbox, "to this inbox"), (1, limits.perUser, "for this user"), (2, limits.perInstallation, "of this installation"),
         ] {
@@ -219,6 +219,6 @@ extension DatabaseConnection {
         }
         try run(
             "INSERT INTO notices (kind, canonical_index, user_id, sent_at) VALUES (?1, ?2, ?3, ?4)",
-            [.text(kind.rawValue), .blob(index), .integer(user), .integer(now)])
+            [.text(kind.rawValue), index.0, .integer(user), .integer(now)])
     }
 }

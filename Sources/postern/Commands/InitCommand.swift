@@ -18,6 +18,8 @@ struct InitCommand: ParsableCommand {
             printed, is in the DNS, verifiers treat the mail as unsigned; from then on it is signed, with no further step.
 
             Run it as the user that postern serve will run as.
+
+            With --database the store is in PostgreSQL. Further hosts get copies of postern.yaml and postern.keys. Keep the             password out of the URL: libpq finds it in ~/.pgpass of that user.
             """)
 
     @Option(help: ArgumentHelp("The folder to make.", valueName: "dir"))
@@ -31,9 +33,18 @@ struct InitCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Where mail to postmaster and abuse goes.", valueName: "address"))
     var operatorAddress: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "PostgreSQL in place of a SQLite file, for several relay hosts: an empty database that is there.",
+            valueName: "postgresql://user@host/name"))
+    var database: String?
+
     func run() throws {
+        if let database, !database.contains("://") {
+            throw CommandError.usage("--database takes a URL, as in postgresql://postern@db.example/postern; a file is always postern.db")
+        }
         let path = try Installation.create(
-            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, change: thisChange())
+            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, database: database, change: thisChange())
         print("Made \(path)")
         let installation = try Installation.open(flag: path, environment: [:], now: PosternClock.now())
         defer { try? installation.close() }

@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import PosternServer
-import PosternSQLite
 import PosternStore
 
 struct MigrateCommand: ParsableCommand {
@@ -25,7 +24,7 @@ struct MigrateCommand: ParsableCommand {
 
     func run() throws {
         let (configuration, _) = try installation.configuration()
-        let database = try SQLiteDatabase(path: configuration.databasePath)
+        let database = try configuration.database.open()
         defer { try? database.close() }
         let report = try Migrator().migrate(database, now: PosternClock.now())
         if output.json {

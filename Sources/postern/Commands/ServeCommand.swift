@@ -13,8 +13,9 @@ struct ServeCommand: AsyncParsableCommand {
 
             SIGHUP reads the configuration, the HTTP certificate and the policies again. In force from the next message on are \
             relay_domains, authserv_id, trusted_authserv_ids, operator_address, local_recipients, return_path_days, \
-            reply_unrewritable, limits (but reply_memory), suspension, dns, providers, issuers and log.level; all else, the key file included, waits \
-            for a restart, and the log names what does. A configuration in error changes nothing.
+            reply_unrewritable, limits (but reply_memory), suspension, dns, providers, issuers and log.level; all else waits \
+            for a restart, and the log names what does. A configuration in error changes nothing. Another key file \
+            (postern key-file rotate) takes effect within a second.
 
             Logs go to standard error and hold no inbox address.
             """)
@@ -29,7 +30,7 @@ struct ServeCommand: AsyncParsableCommand {
         FileDescriptors.raise()
         try await RelayService.run(
             installation: installation,
-            reread: { try Installation.open(flag: flag, environment: environment, set: set, now: PosternClock.now()) }, logger: logger
+            reread: { try installation.reread(flag: flag, environment: environment, set: set, now: PosternClock.now()) }, logger: logger
         ) { socket in
             logger.notice("serving", metadata: ["socket": "\(socket)", "pid": "\(getpid())"])
         }

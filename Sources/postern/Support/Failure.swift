@@ -110,7 +110,7 @@ enum Failure {
 
     private static func status(_ code: PermanentStoreError.Code) -> Int32 {
         switch code {
-        case .readOnly: EX_NOPERM
+        case .readOnly, .refused: EX_NOPERM
         case .newerSchema, .olderSchema, .changedMigration, .unsealing: EX_CONFIG
         case .corrupted: EX_UNAVAILABLE
         default: EX_SOFTWARE

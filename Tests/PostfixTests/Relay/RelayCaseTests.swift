@@ -16,10 +16,11 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         #expect(Self.names.count >= 8)
     }
 
-    @Test(needsPostfix, arguments: names) func testcase(_ name: String) throws {
+    @Test(needsPostfix, arguments: names, RelayEngine.all) func testcase(_ name: String, _ engine: RelayEngine) throws {
         let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
         let outline = try TestCase(name: name, text: text, folder: folder)
         var options = World.options { $0.postfix = outline.settings }
+        options.database = try engine.database()
         if let zone = outline.sections["dns"] { options.zone = zone.joined(separator: "\n") }
         for line in outline.sections["settings"] ?? [] {
             let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }

@@ -2,8 +2,25 @@
 
 import Foundation
 import PostfixHarness
+import PostgresHarness
 import RelayHarness
 import Testing
+
+/// What the store of a relay under test is kept in.
+enum RelayEngine: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case sqlite, postgresql
+
+    var testDescription: String { rawValue }
+
+    /// PostgreSQL where it is installed.
+    static let all: [RelayEngine] = PostgresServer.installed == nil ? [.sqlite] : allCases
+
+    /// A database that nothing is in; nil for a file of the rig's own.
+    func database() throws -> String? {
+        guard self == .postgresql else { return nil }
+        return try PostgresServer.shared?.url(schema: "r\(UUID().uuidString.prefix(8).lowercased())")
+    }
+}
 
 /// The DNS of a small world in which everyone sends from loopback.
 enum World {

@@ -1,0 +1,36 @@
+// A lock that one of several processes on one machine has.
+
+import Glibc
+import PosternStore
+import Synchronization
+
+/// An open file with a lock of flock(2). The file stays: removing it would let two have the lock, each on a file of its own.
+final class SQLiteLock: DatabaseLock {
+    /// -1 once it is released.
+    private let file: Mutex<Int32>
+
+    /// Nil where another process, or another part of this one, has it.
+    init?(path: String) throws {
+        let file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            let why = String(cString: strerror(errno))
+            throw TemporaryStoreError(.inputOutput, "\(path) cannot be made: \(why)")
+        }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            close(file)
+            return nil
+        }
+        self.file = Mutex(file)
+    }
+
+    var isHeld: Bool { file.withLock { $0 >= 0 } }
+
+    func release() {
+        file.withLock { file in
+            if file >= 0 { close(file) }
+            file = -1
+        }
+    }
+
+    deinit { release() }
+}

@@ -1,0 +1,96 @@
+// Backups of a SQLite store, made while it runs, and the way back.
+
+import Foundation
+import PosternSQLite
+import PosternStore
+
+package enum StoreBackup {
+    /// What a file holds.
+    package struct Contents: Sendable, Hashable {
+        package let schemaVersion: Int64
+        package let teams: Int
+        package let users: Int
+        package let relayAddresses: Int
+    }
+
+    /// Copies one consistent state of the database into a new file, complete by itself, and looks through it.
+    /// Throws `ConfigurationError` (`exists`) rather than overwrite; `StoreRefusal` (`unmet`) for a server, which has its own way.
+    package static func make(_ location: DatabaseLocation, to file: String) throws -> Contents {
+        let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
+        guard !FileManager.default.fileExists(atPath: file) else {
+            throw ConfigurationError(.exists, at: file, "it exists already and is not overwritten")
+        }
+        let database = try SQLiteDatabase(path: path)
+        defer { try? database.close() }
+        try database.backUp(to: file)
+        return try examine(file, keys: nil)
+    }
+
+    /// Puts a backup where the configuration says that the database is, and where there is none.
+    /// Throws `ConfigurationError` (`exists`) rather than overwrite, `PermanentStoreError` for what is damaged, was made by a newer
+    /// program or with another key file.
+    package static func restore(_ file: String, to location: DatabaseLocation, keys: KeyRing) throws -> Contents {
+        let path = try path(location, file, "pg_restore --dbname='\(location)' \(file), into an empty database")
+        for name in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) where FileManager.default.fileExists(atPath: name) {
+            throw ConfigurationError(
+                .exists, at: name, "it is not overwritten: stop postern serve, and move the database and its -wal and -shm files away first")
+        }
+        guard FileManager.default.fileExists(atPath: file) else {
+            throw ConfigurationError(.inputOutput, at: file, "there is no such file")
+        }
+        // Looked through before it is in place, and under a name that nothing opens.
+        let new = path + ".restoring"
+        try? FileManager.default.removeItem(atPath: new)
+        let source = try SQLiteDatabase(path: file)
+        do {
+            defer { try? source.close() }
+            try source.backUp(to: new)
+        }
+        do {
+            let contents = try examine(new, keys: keys)
+            // Fails where something is there by now, and otherwise puts it there whole.
+            guard link(new, path) == 0 else {
+                throw ConfigurationError(.exists, at: path, "it cannot be put there: \(String(cString: strerror(errno)))")
+            }
+            unlink(new)
+            return contents
+        } catch {
+            unlink(new)
+            throw error
+        }
+    }
+
+    private static func path(_ location: DatabaseLocation, _ file: String, _ command: String) throws -> String {
+        if let path = location.path { return path }
+        throw StoreRefusal(.unmet, "the database is on PostgreSQL, which has its own programs for this: \(command)")
+    }
+
+    /// Keys may have been replaced since the backup was made.
+    private static func requireKeys(_ keys: KeyRing, _ database: any Database) throws {
+        let store = Store(database: database, keys: keys, relayDomains: [])
+        for usage in try store.keyRotation.usage() where keys[usage.purpose]?[usage.key] == nil {
+            throw PermanentStoreError(
+                .unsealing, "\(usage.count) values in it were made with \(usage.purpose.rawValue) key \(usage.key), which the key file lacks: "
+                    + "put that line of the former key file back, with the state old, and run postern key-file rotate afterwards")
+        }
+    }
+
+    private static func examine(_ path: String, keys: KeyRing?) throws -> Contents {
+        let database = try SQLiteDatabase(path: path)
+        defer {
+            try? database.close()
+            for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
+        }
+        let pending = try Migrator().pending(database)
+        if let keys {
+            try Store.checkKeys(keys, of: database)
+            if pending.isEmpty { try requireKeys(keys, database) }
+        }
+        return try database.read { connection in
+            func count(_ table: String) throws -> Int { Int(try connection.row("SELECT COUNT(*) FROM \(table)", [])?.integer(0) ?? 0) }
+            return Contents(
+                schemaVersion: try connection.row("SELECT MAX(version) FROM schema_migrations", [])?.integer(0) ?? 0,
+                teams: try count("teams"), users: try count("users"), relayAddresses: try count("relay_addresses"))
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// From a SQLite file to PostgreSQL, row by row, with every number as it is.
+
+import PosternPostgres
+import PosternSQLite
+import PosternStore
+
+/// Copies a store to another engine: one consistent state of the source, in one transaction of the target, so that it is there as a
+/// whole or not at all.
+package struct StoreCopy {
+    /// Rows in one statement. PostgreSQL takes 65,535 arguments.
+    private static let batch = 200
+
+    /// A table and how many rows were copied.
+    package struct Count: Sendable, Hashable {
+        package let table: String
+        package let rows: Int
+    }
+
+    private let source: SQLiteDatabase
+    private let target: PostgresDatabase
+
+    /// - Parameter target: a database that holds nothing, or an empty schema of Postern's.
+    package init(from source: SQLiteDatabase, to target: PostgresDatabase) {
+        self.source = source
+        self.target = target
+    }
+
+    /// Copies everything and counts both sides afterwards.
+    /// Throws `StoreRefusal` (`exists`) where the target holds rows, `PermanentStoreError` where the counts differ.
+    /// - Parameter progress: rows copied, and of how many.
+    package func run(now: Int64, progress: (_ done: Int, _ total: Int) -> Void) throws -> [Count] {
+        let pending = try Migrator().pending(source)
+        guard pending.isEmpty else {
+            throw StoreRefusal(.unmet, "the database lacks \(pending.joined(separator: ", ")): run postern migrate first")
+        }
+        _ = try Migrator().migrate(target, now: now)
+        return try source.read { source in
+            let tables = try Self.tables(source)
+            let total = try tables.reduce(0) { try $0 + Self.count(source, $1.name) }
+            // May run again after a serialisation failure, from the same snapshot of the source.
+            return try target.write(.durable) { target in
+                for table in tables where try Self.count(target, table.name) > 0 {
+                    throw StoreRefusal(.exists, "the target holds rows already (\(table.name)): give an empty database; nothing was changed")
+                }
+                var done = 0
+                for table in tables {
+                    try Self.copy(table, from: source, to: target) { rows in
+                        done += rows
+                        progress(done, total)
+                    }
+                    try Self.setIdentity(table, from: source, to: target)
+                }
+                return try tables.map { table in
+                    let (was, isNow) = (try Self.count(source, table.name), try Self.count(target, table.name))
+                    guard was == isNow else {
+                        throw PermanentStoreError(
+                            .unexpectedData, "\(table.name) has \(was) rows, and \(isNow) were copied: nothing was changed")
+                    }
+                    return Count(table: table.name, rows: isNow)
+                }
+            }
+        }
+    }
+
+    private struct Table {
+        let name: String
+        let columns: [String]
+        /// In the order of the primary key.
+        let key: [Int]
+        let refersTo: [String]
+        /// Whether the key is an identifier that is never used twice.
+        let hasIdentity: Bool
+    }
+
+    /// All tables, those that others refer to first. The history of migrations is the target's own.
+    private static func tables(_ source: any DatabaseConnection) throws -> [Table] {
+        let names = try source.rows(
+            """
+            SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name <> 'schema_migrations'
+            ORDER BY name
+            """, []
+        ).map { try $0.text(0) }
+        var rest = try names.map { name in
+            let columns = try source.rows("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid", [.text(name)])
+                .map { (name: try $0.text(0), key: Int(try $0.integer(1))) }
+            let key = columns.indices.filter { columns[$0].key > 0 }.sorted { columns[$0].key < columns[$1].key }
+            let refersTo = try source.rows("SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(?1)", [.text(name)]).map { try $0.text(0) }
+            let sql = try source.row("SELECT sql FROM sqlite_master WHERE name = ?1", [.text(name)])?.text(0) ?? ""
+            return Table(
+                name: name, columns: columns.map(\.name), key: key, refersTo: refersTo.filter { $0 != name },
+                hasIdentity: sql.contains("AUTOINCREMENT"))
+        }
+        var sorted: [Table] = []
+        while !rest.isEmpty {
+            let known = Set(sorted.map(\.name))
+            let ready = rest.filter { known.isSuperset(of: $0.refersTo) }
+            guard !ready.isEmpty else { throw PermanentStoreError(.unexpectedData, "tables refer to each other in a circle") }
+            sorted += ready
+            rest.removeAll { table in ready.contains { $0.name == table.name } }
+        }
+        return sorted
+    }
+
+    private static func count(_ connection: any DatabaseConnection, _ table: String) throws -> Int {
+        Int(try connection.row("SELECT COUNT(*) FROM \(table)", [])?.integer(0) ?? 0)
+    }
+
+    private static func copy(
+        _ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection, copied: (Int) -> Void
+    ) throws {
+        let columns = table.columns.joined(separator: ", ")
+        let key = table.key.map { table.columns[$0] }.joined(separator: ", ")
+        var last: [SQLValue]?
+        while true {
+            // The place in the key where the last batch ended: linear time whatever the table's size.
+            let after = last.map { last in " WHERE (\(key)) > (\(last.indices.map { "?\($0 + 1)" }.joined(separator: ", ")))" } ?? ""
+            let rows = try source.rows("SELECT \(columns) FROM \(table.name)\(after) ORDER BY \(key) LIMIT \(batch)", last ?? [])
+                .map { row in table.columns.indices.map { row.value($0) } }
+            guard let final = rows.last else { return }
+            // Batches of two sizes at most, so that few statements are prepared.
+            if rows.count == batch {
+                try insert(rows, table, columns, target)
+            } else {
+                for row in rows { try insert([row], table, columns, target) }
+            }
+            copied(rows.count)
+            last = table.key.map { final[$0] }
+            if rows.count < batch { return }
+        }
+    }
+
+    private static func insert(_ rows: [[SQLValue]], _ table: Table, _ columns: String, _ target: any DatabaseConnection) throws {
+        var number = 0
+        let places = rows.map { row in
+            "(" + row.map { _ in number += 1; return "?\(number)" }.joined(separator: ", ") + ")"
+        }
+        try target.run("INSERT INTO \(table.name) (\(columns)) VALUES \(places.joined(separator: ", "))", rows.flatMap { $0 })
+    }
+
+    /// The next identifier is one that the source never used, not even for a row that is gone.
+    private static func setIdentity(_ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection) throws {
+        guard table.hasIdentity else { return }
+        let used = try source.row("SELECT seq FROM sqlite_sequence WHERE name = ?1", [.text(table.name)])?.integer(0) ?? 0
+        guard used > 0 else { return }
+        _ = try target.rows("SELECT setval(pg_get_serial_sequence(?1, 'id'), ?2)", [.text(table.name), .integer(used)])
+    }
+}

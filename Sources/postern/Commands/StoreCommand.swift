@@ -1,0 +1,135 @@
+// postern backup, restore, store copy: the database as a whole.
+
+import ArgumentParser
+import PosternPostgres
+import PosternServer
+import PosternSQLite
+import PosternStore
+
+private struct ContentsReport: Encodable {
+    let file: String
+    let schemaVersion: Int64
+    let teams: Int
+    let users: Int
+    let relayAddresses: Int
+
+    init(_ contents: StoreBackup.Contents, file: String) {
+        self.file = file
+        schemaVersion = contents.schemaVersion
+        teams = contents.teams
+        users = contents.users
+        relayAddresses = contents.relayAddresses
+    }
+
+    var text: String { "\(teams) teams, \(users) users, \(relayAddresses) relay addresses, schema version \(schemaVersion)" }
+}
+
+struct BackupCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Copy the SQLite database into a new file, while the relay runs.",
+        discussion: """
+            The file (mode 0600) holds one consistent state and is complete by itself; it is looked through before the command ends. \
+            The key file is not in it: keep that elsewhere, for both together reveal every inbox.
+
+            A database on PostgreSQL is backed up with pg_dump; the message of this command names the command line.
+            """)
+
+    @Argument(help: "The file to make; one that exists is not overwritten.")
+    var file: String
+
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        let (configuration, _) = try installation.configuration()
+        let report = ContentsReport(try StoreBackup.make(configuration.database, to: file), file: file)
+        if output.json { return try printJSON(report) }
+        print("Made \(file): \(report.text)")
+    }
+}
+
+struct RestoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Put a backup where the SQLite database is to be.",
+        discussion: """
+            Nothing is overwritten: stop the relay, and move what is there away first. The backup is looked through, and has to belong \
+            to the key file. What happened after it was made is lost: relay addresses that were issued since are unknown again.
+            """)
+
+    @Argument(help: "A file that postern backup made.")
+    var file: String
+
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        let (configuration, _) = try installation.configuration()
+        let keys = try KeyFile.read(path: configuration.keyFilePath)
+        let report = ContentsReport(try StoreBackup.restore(file, to: configuration.database, keys: keys), file: file)
+        if output.json { return try printJSON(report) }
+        print("Restored \(configuration.database): \(report.text)")
+    }
+}
+
+struct StoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "store", abstract: "Move the store to another engine.", subcommands: [Copy.self])
+
+    struct Copy: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Copy the SQLite database to PostgreSQL.",
+            discussion: """
+                One consistent state is copied in one transaction: it is there as a whole or not at all. The target has to be empty. \
+                Afterwards the rows of both are counted, and have to agree. Numbers and keys stay as they are, so every address \
+                that is in use keeps working.
+
+                Stop postern serve first: what it writes after the beginning would be missing. Then set database to the URL in \
+                postern.yaml, and start it again. Keep the password in ~/.pgpass rather than in the URL.
+                """)
+
+        @Option(help: ArgumentHelp("The target.", valueName: "postgresql://user@host/name"))
+        var to: String
+
+        @Flag(help: "Copy although a postern serve is running: for a rehearsal, since what it writes meanwhile is missing.")
+        var live = false
+
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        private struct Row: Encodable {
+            let table: String
+            let rows: Int
+        }
+
+        func run() throws {
+            if let complaint = PostgresDatabase.complaint(about: to) { throw CommandError.usage("--to: \(complaint)") }
+            let counts = try installation.withInstallation { installation in
+                guard let source = installation.store.database as? SQLiteDatabase else {
+                    throw StoreRefusal(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
+                }
+                let running = try installation.store.serviceStatus.all().filter { PosternClock.now() - $0.updatedAt <= StatusService.patience }
+                guard live || running.isEmpty else {
+                    throw StoreRefusal(
+                        .unmet, "postern serve is running (\(running.map { "\($0.host), pid \($0.pid)" }.joined(separator: "; "))): stop it first, "
+                            + "or see --live; nothing was changed")
+                }
+                var settings = PostgresDatabase.Settings()
+                settings.statementMilliseconds = 600_000
+                let target = try PostgresDatabase(url: to, settings: settings)
+                defer { try? target.close() }
+                var bar: ProgressBar?
+                defer { bar?.clear() }
+                return try StoreCopy(from: source, to: target).run(now: PosternClock.now()) { done, total in
+                    if bar == nil { bar = ProgressBar(total: total) }
+                    bar?.update(done: done, count: done, of: "rows")
+                }
+            }
+            if output.json { return try printJSON(counts.map { Row(table: $0.table, rows: $0.rows) }) }
+            Table(header: ["TABLE", "ROWS"], rows: counts.filter { $0.rows > 0 }.map { [$0.table, "\($0.rows)"] }).print()
+            print("Copied \(counts.reduce(0) { $0 + $1.rows }) rows in \(counts.count) tables; the counts of both sides agree.")
+            print("Next: set database in postern.yaml to this URL, and start postern serve.")
+        }
+    }
+}

@@ -1,0 +1,185 @@
+// The database as a whole: on PostgreSQL, copied, backed up, restored; and keys that are replaced.
+
+import Foundation
+import PostgresHarness
+import Testing
+
+@Suite struct StoreCommandTests {
+    /// A database on the shared server that nothing is in.
+    private static func url() throws -> String {
+        try #require(PostgresServer.shared).url(schema: "c\(UUID().uuidString.prefix(8).lowercased())")
+    }
+
+    /// What a person does first, and looks at afterwards.
+    private static func use(_ runner: CommandRunner) throws -> String {
+        try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
+        try runner.succeed("source", "add", "juice", "juice.example")
+        try runner.succeed("app", "add", "juice", "com.juice.app")
+        try runner.succeed("user", "add", "anna", "--inbox", "anna@home.example", "--verified", "--name", "Anna Quiet")
+        try runner.succeed("inbox", "add", "anna", "second@home.example", "--reply-only", "--verified")
+        let address = try runner.succeed("address", "issue", "juice", "anna")
+        #expect(try runner.succeed("address", "show", address).contains("anna"))
+        #expect(try runner.succeed("user", "show", "anna", "--reveal").contains("Anna Quiet"))
+        try runner.succeed("address", "off", address)
+        #expect(try runner.run(["status"]).output.contains("1 team, 1 account"))
+        try runner.succeed("policy", "list")
+        #expect(try runner.succeed("audit").contains("address.issue"))
+        #expect(try runner.succeed("dkim", "list").contains("active"))
+        return address
+    }
+
+    @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+    func commandsWorkOnPostgreSQL() throws {
+        let url = try Self.url()
+        let runner = try CommandRunner()
+        try runner.succeed("init", "--directory", "data", "--relay-domain", "relay.example", "--database", url)
+        #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("data/postern.db").path))
+        #expect(try runner.succeed("migrate").contains("nothing to do"))
+        _ = try Self.use(runner)
+        // Nothing of an inbox or a name is in a dump.
+        let dump = try #require(PostgresServer.shared).run(
+            "pg_dump", ["--data-only", "-h", try #require(PostgresServer.shared).folder.path, "-U", "postern", "-n", try #require(self.schema(url)), "postgres"])
+        #expect(dump.contains("The Juice Company"))
+        for secret in ["anna@", "home.example", "Quiet", "PRIVATE KEY"] { #expect(!dump.contains(secret), "\(secret)") }
+        // A further host copies the files: it does not make an installation of its own.
+        let second = try CommandRunner()
+        try second.fail(
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--database", url, status: 73, saying: "copy postern.yaml")
+        #expect(!FileManager.default.fileExists(atPath: second.folder.appendingPathComponent("data").path))
+        try FileManager.default.copyItem(at: runner.folder.appendingPathComponent("data"), to: second.folder.appendingPathComponent("data"))
+        #expect(try second.succeed("team", "list").contains("juice"))
+        try runner.fail("backup", "copy.db", status: 65, saying: "pg_dump --format=custom --file=copy.db")
+        try runner.fail("restore", "copy.db", status: 65, saying: "pg_restore")
+        try runner.fail("store", "copy", "--to", url, status: 65, saying: "PostgreSQL already")
+        try rotates(runner)
+    }
+
+    private func schema(_ url: String) -> String? { url.split(separator: "%3D").last.map(String.init) }
+
+    @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+    func aStoreIsCopiedWithEveryNumber() throws {
+        let runner = try CommandRunner.initialised()
+        let address = try Self.use(runner)
+        // Ids that were used and are gone are not used again: account numbers stand in tokens.
+        for number in 0..<3 { try runner.succeed("user", "add", "gone\(number)", "--inbox", "g\(number)@home.example", "--verified") }
+        for number in 0..<3 { try runner.succeed("user", "remove", "gone\(number)", "--yes") }
+        let url = try Self.url()
+        let output = try runner.succeed("store", "copy", "--to", url)
+        #expect(output.contains("the counts of both sides agree"))
+        try runner.fail("store", "copy", "--to", url, status: 73, saying: "holds rows already")
+        try runner.fail("store", "copy", "--to", "mysql://x", status: 64, saying: "postgresql://")
+        let server = try #require(PostgresServer.shared)
+        let schema = try #require(self.schema(url))
+        #expect(try server.psql("SELECT max(id) FROM \(schema).users").hasPrefix("1"))
+        let before = try runner.succeed("address", "show", address)
+        let text = try String(contentsOfFile: runner.configuration, encoding: .utf8)
+            .replacingOccurrences(of: "# database: postern.db", with: "database: \"\(url)\"")
+        try text.write(toFile: runner.configuration, atomically: true, encoding: .utf8)
+        #expect(try runner.succeed("address", "show", address) == before)
+        #expect(try runner.succeed("user", "show", "anna", "--reveal").contains("anna@home.example"))
+        try runner.succeed("user", "add", "bob", "--inbox", "bob@home.example", "--verified")
+        #expect(try server.psql("SELECT max(id) FROM \(schema).users").hasPrefix("5"))
+        try runner.succeed("address", "issue", "juice", "bob")
+    }
+
+    @Test func aServerThatIsAwayIsToldSoWithoutThePassword() throws {
+        let runner = try CommandRunner.initialised()
+        let secret = "Sup3rS3cret"
+        let url = "postgresql://postern:\(secret)@127.0.0.1:1/postern?sslmode=verify-full&sslpassword=\(secret)"
+        let flag = "database=\(url)"
+        try runner.fail("team", "list", "--set", flag, status: 75, saying: "server away")
+        for arguments in [["team", "list"], ["serve"], ["migrate"], ["doctor"], ["config", "show"], ["config", "show", "--json"], ["backup", "x"]] {
+            let result = try runner.run(arguments + ["--set", flag])
+            #expect(!(result.output + result.errors).contains(secret), "\(arguments): \(result)")
+            let variable = try runner.run(arguments, environment: ["POSTERN_DATABASE": url])
+            #expect(!(variable.output + variable.errors).contains(secret), "\(arguments): \(variable)")
+        }
+        #expect(try runner.succeed("config", "show", "--set", flag).contains("postgresql://postern:(redacted)@127.0.0.1:1/postern?sslmode=verify-full&sslpassword=(redacted)"))
+        for wrong in ["postgresql://postern:a@\(secret)@db.example/x", "mysql://a:\(secret)@b/c", "postgresql://x:%zz\(secret)@b/c"] {
+            let result = try runner.run(["team", "list", "--set", "database=\(wrong)"])
+            #expect(result.status == 78, "\(result)")
+            #expect(!result.errors.contains(secret), "\(result)")
+        }
+    }
+
+    @Test func aBackupIsMadeAndRestored() throws {
+        let runner = try CommandRunner.initialised()
+        let address = try Self.use(runner)
+        #expect(try runner.succeed("backup", "copy.db").contains("1 teams, 1 users, 1 relay addresses"))
+        let copy = runner.folder.appendingPathComponent("copy.db")
+        #expect(try FileManager.default.attributesOfItem(atPath: copy.path)[.posixPermissions] as? NSNumber == 0o600)
+        #expect(!FileManager.default.fileExists(atPath: copy.path + "-wal"))
+        try runner.fail("backup", "copy.db", status: 73, saying: "not overwritten")
+        try runner.fail("restore", "copy.db", status: 73, saying: "not overwritten")
+        let data = runner.folder.appendingPathComponent("data")
+        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
+            try? FileManager.default.removeItem(at: data.appendingPathComponent(name))
+        }
+        try runner.fail("restore", "nothing.db", status: 74, saying: "no such file")
+        // Damaged in the middle: it is not put in place.
+        var octets = try Data(contentsOf: copy)
+        octets.replaceSubrange(4096..<octets.count, with: Data(repeating: 0x55, count: octets.count - 4096))
+        try octets.write(to: runner.folder.appendingPathComponent("damaged.db"))
+        #expect(try runner.run(["restore", "damaged.db"]).status == 69)
+        #expect(!FileManager.default.fileExists(atPath: data.appendingPathComponent("postern.db").path))
+        // Another installation's keys.
+        let other = try CommandRunner.initialised()
+        let keys = data.appendingPathComponent("postern.keys")
+        let own = try Data(contentsOf: keys)
+        try Data(contentsOf: other.folder.appendingPathComponent("data/postern.keys")).write(to: keys)
+        try runner.fail("restore", "copy.db", status: 78, saying: "key file")
+        try own.write(to: keys)
+        #expect(try runner.succeed("restore", "copy.db").contains("1 users"))
+        #expect(try runner.succeed("address", "show", address).contains("anna"))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.contains("restoring") }.isEmpty)
+    }
+
+    /// Rotates twice, and everything reads as before.
+    private func rotates(_ runner: CommandRunner) throws {
+        let keys = runner.folder.appendingPathComponent("data/postern.keys")
+        let first = try String(contentsOf: keys, encoding: .utf8)
+        #expect(try runner.succeed("key-file", "show").contains("seal"))
+        let output = try runner.succeed("key-file", "rotate")
+        #expect(output.contains("Removed the old seal key a") && output.contains("Removed the old index key a"), "\(output)")
+        let second = try String(contentsOf: keys, encoding: .utf8)
+        #expect(second.contains("seal b active") && !second.contains("seal a"))
+        #expect(second.contains("index b active") && second.contains("mark a active"))
+        #expect(try FileManager.default.attributesOfItem(atPath: keys.path)[.posixPermissions] as? NSNumber == 0o600)
+        #expect(try runner.succeed("user", "show", "anna", "--reveal").contains("anna@home.example"))
+        #expect(try runner.succeed("inbox", "show", "anna", "second@home.example", "--reveal").contains("second@home.example"))
+        #expect(try runner.run(["inbox", "add", "anna", "anna@home.example"]).status == 73)
+        #expect(try runner.succeed("audit").contains("key-file.rotate"))
+        // With the former file nothing is written that the present one could not read.
+        try Data(first.utf8).write(to: keys)
+        #expect(chmod(keys.path, 0o600) == 0)
+        let stale = try runner.run(["user", "add", "late", "--inbox", "late@home.example"])
+        #expect(stale.status == 75 && stale.errors.contains("copy the key file"), "\(stale)")
+        try Data(second.utf8).write(to: keys)
+        #expect(chmod(keys.path, 0o600) == 0)
+        // In the background, and taken up again.
+        try runner.succeed("key-file", "rotate", "seal", "--background")
+        #expect(try String(contentsOf: keys, encoding: .utf8).contains("seal b old"))
+        try runner.fail("key-file", "retire", "seal", "b", status: 64, saying: "--yes")
+        try runner.fail("key-file", "retire", "seal", "b", "--yes", status: 65, saying: "still")
+        try runner.fail("key-file", "retire", "seal", "c", "--yes", status: 65, saying: "active")
+        #expect(try runner.succeed("key-file", "rotate").contains("Removed the old seal key b"))
+        #expect(try runner.succeed("user", "show", "anna", "--reveal").contains("Anna Quiet"))
+        // Tokens that lie in other people's mail keep their key until it is retired.
+        #expect(try runner.succeed("key-file", "rotate", "token").contains("keep verifying"))
+        #expect(try String(contentsOf: keys, encoding: .utf8).contains("token a old"))
+        try runner.succeed("key-file", "retire", "token", "a", "--yes")
+        try runner.fail("key-file", "rotate", "colour", status: 64, saying: "seal, index, token")
+    }
+
+    @Test func keysAreRotated() throws {
+        let runner = try CommandRunner.initialised()
+        _ = try Self.use(runner)
+        try rotates(runner)
+        // Of what was there in the clear while it was made anew, nothing is left in the files.
+        let data = runner.folder.appendingPathComponent("data")
+        for name in try FileManager.default.contentsOfDirectory(atPath: data.path) where name.hasPrefix("postern.db") {
+            let octets = try Data(contentsOf: data.appendingPathComponent(name))
+            for secret in ["anna@", "home.example", "Quiet", "PRIVATE KEY"] { #expect(octets.range(of: Data(secret.utf8)) == nil) }
+        }
+    }
+}

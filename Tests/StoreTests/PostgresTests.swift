@@ -1,0 +1,152 @@
+// What only a server can do: go away and come back, be a standby, refuse, be shared by several hosts.
+
+import Foundation
+import PosternPostgres
+import PosternStore
+import PostgresHarness
+import Testing
+
+@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+struct PostgresTests {
+    private static func count(_ database: any Database) throws -> Int64? {
+        try database.read { try $0.row("SELECT COUNT(*) FROM teams", [])?.integer(0) }
+    }
+
+    private static func add(_ number: Int64, _ database: any Database) throws {
+        try database.write(.durable) {
+            try $0.run("INSERT INTO teams (handle, name, created_at) VALUES (?1, ?1, ?2)", [.text("t\(number)"), .integer(number)])
+        }
+    }
+
+    @Test("A failover: the standby is never written to before it is the primary, and found by itself when it is")
+    func failover() throws {
+        let primary = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let standby = try PostgresServer(standbyOf: primary)
+        let alone = "postgresql://postern@\(standby.host)/postgres"
+        let error = #expect(throws: TemporaryStoreError.self) { try PostgresDatabase(url: alone) }
+        #expect(error?.code == .away)
+        // The standby is named first: a program that takes whoever answers would take it.
+        let database = try PostgresDatabase(url: "postgresql://postern@\(standby.host),\(primary.host)/postgres")
+        defer { try? database.close() }
+        _ = try Migrator().migrate(database, now: 1)
+        try Self.add(1, database)
+        let lock = try #require(try database.lock("events"))
+        #expect(lock.isHeld)
+        // Whoever is forced onto the standby by its URL cannot write there, and is told so.
+        let forced = try PostgresDatabase(url: alone + "?target_session_attrs=any")
+        defer { try? forced.close() }
+        let refused = #expect(throws: TemporaryStoreError.self) { try Self.add(9, forced) }
+        #expect(refused?.code == .away)
+
+        try primary.psql("SELECT pg_switch_wal()")
+        let written = try primary.psql("SELECT pg_current_wal_lsn()").trimmingCharacters(in: .whitespacesAndNewlines)
+        try waitUntil { try standby.psql("SELECT pg_last_wal_replay_lsn() >= '\(written)'::pg_lsn").hasPrefix("t") }
+        primary.stop(immediately: true)
+        #expect(throws: TemporaryStoreError.self) { try Self.count(database) }
+        #expect(!lock.isHeld)
+        try standby.psql("SELECT pg_promote()")
+        try waitUntil { (try? Self.count(database)) == 1 }
+        try Self.add(2, database)
+        #expect(try Self.count(database) == 2)
+        #expect(try database.lock("events")?.isHeld == true)
+    }
+
+    @Test("A restart of the server is noticed by nobody who comes after it")
+    func restart() throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try PostgresDatabase(url: "postgresql://postern@\(server.host)/postgres")
+        defer { try? database.close() }
+        _ = try Migrator().migrate(database, now: 1)
+        server.stop()
+        let error = #expect(throws: TemporaryStoreError.self) { try Self.add(1, database) }
+        #expect(error?.code == .away)
+        try server.start()
+        try Self.add(1, database)
+        #expect(try Self.count(database) == 1)
+    }
+
+    @Test func aPoolHasItsBounds() throws {
+        let test = try TestStore(try #require(Engine.postgres))
+        let schema = try #require(try test.database.read { try $0.row("SELECT current_schema()", [])?.text(0) })
+        var settings = PostgresDatabase.Settings()
+        settings.connections = 1
+        settings.patience = 0.05
+        let database = try PostgresDatabase(url: try #require(PostgresServer.shared).url(schema: schema), settings: settings)
+        defer { try? database.close() }
+        try database.read { _ in
+            let error = #expect(throws: TemporaryStoreError.self) { try Self.count(database) }
+            #expect(error?.code == .busy)
+        }
+        #expect(try Self.count(database) == 1)
+    }
+
+    @Test func aLockIsFreeWhenItsConnectionIsCut() throws {
+        let test = try TestStore(try #require(Engine.postgres))
+        let lock = try #require(try test.database.lock("events"))
+        #expect(try test.database.lock("events") == nil)
+        try test.database.write(.durable) { connection in
+            _ = try connection.rows(
+                """
+                SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()
+                AND ((CAST(classid AS BIGINT) << 32) | CAST(objid AS BIGINT)) = hashtextextended(current_schema() || ' postern events', 0)
+                """, [])
+        }
+        try waitUntil { !lock.isHeld }
+        #expect(try test.database.lock("events")?.isHeld == true)
+    }
+
+    @Test func tlsIsAsLibpqKnowsIt() throws {
+        let certificates = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("EventTests/Certificates").path
+        let server = try PostgresServer(
+            binaries: try #require(PostgresServer.installed), tls: ("\(certificates)/receiver.pem", "\(certificates)/receiver-key.pem"))
+        let place = "postgresql://postern@127.0.0.1:\(try #require(server.port))/postgres"
+        let database = try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/authority.pem")
+        defer { try? database.close() }
+        #expect(try database.read { try $0.row("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", [])?.bool(0) } == true)
+        // A certificate of nobody that is trusted: no connection, rather than one without proof.
+        #expect(throws: TemporaryStoreError.self) {
+            try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/receiver.pem")
+        }
+    }
+
+    @Test func aPasswordIsNeverSaid() throws {
+        let server = try #require(PostgresServer.shared)
+        let secret = "Sup3rS3cret"
+        for url in [
+            "postgresql://postern:\(secret)@127.0.0.1:1/postgres", "postgresql://postern:\(secret)@no-such-host.invalid/postgres",
+            "postgresql://postern:\(secret)@\(server.host)/no_such_database", "postgresql://nobody:\(secret)@\(server.host)/postgres",
+            "postgresql://postern:a@\(secret)@127.0.0.1/postgres", "postgresql://postern:a/\(secret)@127.0.0.1/postgres",
+            "postgresql://postern@127.0.0.1:\(secret)/postgres?password=\(secret)", "postgresql://postern@\(server.host)/x?sslmode=\(secret)&password=\(secret)",
+            "postgresql://postern:%zz\(secret)@127.0.0.1/postgres",
+        ] {
+            do {
+                try PostgresDatabase(url: url).close()
+                Issue.record("a connection was made")
+            } catch {
+                #expect(!"\(error)".contains(secret), "\(error)")
+                #expect(!"\(error)".contains("\n"))
+            }
+        }
+    }
+
+    @Test func whoIsNotLetInIsToldSoAndNotToTryAgain() throws {
+        let server = try #require(PostgresServer.shared)
+        for url in ["postgresql://postern@\(server.host)/no_such_database", "postgresql://nobody@\(server.host)/postgres"] {
+            let error = #expect(throws: PermanentStoreError.self) { try PostgresDatabase(url: url) }
+            #expect(error?.code == .refused)
+        }
+    }
+}
+
+/// Waits for a condition, for as long as the slowest machine may need.
+func waitUntil(_ condition: () throws -> Bool, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let end = Date(timeIntervalSinceNow: 90)
+    while try !condition() {
+        guard Date() < end else {
+            Issue.record("it did not come about", sourceLocation: sourceLocation)
+            return
+        }
+        usleep(20_000)
+    }
+}

@@ -86,6 +86,7 @@ package final class MilterServer: Sendable {
 
     private func prepare() throws(MilterServerError) {
         Self.ignoreHangup()
+        postern_return_memory()
         guard smfi_settimeout(configuration.idleTimeout) == MI_SUCCESS else { throw .libmilter("smfi_settimeout") }
         guard smfi_setbacklog(configuration.backlog) == MI_SUCCESS else { throw .libmilter("smfi_setbacklog") }
         try register()

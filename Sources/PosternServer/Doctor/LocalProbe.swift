@@ -54,9 +54,12 @@ package enum LocalProbe {
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             facts.newestChange = try store.audit.entries(limit: 1).first?.at
             facts.policyProblems = try policyProblems(store)
-            facts.damage = try database.read { connection in
-                try connection.rows("PRAGMA quick_check(5)", []).map { try $0.text(0) }
-            }.filter { $0 != "ok" }
+            // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
+            if configuration.database.path != nil {
+                facts.damage = try database.read { connection in
+                    try connection.rows("PRAGMA quick_check(5)", []).map { try $0.text(0) }
+                }.filter { $0 != "ok" }
+            }
             facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(\.refusal)
         } catch {
             facts.database = .trouble("\(error)")

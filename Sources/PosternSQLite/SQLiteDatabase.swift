@@ -17,6 +17,10 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// pages of a large database, and copying them took as long as all else. SQLite's own upper limit; what lies beyond is copied.
     package static let mappedOctets = 0x7fff_0000
 
+    /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the log of decisions and counters
+    /// write again and again are then moved, and synced, once for many commits.
+    package static let checkpointPages = 4000
+
     private let pool: DatabasePool
     private let writer = WriterState()
 
@@ -51,6 +55,7 @@ package final class SQLiteDatabase: PosternStore.Database {
             try database.execute(sql: "PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL")
             // A query, since it answers with what was taken.
             _ = try Row.fetchOne(database, sql: "PRAGMA mmap_size = \(Self.mappedOctets)")
+            _ = try Row.fetchOne(database, sql: "PRAGMA wal_autocheckpoint = \(Self.checkpointPages)")
         }
         pool = try storeErrors { try DatabasePool(path: path, configuration: configuration) }
     }

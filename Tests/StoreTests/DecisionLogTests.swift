@@ -292,6 +292,30 @@ import Testing
         _ = (record, store)
     }
 
+    @Test(arguments: Engine.all) func readsOfManyShareASnapshotAndFailAlone(_ engine: Engine) async throws {
+        let test = try TestDecisions(engine)
+        let group = GroupRead(test.inner.database)
+        defer { group.close() }
+        let results = await withTaskGroup(of: (Int, Int64?).self) { tasks in
+            for number in 0..<200 {
+                tasks.addTask {
+                    let value = try? await group.run { connection in
+                        // Wrong SQL, and a refusal of our own.
+                        if number % 50 == 7 { _ = try connection.rows("SELECT nothing FROM nowhere", []) }
+                        if number % 50 == 8 { throw StoreRefusal(.invalid, "no") }
+                        return try connection.row("SELECT CAST(?1 AS BIGINT) + 1", [.integer(Int64(number))])?.integer(0)
+                    }
+                    return (number, value)
+                }
+            }
+            return await tasks.reduce(into: [Int: Int64?]()) { $0[$1.0] = $1.1 }
+        }
+        #expect(results.count == 200)
+        for (number, value) in results { #expect(value == ([7, 8].contains(number % 50) ? nil : Int64(number) + 1), "\(number)") }
+        group.close()
+        await #expect(throws: TemporaryStoreError.self) { _ = try await group.run { _ in 1 } }
+    }
+
     @Test func deletingAnInboxLeavesNoIndexOfIt() throws {
         // What is left for two days is under a key of its own, and belongs to nobody.
         let test = try TestDecisions(Engine.all[0])

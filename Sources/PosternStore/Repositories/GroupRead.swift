@@ -5,9 +5,10 @@ import Synchronization
 /// Runs reads of many callers on common snapshots, on a few threads of its own. What a snapshot costs to begin and to end, and what
 /// it costs to wake a thread, is then shared by all who wait; whoever asks alone waits for nobody.
 package final class GroupRead: Sendable {
-    /// A read, and who waits for it. `perform` keeps its result, or its own error; `finish` hands it over.
+    /// A read, and who waits for it. `perform` keeps its result, or its own error, and says whether it went well; `finish` hands it
+    /// over.
     private struct Job: Sendable {
-        let perform: @Sendable (any DatabaseConnection) -> Void
+        let perform: @Sendable (any DatabaseConnection) -> Bool
         let finish: @Sendable ((any Error)?) -> Void
     }
 
@@ -35,12 +36,21 @@ package final class GroupRead: Sendable {
         for _ in 0..<Self.threads { SystemThread.detach { [self] in work() } }
     }
 
-    /// Runs `read` and gives its result, or throws its error.
+    /// Runs `read` and gives its result, or throws its error. It may be run again, alone, where it or another one on the same
+    /// snapshot failed.
     package func run<Value: Sendable>(_ read: @escaping @Sendable (any DatabaseConnection) throws -> Value) async throws -> Value {
         try await withUnsafeThrowingContinuation { continuation in
             let result = ResultBox<Result<Value, any Error>>()
             let job = Job(
-                perform: { connection in result.value = Result { try read(connection) } },
+                perform: { connection in
+                    do {
+                        result.value = .success(try read(connection))
+                        return true
+                    } catch {
+                        result.value = .failure(error)
+                        return false
+                    }
+                },
                 finish: { error in
                     continuation.resume(
                         with: error.map { .failure($0) } ?? result.value
@@ -87,10 +97,14 @@ package final class GroupRead: Sendable {
 
     private func read(_ jobs: [Job]) {
         do {
-            try database.read { connection in
-                for job in jobs { job.perform(connection) }
+            // PostgreSQL lets nobody read on where one statement failed: what comes after that has to be asked again.
+            let good = try database.read { connection in jobs.prefix { $0.perform(connection) }.count }
+            for job in jobs.prefix(good) { job.finish(nil) }
+            if jobs.count == 1 {
+                if good == 0 { jobs[0].finish(nil) }
+            } else {
+                for job in jobs.dropFirst(good) { read([job]) }
             }
-            for job in jobs { job.finish(nil) }
         } catch {
             for job in jobs { job.finish(error) }
         }

@@ -53,8 +53,9 @@ package final class DecisionService: Sendable {
 
     /// Seconds between two writings of when a grant was seen: `hours_since_seen` counts hours.
     private static let seenResolution: Int64 = 3_600
-    /// Decisions that may wait for the log before a question waits for them.
-    private static let backlog = 10_000
+    /// Decisions that may wait for the log before a question waits for them: half of what has room, so that a disk that takes some
+    /// seconds to sync is noticed by nobody.
+    private static let backlog = DecisionLogBuffer.standardCapacity / 2
     /// How often a question is decided anew because its grant changed meanwhile.
     private static let attempts = 3
 

@@ -56,6 +56,13 @@ private struct TimedDirectory: RelayDirectory {
             try base.reserve(direction, account: account, day: day, limit: limit)
         }
     }
+    func release(_ direction: Direction, account: AccountNumber, day: UInt64) { base.release(direction, account: account, day: day) }
+    func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
+        try base.isHandedOver(mark, account: account, now: now)
+    }
+    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        try base.rememberHandedOver(mark, account: account, until: until)
+    }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         try base.reserveAutomatic(account: account, correspondent: correspondent, day: day)
     }

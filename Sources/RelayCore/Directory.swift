@@ -170,9 +170,3 @@ package protocol RelayDirectory: Sendable {
     /// Adds one; may be written later, off the path of the mail.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
 }
-
-extension RelayDirectory {
-    package func release(_ direction: Direction, account: AccountNumber, day: UInt64) {}
-    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
-    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
-}

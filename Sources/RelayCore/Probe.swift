@@ -124,6 +124,18 @@ package struct ProbingDirectory: RelayDirectory {
         account == ProbeIdentity.account ? true : try base.reserve(direction, account: account, day: day, limit: limit)
     }
 
+    package func release(_ direction: Direction, account: AccountNumber, day: UInt64) {
+        if account != ProbeIdentity.account { base.release(direction, account: account, day: day) }
+    }
+
+    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
+        account == ProbeIdentity.account ? false : try base.isHandedOver(mark, account: account, now: now)
+    }
+
+    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        if account != ProbeIdentity.account { try base.rememberHandedOver(mark, account: account, until: until) }
+    }
+
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         account == ProbeIdentity.account
             ? true : try base.reserveAutomatic(account: account, correspondent: correspondent, day: day)

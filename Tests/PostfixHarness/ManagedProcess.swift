@@ -133,10 +133,26 @@ package final class ManagedProcess: @unchecked Sendable {
     /// Waits for the end and all output; the exit status, or 128 + the signal that killed it.
     @discardableResult
     package func waitForExit(seconds: Double = patience) throws -> Int32 {
-        guard let status = state.wait(seconds: seconds, for: { $0.openStreams == 0 ? $0.status : nil }) else {
-            throw HarnessError("\(executable) did not end within \(seconds) s; it wrote:\n\(output)")
+        var (waited, since) = (0.0, 0.0)
+        while waited < seconds {
+            if let status = state.wait(seconds: 1, for: { $0.openStreams == 0 ? $0.status : nil }) { return status }
+            waited += 1
+            // A child that another thread started at the same moment may have been given our pipes, and hold them for as long as it
+            // lives: then neither the end of the output nor, by way of Foundation, that of the program is ever seen.
+            guard let status = state.with({ $0.status }) ?? ended else { continue }
+            since += 1
+            if since >= 3 { return status }
         }
-        return status
+        throw HarnessError("\(executable) did not end within \(seconds) s; it wrote:\n\(output)")
+    }
+
+    /// The status that the kernel keeps of a program that ended, until somebody takes it.
+    private var ended: Int32? {
+        var info = siginfo_t()
+        guard waitid(P_PID, id_t(process.processIdentifier), &info, WEXITED | WNOHANG | WNOWAIT) == 0, info.si_signo == SIGCHLD else {
+            return nil
+        }
+        return info._sifields._sigchld.si_status + (info.si_code == Int32(CLD_EXITED) ? 0 : 128)
     }
 
     /// Kills the program if it still runs, and waits for it.

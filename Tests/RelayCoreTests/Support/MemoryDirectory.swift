@@ -73,6 +73,18 @@ final class MemoryDirectory: RelayDirectory {
         }
     }
 
+    func release(_ direction: Direction, account: AccountNumber, day: UInt64) {
+        state.withLock { $0.used["\(direction) \(account.rawValue) \(day)", default: 1] -= 1 }
+    }
+
+    func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
+        try asked { $0.once.contains("handed over \(account.rawValue) \(mark)") }
+    }
+
+    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        _ = try asked { $0.once.insert("handed over \(account.rawValue) \(mark)") }
+    }
+
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         try asked { $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted }
     }

@@ -66,6 +66,11 @@ import Testing
         #expect(text(expression) == expected)
     }
 
+    @Test(arguments: ["rb'x'", "Rb'x'", "rr'x'", "bb'x'"]) func prefixesThatTheGrammarDoesNotHaveAreRefused(_ expression: String) {
+        #expect(text("br'x\\'") == #"b"\x78\x5c""#)
+        #expect(text(expression).hasPrefix("error: "), "\(text(expression))")
+    }
+
     @Test func nestingAndSizeAreBounded() {
         for deep in [
             String(repeating: "(", count: 5_000), String(repeating: "!", count: 5_000) + "true",

@@ -143,7 +143,8 @@ struct Lexer {
         prefixes: while ahead < 2 {
             switch byte(ahead) | 0x20 {
             case UInt8(ascii: "r") where !isRaw: isRaw = true
-            case UInt8(ascii: "b") where !isBytes: isBytes = true
+            // The grammar has br, and no rb.
+            case UInt8(ascii: "b") where !isBytes && !isRaw: isBytes = true
             default: break prefixes
             }
             ahead += 1

@@ -7,9 +7,12 @@ import Testing
 /// A listener with short patience, on a free port.
 private final class Listener: Sendable {
     let port: UInt16
+    /// Its store is closed with the rig.
+    private let rig: APIRig
     private let task: Task<Void, any Error>
 
     init(_ rig: APIRig, connections: Int = 100, _ adjust: (inout ConnectionTimeouts) -> Void = { _ in }) async throws {
+        self.rig = rig
         var settings = APISettings(host: "127.0.0.1", port: 0, connections: connections, bodyLimit: 1000)
         adjust(&settings.timeouts)
         let (ports, continuation) = AsyncStream<UInt16>.makeStream()
@@ -37,7 +40,9 @@ private struct EchoRoutes: RouteModule {
 
     /// Blocking calls stay off the threads that the listener runs on.
     private func exchange(_ port: UInt16, _ text: String) async throws -> String {
-        try await BlockingPool(threads: 1).run {
+        let pool = BlockingPool(threads: 1)
+        defer { Task.detached { await pool.stop() } }
+        return try await pool.run {
             let wire = try Wire(port)
             wire.send(text)
             return wire.rest()

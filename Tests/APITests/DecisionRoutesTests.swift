@@ -40,11 +40,11 @@ import Testing
             let service = DecisionService(
                 store: rig.store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer),
                 log: DecisionLogBuffer(rig.store.decisions, rig.store.settlements), commits: GroupCommit(rig.store.database),
-                reads: GroupRead(rig.store.database), executor: rig.pool, breaker: breaker, now: { rig.clock.now() }, logger: rig.log.logger)
+                reads: GroupRead(rig.store.database), executor: rig.pool, breaker: breaker, now: rig.clock.now, logger: rig.log.logger)
             return [
                 DecisionRoutes(
                     service: service,
-                    idempotency: IdempotencyGuard(store: rig.store, executor: rig.pool, breaker: breaker, now: { rig.clock.now() }))
+                    idempotency: IdempotencyGuard(store: rig.store, executor: rig.pool, breaker: breaker, now: rig.clock.now))
             ]
         }
         _ = try rig.store.apps.add(team: "juice", clientID: Self.app, group: nil, APIRig.change)

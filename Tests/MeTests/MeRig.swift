@@ -40,13 +40,19 @@ final class MeRig: Sendable {
     let queue = MailQueue()
     let pool = BlockingPool(threads: 2)
     let log = LogLines()
-    private let time = Mutex<Int64>(start)
+    /// Apart from the rig, so that routes that know the time do not keep the rig, its files and its threads alive.
+    private let time = Time()
     private let made: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
 
     /// Seconds since 1970; moves only when it is set.
     var now: Int64 {
-        get { time.withLock { $0 } }
-        set { time.withLock { $0 = newValue } }
+        get { time.now }
+        set { time.stored.withLock { $0 = newValue } }
+    }
+
+    private final class Time: Sendable {
+        let stored = Mutex<Int64>(start)
+        var now: Int64 { stored.withLock { $0 } }
     }
 
     var routes: [RouteEntry] { made.withLock { $0?.routes ?? [] } }
@@ -76,19 +82,20 @@ final class MeRig: Sendable {
             _ = try store.addresses.issue(team: "juice", user: user, app: "com.juice.app", Self.change)
         }
         let page = try MePage(
-            store: store, mailer: mailer, queue: queue, tokens: TokenMint(keys: keys), pool: pool, now: { [self] in now },
-            monotonic: { [self] in Double(now - Self.start) }, logger: log.logger)
+            store: store, mailer: mailer, queue: queue, tokens: TokenMint(keys: keys), pool: pool, now: { [time] in time.now },
+            monotonic: { [time] in Double(time.now - Self.start) }, logger: log.logger)
         made.withLock {
             $0 = APIService.router(
                 settings: APISettings(host: "127.0.0.1", port: 0), modules: page.map { [$0] } ?? [], keys: KeyCache(store.apiKeys),
-                clock: APIClock(now: { [self] in now }, monotonic: { 0 }), logger: log.logger)
+                clock: APIClock(now: { [time] in time.now }, monotonic: { 0 }), logger: log.logger)
         }
     }
 
-    /// Ends everything. The rig and its page hold each other, so that this has to be said.
+    /// Ends everything.
     func stop() {
         made.withLock { $0 = nil }
         queue.stop()
+        Task.detached { [pool] in await pool.stop() }
         sink.stop()
         try? store.database.close()
         try? FileManager.default.removeItem(at: folder)

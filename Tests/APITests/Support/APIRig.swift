@@ -64,6 +64,15 @@ final class LogRecorder: Sendable {
     }
 }
 
+/// The time of a rig: seconds since 1970, and those of a clock that only goes forward.
+final class RigClock: Sendable {
+    let time: Mutex<Int64>
+    let uptime = Mutex<Double>(0)
+    var now: Int64 { time.withLock { $0 } }
+
+    init(_ start: Int64) { time = Mutex(start) }
+}
+
 /// Teams `juice` and `soda`, and the routes under test.
 final class APIRig: Sendable {
     static let start: Int64 = 1_790_000_000
@@ -75,24 +84,24 @@ final class APIRig: Sendable {
     let cursors = Cursors(key: [UInt8](repeating: 7, count: 32))
     let log = LogRecorder()
     let keys: KeyCache
-    private let time = Mutex<Int64>(start)
-    private let uptime = Mutex<Double>(0)
+    /// Apart from the rig, so that routes that know the time do not keep the rig, its files and its threads alive.
+    private let hands = RigClock(start)
     private let settings: APISettings
     private let router: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
 
     /// Seconds since 1970; moves only when it is set.
     var now: Int64 {
-        get { time.withLock { $0 } }
-        set { time.withLock { $0 = newValue } }
+        get { hands.now }
+        set { hands.time.withLock { $0 = newValue } }
     }
 
     /// Moves both clocks on.
     func wait(seconds: Int) {
         now += Int64(seconds)
-        uptime.withLock { $0 += Double(seconds) }
+        hands.uptime.withLock { $0 += Double(seconds) }
     }
 
-    var clock: APIClock { APIClock(now: { self.now }, monotonic: { self.uptime.withLock { $0 } }) }
+    var clock: APIClock { APIClock(now: { [hands] in hands.now }, monotonic: { [hands] in hands.uptime.withLock { $0 } }) }
 
     /// - Parameter modules: the routes, made of the rig's store, pool, cursors and clock.
     convenience init(
@@ -122,6 +131,7 @@ final class APIRig: Sendable {
     }
 
     deinit {
+        Task.detached { [pool] in await pool.stop() }
         try? store.database.close()
         try? FileManager.default.removeItem(at: folder)
     }

@@ -33,7 +33,7 @@ final class ServingRig: Sendable {
         rig = try APIRig(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { rig in
             let policies = ActivePolicies(installation.store.policies, host: "mx.relay.example", now: APIRig.start, logger: rig.log.logger)
             let parts = try ServiceParts(
-                installation: installation, pool: rig.pool, policies: policies, now: { rig.now }, logger: rig.log.logger)
+                installation: installation, pool: rig.pool, policies: policies, now: rig.clock.now, logger: rig.log.logger)
             made = parts.decisions
             return HTTPRoutes.modules(parts)
         }

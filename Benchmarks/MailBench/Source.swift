@@ -37,7 +37,11 @@ struct Source {
                         waiting.with { $0 += 1 }
                         _ = waiting.wait(seconds: 600) { $0 >= min(round * sessions, messages) ? true : nil }
                     }
-                    if let problem { failure.with { $0 = $0 ?? problem } }
+                    if let problem {
+                        failure.with { $0 = $0 ?? problem }
+                        // Nobody needs to wait any more for one that does not come.
+                        waiting.with { $0 += messages }
+                    }
                 }
             }
             thread.stackSize = 1 << 18

@@ -12,7 +12,7 @@ enum Memory {
         try "5".write(toFile: "/proc/\(process.identifier)/clear_refs", atomically: false, encoding: .utf8)
         let sender = world.sender(contestant)
         try Source(
-            port: world.port(contestant), sessions: sessions, messages: sessions * 2, recipient: world.recipient(contestant),
+            port: world.port(contestant), sessions: sessions, messages: sessions * 2, recipients: [world.recipient(contestant)],
             sender: { _ in sender }, message: world.message(contestant), together: true
         ).run()
         try world.waitUntilDelivered()
@@ -26,7 +26,7 @@ enum Memory {
         let part = max(1, messages / 20)
         for number in 0..<20 {
             try Source(
-                port: world.port(.forward), sessions: sessions, messages: part, recipient: world.recipient(.forward),
+                port: world.port(.forward), sessions: sessions, messages: part, recipients: [world.recipient(.forward)],
                 sender: { "bounce+\(number)-\($0)@app.example" }, message: world.message(.forward)
             ).run()
             try world.waitUntilDelivered()

@@ -44,7 +44,7 @@ enum Memory {
         defer { ended.with { $0 = true } }
         let sender = world.sender(contestant)
         try Source(
-            port: world.port(contestant), sessions: sessions, messages: sessions * 2, recipient: world.recipient(contestant),
+            port: world.port(contestant), sessions: sessions, messages: sessions * 2, recipients: [world.recipient(contestant)],
             sender: { _ in sender }, message: world.message(contestant), together: true
         ).run()
         try world.waitUntilDelivered()
@@ -62,7 +62,7 @@ enum Memory {
         let part = max(1, messages / 20)
         for number in 0..<20 {
             try Source(
-                port: world.port(.forward), sessions: sessions, messages: part, recipient: world.recipient(.forward),
+                port: world.port(.forward), sessions: sessions, messages: part, recipients: [world.recipient(.forward)],
                 sender: { "bounce+\(number)-\($0)@app.example" }, message: world.message(.forward)
             ).run()
             try world.waitUntilDelivered()

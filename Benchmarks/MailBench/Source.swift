@@ -8,7 +8,8 @@ struct Source {
     let port: UInt16
     let sessions: Int
     let messages: Int
-    let recipient: String
+    /// Of every message, in one transaction.
+    let recipients: [String]
     /// The reverse-path of the nth message.
     let sender: @Sendable (Int) -> String
     /// The message, lines ended by CRLF, dots stuffed, without the final dot.
@@ -56,6 +57,9 @@ struct Source {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return "no socket" }
         defer { close(descriptor) }
+        // Small commands go at once, as those of smtp-source do.
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -65,9 +69,8 @@ struct Source {
         }
         guard status == 0 else { return "no connection" }
         guard let greeting = Self.reply(descriptor), greeting.hasPrefix("220") else { return "no greeting" }
-        for (command, code) in [
-            ("HELO mail.app.example", "250"), ("MAIL FROM:<\(sender(number))>", "250"), ("RCPT TO:<\(recipient)>", "250"), ("DATA", "354"),
-        ] {
+        let envelope = [("HELO mail.app.example", "250"), ("MAIL FROM:<\(sender(number))>", "250")] + recipients.map { ("RCPT TO:<\($0)>", "250") }
+        for (command, code) in envelope + [("DATA", "354")] {
             guard Self.send(descriptor, Array((command + "\r\n").utf8)), let reply = Self.reply(descriptor), reply.hasPrefix(code) else {
                 return "another answer than \(code) to \(command.prefix(4))"
             }

@@ -1,6 +1,6 @@
 // Mail through Postfix and Postern beside other filters: rates, processor time by stage, memory. See docs/PERFORMANCE.md.
 //
-// MailBench [--messages 1000] [--rounds 5] [--sessions 20] [--size 4096] [--only noop,fixed,forward,…] [--skip rate,verp,stages,memory]
+// MailBench [--messages 1000] [--rounds 5] [--sessions 20] [--size 4096] [--only noop,fixed,forward,…] [--skip rate,verp,stages,memory,fan-out]
 //           [--memory-sessions 50,200,500] [--memory-size 1000000] [--reply-memory 256000000] [--soak 200000] [--check]
 // With --check, a goal that is missed makes the exit status 1. With --soak nothing else is measured.
 
@@ -23,6 +23,17 @@ var report = BenchReport()
     if let soak = arguments.text("soak").flatMap({ Int($0) }) { return try runSoak(soak) }
     if !["rate", "verp", "stages"].allSatisfy(skipped.contains) { try runMail() }
     if !skipped.contains("memory") { try runMemory() }
+    if !skipped.contains("fan-out") { try runFanOut() }
+}
+
+@MainActor func runFanOut() throws {
+    let recipients = 100
+    let world = try World([.forward], size: size, sessions: sessions, fansOut: true)
+    defer { world.stop() }
+    let (together, apart) = try FanOut.measure(world, recipients: recipients, rounds: arguments.number("rounds", 5))
+    report.add(BenchResult("fan-out.apart.\(recipients)", apart, "s"))
+    report.add(
+        BenchResult("fan-out.together.\(recipients)", together, "s", ratio: together / apart, against: "fan-out.apart.\(recipients)"))
 }
 
 @MainActor func runMail() throws {

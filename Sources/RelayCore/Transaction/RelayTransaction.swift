@@ -163,8 +163,8 @@ package final class RelayTransaction {
     }
 
     private func refusalKey(_ path: String) -> [UInt8] {
-        HMACSHA256.authenticationCode(
-            for: Array("postern refused 1\n\(client.address ?? "")\n\(client.mailFrom)\n\(path)".utf8), key: engine.keys.activeKey)
+        engine.keys.activeKey.authenticationCode(
+            for: Array("postern refused 1\n\(client.address ?? "")\n\(client.mailFrom)\n\(path)".utf8))
     }
 
     private func correspondent(of token: AddressToken) throws(Refusal) -> AddrSpec {

@@ -16,9 +16,14 @@ struct Source {
     let message: [UInt8]
     /// Whether every session waits before its final dot until all are there. As many messages as sessions then go at once.
     var together = false
+    /// Whether a message may be told to come again for want of memory.
+    var mayBeDeferred = false
 
     /// Sends everything; throws with the first answer that was not the right one.
-    func run() throws {
+    /// - Returns: how many messages were told to come again.
+    @discardableResult
+    func run() throws -> Int {
+        let deferred = Watched(0)
         let next = Watched(0)
         let failure = Watched<String?>(nil)
         let waiting = Watched(0)
@@ -38,7 +43,13 @@ struct Source {
                         waiting.with { $0 += 1 }
                         _ = waiting.wait(seconds: 600) { $0 >= min(round * sessions, messages) ? true : nil }
                     }
-                    if let problem { failure.with { $0 = $0 ?? problem } }
+                    if let problem, mayBeDeferred, problem.hasPrefix("452 4.3.1") {
+                        deferred.with { $0 += 1 }
+                    } else if let problem {
+                        failure.with { $0 = $0 ?? problem }
+                        // Nobody needs to wait any more for one that does not come.
+                        waiting.with { $0 += messages }
+                    }
                 }
             }
             thread.stackSize = 1 << 18
@@ -46,6 +57,7 @@ struct Source {
         }
         guard running.wait(seconds: 3600, for: { $0 == 0 ? true : nil }) != nil else { throw HarnessError("the source hangs") }
         if let failure = failure.with({ $0 }) { throw HarnessError("the source got \(failure)") }
+        return deferred.with { $0 }
     }
 
     /// What went wrong; nil where nothing did.

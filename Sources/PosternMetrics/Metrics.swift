@@ -35,6 +35,16 @@ package final class Histogram: Sendable {
         microseconds.add(Int(max(0, min(seconds, 1e9)) * 1e6))
     }
 
+    /// Measures the work.
+    package func timed<Result, Failure: Error>(_ work: () throws(Failure) -> Result) throws(Failure) -> Result {
+        let start = ContinuousClock.now
+        defer {
+            let (seconds, attoseconds) = (ContinuousClock.now - start).components
+            observe(Double(seconds) + Double(attoseconds) / 1e18)
+        }
+        return try work()
+    }
+
     /// Observations up to each bound, and all of them at last.
     package var cumulative: [Int] {
         var total = 0

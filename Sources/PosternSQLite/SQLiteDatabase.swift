@@ -10,8 +10,9 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// How long to wait for another process's write before `TemporaryStoreError.busy`. Below Postfix's patience with a
     /// filter (30 s), and far above what any of our transactions takes.
     package static let busyTimeoutSeconds = 5.0
-    /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; each has its own page cache.
-    package static let readers = 8
+    /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; a few more than there are processors, as
+    /// a thread may be interrupted while it has one. Each has its own page cache.
+    package static let readers = 16
 
     /// Octets of the file that are read through the page cache of the system, without a copy: a decision's history lies on fifteen
     /// pages of a large database, and copying them took as long as all else. SQLite's own upper limit; what lies beyond is copied.
@@ -21,7 +22,9 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// write again and again are then moved, and synced, once for many commits.
     package static let checkpointPages = 4000
 
+    /// The one connection that writes, and those of backups.
     private let pool: DatabasePool
+    private let readers: SQLiteReaders
     private let writer = WriterState()
 
     /// Integers are 64 bits wide in every column; STRICT tables refuse values of another type; AUTOINCREMENT never uses an
@@ -49,7 +52,7 @@ package final class SQLiteDatabase: PosternStore.Database {
         configuration.label = "postern"
         configuration.foreignKeysEnabled = true
         configuration.busyMode = .timeout(busyTimeout)
-        configuration.maximumReaderCount = Self.readers
+        configuration.maximumReaderCount = 1
         configuration.prepareDatabase { database in
             // What is deleted is overwritten, so that a removed user's sealed inbox is gone from the file too.
             try database.execute(sql: "PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL")
@@ -58,12 +61,13 @@ package final class SQLiteDatabase: PosternStore.Database {
             _ = try Row.fetchOne(database, sql: "PRAGMA wal_autocheckpoint = \(Self.checkpointPages)")
         }
         pool = try storeErrors { try DatabasePool(path: path, configuration: configuration) }
+        readers = SQLiteReaders(path: path, configuration: configuration, maximum: Self.readers)
     }
 
     package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
         try storeErrors {
             // GRDB's own `read` prepares BEGIN and COMMIT anew each time.
-            try pool.unsafeRead { database in
+            try readers.read { database in
                 try Self.transaction(SQLiteConnection(database: database), "BEGIN DEFERRED TRANSACTION", body)
             }
         }
@@ -155,8 +159,7 @@ package final class SQLiteDatabase: PosternStore.Database {
         }
     }
 
-    /// Moves what was written into the main file first, as far as other processes allow without waiting: GRDB closes its
-    /// readers last, which cannot do it.
+    /// Moves what was written into the main file first, as far as other processes allow without waiting.
     package func close() throws {
         let hasWritten = pool.writeWithoutTransaction { _ in
             // Closed twice, there is nothing left to move, and no connection to do it with.
@@ -166,7 +169,10 @@ package final class SQLiteDatabase: PosternStore.Database {
         if hasWritten {
             _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
         }
-        try storeErrors { try pool.close() }
+        try storeErrors {
+            try readers.close()
+            try pool.close()
+        }
     }
 }
 

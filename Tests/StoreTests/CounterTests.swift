@@ -103,6 +103,84 @@ import Testing
         #expect(buffer.dropped == 0)
     }
 
+    @Test(arguments: Engine.all) func farFromTheLimitNothingIsWrittenUntilTheFlush(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let counters = test.store.counters
+        let buffer = CounterBuffer(counters)
+        func stored() throws -> Int { try counters.count(account: account, kind: .forwarded, day: 3) }
+        func reserve(now: Int64 = 0) throws -> Bool {
+            try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: now)
+        }
+        // Nothing is known yet: the store is asked, and counts.
+        #expect(try reserve())
+        #expect(try stored() == 1)
+        for _ in 0..<10 { #expect(try reserve()) }
+        #expect(try stored() == 1)
+        // A sixteenth at most is ahead of the store.
+        #expect(try reserve())
+        #expect(try stored() == 12)
+        #expect(try reserve())
+        try buffer.flush()
+        #expect(try stored() == 13)
+        // What was read with the account does as well, while it is fresh.
+        buffer.note(13, account: account, kind: .forwarded, day: 3, now: 100)
+        #expect(try reserve(now: 110))
+        #expect(try stored() == 13)
+        #expect(try reserve(now: 111))
+        #expect(try stored() == 15)
+        // A message that was not taken after all, counted in memory or in the store.
+        #expect(try reserve(now: 111))
+        try buffer.release(account: account, kind: .forwarded, day: 3)
+        try buffer.release(account: account, kind: .forwarded, day: 3)
+        try buffer.flush()
+        #expect(try stored() == 14)
+        // Near the limit each is counted in the store.
+        try counters.add([DailyCounter(accountNumber: account, day: 3, kind: .forwarded, count: 110)])
+        buffer.note(124, account: account, kind: .forwarded, day: 3, now: 200)
+        #expect(try reserve(now: 200))
+        #expect(try stored() == 125)
+    }
+
+    @Test(arguments: Engine.all) func oneProcessNeverPassesTheLimitAndSeveralHardly(_ engine: Engine) async throws {
+        for hosts in [1, 3] {
+            let test = try TestStore(engine)
+            try test.user("u1")
+            let account = try test.address("u1").account.number
+            let buffers = (0..<hosts).map { _ in CounterBuffer(test.store.counters) }
+            let granted = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in 0..<300 {
+                    let buffer = buffers[number % hosts]
+                    group.addTask {
+                        if number % 40 == 39 { try buffer.flush() }
+                        return try buffer.reserve(account: account, kind: .replied, day: 1, limit: 173, now: 0)
+                    }
+                }
+                return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            for buffer in buffers { try buffer.flush() }
+            #expect(try test.store.counters.count(account: account, kind: .replied, day: 1) == granted)
+            #expect((173...173 + (hosts - 1) * 10).contains(granted), "\(hosts) hosts")
+        }
+    }
+
+    @Test(arguments: Engine.all) func whatWasReservedInMemoryOutlivesAStoreThatIsAway(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let buffer = CounterBuffer(test.store.counters)
+        func reserve() throws -> Bool { try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 32, now: 0) }
+        for _ in 0..<3 { #expect(try reserve()) }
+        try test.database.write(.durable) { try $0.runScript("ALTER TABLE daily_counters RENAME TO away") }
+        #expect(throws: PermanentStoreError.self) { try reserve() }
+        #expect(throws: PermanentStoreError.self) { try buffer.flush() }
+        try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO daily_counters") }
+        try buffer.flush()
+        #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 3)
+        #expect(try !buffer.reserve(account: account, kind: .forwarded, day: 4, limit: 0, now: 0))
+    }
+
     @Test func daysBeginAtMidnightUTC() {
         #expect(Day.number(0) == 0)
         #expect(Day.number(86_399) == 0)

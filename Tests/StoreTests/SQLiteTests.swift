@@ -34,6 +34,80 @@ import Testing
         #expect(throws: (any Error).self) { try test.store.teams.all() }
     }
 
+    @Test func moreReadersThanConnectionsTakeTurnsAndClosingWaitsForThem() async throws {
+        let test = try TestStore(.sqlite)
+        let database = test.database
+        let names = try await withThrowingTaskGroup(of: String?.self) { group in
+            for _ in 0..<5 * SQLiteDatabase.readers {
+                group.addTask {
+                    try await withCheckedThrowingContinuation { continuation in
+                        Thread.detachNewThread {
+                            continuation.resume(
+                                with: Result {
+                                    try database.read { try $0.row("SELECT name FROM teams", [])?.text(0) }
+                                })
+                        }
+                    }
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(names == Array(repeating: "The Juice Company", count: 5 * SQLiteDatabase.readers))
+
+        // A read that is under way when the database is closed ends as if it were not.
+        let (ready, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        async let late: String? = withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                continuation.resume(
+                    with: Result {
+                        try database.read { connection in
+                            ready.signal()
+                            go.wait()
+                            return try connection.row("SELECT name FROM teams", [])?.text(0)
+                        }
+                    })
+            }
+        }
+        async let closed: Bool = withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                ready.wait()
+                let other = Thread { go.signal() }
+                other.start()
+                continuation.resume(returning: (try? database.close()) != nil)
+            }
+        }
+        #expect(try await late == "The Juice Company")
+        #expect(await closed)
+        #expect(throws: (any Error).self) { try test.store.teams.all() }
+    }
+
+    /// A reader that waited for a connection took the signal that was meant for the one who closes, who then waited for ever.
+    @Test func closingWhileReadersWaitForAConnectionComesToAnEnd() throws {
+        let test = try TestStore(.sqlite)
+        let database = test.database
+        let (ready, go, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        for number in 0..<3 * SQLiteDatabase.readers {
+            Thread.detachNewThread {
+                _ = try? database.read { connection in
+                    if number < SQLiteDatabase.readers {
+                        ready.signal()
+                        go.wait()
+                    }
+                    return try connection.rows("SELECT name FROM teams", []).count
+                }
+                ended.signal()
+            }
+            // Those that hold every connection first, then those that wait for one.
+            if number == SQLiteDatabase.readers - 1 { for _ in 0...number { ready.wait() } }
+        }
+        Thread.detachNewThread {
+            try? database.close()
+            ended.signal()
+        }
+        for _ in 0..<SQLiteDatabase.readers { go.signal() }
+        for _ in 0...3 * SQLiteDatabase.readers { #expect(ended.wait(timeout: .now() + 120) == .success) }
+    }
+
     @Test func whatIsNoDatabaseIsPermanent() throws {
         let folder = try TemporaryFolder()
         let path = folder.url.appendingPathComponent("postern.db").path

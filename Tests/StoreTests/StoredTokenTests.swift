@@ -43,6 +43,42 @@ import Testing
         }
     }
 
+    @Test(arguments: Engine.all) func manyAreWrittenTogetherAndOneThatCannotBeFailsAlone(_ engine: Engine) async throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let tokens = test.store.tokens
+        let commits = GroupCommit(test.database)
+        defer { commits.close() }
+        let failed = await withTaskGroup(of: Int?.self) { group in
+            for number in 0..<100 {
+                group.addTask {
+                    do {
+                        try tokens.insert(
+                            "t\(number)", purpose: number % 2 == 0 ? .reverse : .returnPath, account: number == 41 ? account + 1 : account,
+                            address: AddrSpec(localPart: "bounce+\(number)", domain: "a.example"), expiresAt: number % 2 == 0 ? nil : 500,
+                            now: 1, in: commits)
+                        return nil
+                    } catch is PermanentStoreError {
+                        return number
+                    } catch {
+                        return -1
+                    }
+                }
+            }
+            return await group.reduce(into: [Int]()) { failed, number in if let number { failed.append(number) } }
+        }
+        #expect(failed == [41])
+        for number in [0, 1, 98, 99] {
+            let found = try tokens.find("t\(number)", purpose: number % 2 == 0 ? .reverse : .returnPath, now: 1)
+            #expect(found?.address.localPart == "bounce+\(number)")
+        }
+        commits.close()
+        #expect(throws: TemporaryStoreError.self) {
+            try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: 500, now: 1, in: commits)
+        }
+    }
+
     @Test(arguments: Engine.all) func expires(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")

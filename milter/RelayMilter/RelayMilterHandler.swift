@@ -75,15 +75,3 @@ struct MilterHistograms: Sendable {
         message = metrics.milterSeconds("message")
     }
 }
-
-extension Histogram {
-    /// Measures the work.
-    func timed<Result>(_ work: () throws -> Result) rethrows -> Result {
-        let start = ContinuousClock.now
-        defer {
-            let (seconds, attoseconds) = (ContinuousClock.now - start).components
-            observe(Double(seconds) + Double(attoseconds) / 1e18)
-        }
-        return try work()
-    }
-}

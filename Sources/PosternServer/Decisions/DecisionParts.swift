@@ -12,7 +12,7 @@ package struct DecisionParts: Sendable {
     package let service: DecisionService
     package let idempotency: IdempotencyGuard
     package let log: DecisionLogBuffer
-    private let commits: GroupCommit
+    let commits: GroupCommit
     private let reads: GroupRead
 
     /// Of parts that were made elsewhere: the sandbox.

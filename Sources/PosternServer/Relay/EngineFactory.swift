@@ -9,13 +9,14 @@ import RelayCore
 package enum EngineFactory {
     /// - Parameters:
     ///   - counters: nil for an engine that changes nothing in the store.
+    ///   - commits: what writes tokens for many messages at once; nil for a transaction each.
     ///   - replyMemory: shared by all engines of a process, so that a reload does not double the budget.
     /// - Throws: `ConfigurationError` where the keys do not serve.
     package static func engine(
         installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?, counters: CounterBuffer?,
-        replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
+        commits: GroupCommit? = nil, replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
-        let directory = StoreDirectory(store: installation.store, counters: counters, now: now)
+        let directory = StoreDirectory(store: installation.store, counters: counters, commits: commits, now: now)
         guard let keys = TokenKeys(installation.keys.token), let probe = probe(installation.configuration, keys),
             let engine = RelayEngine(
                 settings: RelaySettings(installation.configuration), keys: keys,

@@ -33,12 +33,27 @@ package enum Resolvers {
 
 /// Counts and measures questions, those answered from the cache included.
 private struct MeteredResolver: TimedDNSResolver {
+    /// Of one type of record, looked up once: a message asks half a dozen questions.
+    private struct Meters {
+        let answer, none, failure: Counter
+        let seconds: Histogram
+    }
+
     private let base: AresResolver
-    private let metrics: ServiceMetrics
+    private let meters: [DNSRecordType: Meters]
 
     init(_ base: AresResolver, metrics: ServiceMetrics) {
         self.base = base
-        self.metrics = metrics
+        meters = Dictionary(
+            uniqueKeysWithValues: DNSRecordType.allCases.map { type in
+                let name = "\(type)"
+                return (
+                    type,
+                    Meters(
+                        answer: metrics.dnsQueries(name, "answer"), none: metrics.dnsQueries(name, "none"),
+                        failure: metrics.dnsQueries(name, "failure"), seconds: metrics.dnsSeconds(name))
+                )
+            })
     }
 
     func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer { measured(type) { base.query(name, type) } }
@@ -48,17 +63,13 @@ private struct MeteredResolver: TimedDNSResolver {
     }
 
     private func measured(_ type: DNSRecordType, _ ask: () -> DNSAnswer) -> DNSAnswer {
-        let start = ContinuousClock.now
-        let answer = ask()
-        let (seconds, attoseconds) = (ContinuousClock.now - start).components
-        let result =
-            switch answer {
-            case .records: "answer"
-            case .noData, .nxDomain: "none"
-            case .temporaryFailure: "failure"
-            }
-        metrics.dnsQueries("\(type)", result).add()
-        metrics.dnsSeconds("\(type)").observe(Double(seconds) + Double(attoseconds) / 1e18)
+        guard let meters = meters[type] else { return ask() }
+        let answer = meters.seconds.timed(ask)
+        switch answer {
+        case .records: meters.answer.add()
+        case .noData, .nxDomain: meters.none.add()
+        case .temporaryFailure: meters.failure.add()
+        }
         return answer
     }
 }

@@ -10,15 +10,18 @@ package struct StoreDirectory: RelayDirectory {
     private let store: Store
     /// Nil for a directory that changes nothing, as `postern explain` uses it: limits are looked at, not counted against.
     private let counters: CounterBuffer?
+    /// Where tokens are written together with those of other messages; nil for a transaction each.
+    private let commits: GroupCommit?
     /// Tokens that a read-only directory was asked to store: kept for the life of the process alone, so that in one run of
     /// `postern explain --batch` an answer finds the correspondent of the message before it.
     private let unwritten = Unwritten()
     /// Seconds since 1970.
     private let now: @Sendable () -> Int64
 
-    package init(store: Store, counters: CounterBuffer?, now: @escaping @Sendable () -> Int64) {
+    package init(store: Store, counters: CounterBuffer?, commits: GroupCommit? = nil, now: @escaping @Sendable () -> Int64) {
         self.store = store
         self.counters = counters
+        self.commits = commits
         self.now = now
     }
 
@@ -26,11 +29,18 @@ package struct StoreDirectory: RelayDirectory {
 
     package func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
         try reading {
-            guard let record = try store.relay.relayAddress(localPart: localPart, domain: domain, now: now()) else { return nil }
+            let now = now()
+            guard let record = try store.relay.relayAddress(localPart: localPart, domain: domain, now: now) else { return nil }
+            for record in [record] + record.successors { note(record.forwarded, .forwarded, account: record.accountNumber, now: now) }
             let successors = record.isRetired
                 ? [] : try record.successors.compactMap { try account($0, isWanted: record.isForwardingOn, successors: []) }
             return try account(record, isWanted: true, successors: successors)
         }
+    }
+
+    /// What a daily counter stood at: `reserve` goes by it.
+    private func note(_ count: Int, _ kind: CounterKind, account: Int64, now: Int64) {
+        counters?.note(count, account: account, kind: kind, day: Day.number(now), now: now)
     }
 
     /// - Parameter isWanted: whether the user wants mail through the address that was asked for.
@@ -46,7 +56,9 @@ package struct StoreDirectory: RelayDirectory {
 
     package func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
         try reading {
-            guard let record = try store.relay.account(number: Int64(number.rawValue), day: now() / 86_400) else { return nil }
+            let now = now()
+            guard let record = try store.relay.account(number: Int64(number.rawValue), day: Day.number(now)) else { return nil }
+            note(record.usage.replied, .replied, account: record.accountNumber, now: now)
             // A retired account keeps the address that the team knows it by: a late bounce still has to name it.
             guard let address = record.currentAddress ?? record.lastAddress else { return nil }
             return RelayAccount(
@@ -79,23 +91,22 @@ package struct StoreDirectory: RelayDirectory {
         try reading {
             try store.tokens.insert(
                 localPart, purpose: expiryDay == nil ? .reverse : .returnPath, account: Int64(account.rawValue), address: address,
-                expiresAt: expiryDay.map { (Int64($0) + 1) * 86_400 }, now: now())
+                expiresAt: expiryDay.map { (Int64($0) + 1) * 86_400 }, now: now(), in: commits)
         }
     }
 
     package func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
-        let kind: CounterKind = direction == .forward ? .forwarded : .replied
+        let kind = direction.kind
         return try reading {
-            isReadOnly
-                ? try store.counters.wouldReserve(account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit)
-                : try store.counters.reserve(account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit)
+            guard let counters else {
+                return try store.counters.wouldReserve(account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit)
+            }
+            return try counters.reserve(account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit, now: now())
         }
     }
 
     package func release(_ direction: Direction, account: AccountNumber, day: UInt64) {
-        guard !isReadOnly else { return }
-        let kind: CounterKind = direction == .forward ? .forwarded : .replied
-        try? store.counters.release(account: Int64(account.rawValue), kind: kind, day: Int64(day))
+        try? counters?.release(account: Int64(account.rawValue), kind: direction.kind, day: Int64(day))
     }
 
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
@@ -122,9 +133,11 @@ package struct StoreDirectory: RelayDirectory {
     package func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord {
-        guard !isReadOnly else { return .recorded }
+        guard let counters else { return .recorded }
         let mark = (0..<5).map { UInt8(truncatingIfNeeded: failure.nonce >> (8 * UInt64($0))) }
         return try reading {
+            // The failure is judged against what was forwarded, of which the last may not be written yet.
+            try counters.flush()
             let record = try store.bounces.record(
                 BounceRepository.Failure(
                     account: Int64(account.rawValue), mark: mark, expiresAt: (Int64(failure.expiryDay) + 1) * 86_400,
@@ -168,6 +181,11 @@ package struct StoreDirectory: RelayDirectory {
     private func reading<Value>(_ work: () throws -> Value) throws(DirectoryFailure) -> Value {
         do { return try work() } catch { throw DirectoryFailure("\(error)") }
     }
+}
+
+extension Direction {
+    /// Under which number the store counts it against the daily limit.
+    fileprivate var kind: CounterKind { self == .forward ? .forwarded : .replied }
 }
 
 extension RelayCounter {

@@ -43,7 +43,7 @@ package enum RelayService {
                 installation.configuration, path: installation.resolved.path, metrics: parts.metrics)
             return try EngineFactory.engine(
                 installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
-                signer: signer, counters: counters, replyMemory: memory, now: now)
+                signer: signer, counters: counters, commits: parts.decisions?.commits, replyMemory: memory, now: now)
         }
         let current = ValueHolder(installation)
         let engine = ValueHolder(try build(installation))

@@ -11,11 +11,25 @@ package final class CounterBuffer: Sendable {
         let kind: CounterKind
     }
 
+    private struct Entry {
+        /// Counted and not written yet.
+        var pending = 0
+        /// What the store held when it was last read or written, in seconds since 1970.
+        var known: (count: Int, at: Int64)?
+    }
+
     /// Distinct counters held while the store is away; beyond it further ones are dropped and counted in `dropped`.
     package static let capacity = 100_000
 
+    /// The part of a daily limit that may be counted in memory between two writes. With several hosts each may be ahead of the
+    /// others by as much, so the last parts before the limit (`reserved`) are counted in the store, one by one.
+    private static let parts = 16
+    private static let reserved = 4
+    /// Seconds for which a count that was read is good to go by; a transaction may last far longer.
+    private static let freshness: Int64 = 10
+
     private let repository: CounterRepository
-    private let state = Mutex<(counts: [Key: Int], dropped: Int)>(([:], 0))
+    private let state = Mutex<(entries: [Key: Entry], dropped: Int)>(([:], 0))
 
     package init(_ repository: CounterRepository) { self.repository = repository }
 
@@ -23,12 +37,62 @@ package final class CounterBuffer: Sendable {
     package func count(account: Int64, kind: CounterKind, day: Int64) {
         state.withLock { state in
             let key = Key(account: account, day: day, kind: kind)
-            guard state.counts.count < Self.capacity || state.counts[key] != nil else {
+            guard state.entries.count < Self.capacity || state.entries[key] != nil else {
                 state.dropped += 1
                 return
             }
-            state.counts[key, default: 0] += 1
+            state.entries[key, default: Entry()].pending += 1
         }
+    }
+
+    /// Tells what a counter stood at in the store, so that `reserve` need not ask.
+    package func note(_ count: Int, account: Int64, kind: CounterKind, day: Int64, now: Int64) {
+        state.withLock { state in
+            let key = Key(account: account, day: day, kind: kind)
+            guard state.entries.count < Self.capacity || state.entries[key] != nil else { return }
+            state.entries[key, default: Entry()].known = (count, now)
+        }
+    }
+
+    /// Counts one more unless that would pass the limit; whether it was counted. In memory while the limit is far away, in the store
+    /// from there on. One process never passes the limit; of several hosts each passes it by a sixteenth at most, where all of them
+    /// have as much within a second.
+    package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws -> Bool {
+        let key = Key(account: account, day: day, kind: kind)
+        let part = limit / Self.parts
+        let pending: Int? = state.withLock { state in
+            var entry = state.entries[key] ?? Entry()
+            defer { if entry.pending != 0 || entry.known != nil { state.entries[key] = entry } }
+            if let known = entry.known, now - known.at <= Self.freshness, entry.pending < part,
+                known.count + entry.pending < limit - Self.reserved * part
+            {
+                entry.pending += 1
+                return nil
+            }
+            // Whatever happens to these, they are written with this one, or come back.
+            defer { entry.pending = 0 }
+            return entry.pending
+        }
+        guard let pending else { return true }
+        do {
+            let count = try repository.reserve(account: account, kind: kind, day: day, limit: limit, adding: pending)
+            if let count { note(count, account: account, kind: kind, day: day, now: now) }
+            return count != nil
+        } catch {
+            if pending > 0 { state.withLock { $0.entries[key, default: Entry()].pending += pending } }
+            throw error
+        }
+    }
+
+    /// Gives back what `reserve` counted, for a message that was not taken after all.
+    package func release(account: Int64, kind: CounterKind, day: Int64) throws {
+        let key = Key(account: account, day: day, kind: kind)
+        let isPending = state.withLock { state in
+            guard let entry = state.entries[key], entry.pending > 0 else { return false }
+            state.entries[key]?.pending -= 1
+            return true
+        }
+        if !isPending { try repository.release(account: account, kind: kind, day: day) }
     }
 
     /// How many were dropped for want of room since the start.
@@ -37,15 +101,17 @@ package final class CounterBuffer: Sendable {
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
     package func flush() throws {
         let counts = state.withLock { state in
-            let counts = state.counts
-            state.counts = [:]
+            let counts = state.entries.filter { $0.value.pending != 0 }
+            state.entries = [:]
             return counts
         }
         do {
             try repository.add(
-                counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1) })
+                counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1.pending) })
         } catch {
-            state.withLock { $0.counts.merge(counts) { $0 + $1 } }
+            state.withLock { state in
+                for (key, entry) in counts { state.entries[key, default: Entry()].pending += entry.pending }
+            }
             throw error
         }
     }

@@ -6,15 +6,24 @@ package struct CounterRepository: Sendable {
 
     /// Counts one more unless that would pass the limit; whether it was counted. Exact over all processes and hosts.
     package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
-        guard limit > 0 else { return false }
+        try reserve(account: account, kind: kind, day: day, limit: limit, adding: 0) != nil
+    }
+
+    /// As above, and writes what was counted in memory before, whatever the limit.
+    /// - Returns: the count with the new one; nil where that would pass the limit.
+    func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int) throws -> Int? {
+        guard limit > 0 || pending > 0 else { return nil }
         return try database.write(.relaxed) { connection in
-            try connection.row(
+            if pending > 0 { try connection.count(DailyCounter(accountNumber: account, day: day, kind: kind, count: pending)) }
+            guard limit > 0 else { return nil }
+            let row = try connection.row(
                 """
                 INSERT INTO daily_counters (account_id, day, kind, count) VALUES (?1, ?2, ?3, 1)
                 ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + 1
                     WHERE daily_counters.count < ?4
                 RETURNING count
-                """, [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(limit))]) != nil
+                """, [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(limit))])
+            return try row.map { Int(try $0.integer(0)) }
         }
     }
 

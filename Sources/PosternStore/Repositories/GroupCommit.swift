@@ -44,28 +44,47 @@ package final class GroupCommit: Sendable {
         _ change: @escaping @Sendable (any DatabaseConnection) throws -> Value
     ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
-            let result = ResultBox<Value>()
-            let job = Job(
-                perform: { result.value = try change($0) },
-                finish: { error in
-                    if let error {
-                        continuation.resume(throwing: error)
-                    } else if let value = result.value {
-                        continuation.resume(returning: value)
-                    } else {
-                        continuation.resume(throwing: TemporaryStoreError(.resources, "a change was not run"))
-                    }
-                })
-            let isTaken = state.withLock { state in
-                guard !state.isClosed, state.jobs.count < Self.capacity else { return false }
-                state.jobs.append(job)
-                return true
-            }
-            if isTaken {
-                wakeUp.signal()
-            } else {
-                job.finish(TemporaryStoreError(.resources, "too many changes wait, or the store is being closed"))
-            }
+            enqueue(change) { continuation.resume(with: $0) }
+        }
+    }
+
+    /// The same for a thread that may block.
+    package func runBlocking<Value: Sendable>(_ change: @escaping @Sendable (any DatabaseConnection) throws -> Value) throws -> Value {
+        let result = ResultBox<Result<Value, any Error>>()
+        let done = SystemSemaphore()
+        enqueue(change) {
+            result.value = $0
+            done.signal()
+        }
+        done.wait()
+        return try result.value?.get() ?? { throw TemporaryStoreError(.resources, "a change was not run") }()
+    }
+
+    private func enqueue<Value: Sendable>(
+        _ change: @escaping @Sendable (any DatabaseConnection) throws -> Value,
+        _ answer: @escaping @Sendable (Result<Value, any Error>) -> Void
+    ) {
+        let result = ResultBox<Value>()
+        let job = Job(
+            perform: { result.value = try change($0) },
+            finish: { error in
+                if let error {
+                    answer(.failure(error))
+                } else if let value = result.value {
+                    answer(.success(value))
+                } else {
+                    answer(.failure(TemporaryStoreError(.resources, "a change was not run")))
+                }
+            })
+        let isTaken = state.withLock { state in
+            guard !state.isClosed, state.jobs.count < Self.capacity else { return false }
+            state.jobs.append(job)
+            return true
+        }
+        if isTaken {
+            wakeUp.signal()
+        } else {
+            job.finish(TemporaryStoreError(.resources, "too many changes wait, or the store is being closed"))
         }
     }
 

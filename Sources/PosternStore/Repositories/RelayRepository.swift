@@ -9,7 +9,7 @@ package struct RelayRepository: Sendable {
 
     /// Everything about a relay address, or nil for one that does not exist. Letter case aside. One statement, and a second one only
     /// for an address whose app has moved to another team.
-    /// - Parameter now: seconds since 1970, for `successors`; nil looks for none.
+    /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil looks for none.
     package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws -> RelayAddressRecord? {
         let localPart = localPart.lowercased()
         let domain = domain.lowercased()
@@ -17,7 +17,7 @@ package struct RelayRepository: Sendable {
             // One row for each source of the team, everything else repeated.
             let rows = try connection.rows(
                 Self.relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2" + Self.sourceOrder,
-                [.text(localPart), .text(domain), .optional(now)])
+                [.text(localPart), .text(domain), .optional(now), .optional(now.map(Day.number))])
             guard let row = rows.first else { return nil }
             let address = AddrSpec(localPart: localPart, domain: domain)
             var record = try record(row, address)
@@ -28,7 +28,7 @@ package struct RelayRepository: Sendable {
                     Self.relayAddress + """
                         WHERE r.is_current = 1 AND r.account_id IN (
                             SELECT new_account FROM account_transfers WHERE old_account = ?1 AND ends_at > ?2)
-                        """ + Self.sourceOrder, [.integer(record.accountNumber), .integer(now), .integer(now)])
+                        """ + Self.sourceOrder, [.integer(record.accountNumber), .integer(now), .integer(now), .integer(Day.number(now))])
                 var numbers: [Int64] = []
                 for row in rows where try !numbers.contains(row.integer(0)) { numbers.append(try row.integer(0)) }
                 record.successors = try numbers.compactMap { number in
@@ -53,7 +53,7 @@ package struct RelayRepository: Sendable {
             accountNumber: try row.integer(0), team: try Team(row: row, first: 1), address: address,
             currentAddress: current ?? address, isForwardingOn: try row.bool(5), isRetired: !row.isNull(6),
             hasLiveGrant: try row.bool(7), inbox: try inbox(row, user: 10, address: 11), isInboxVerified: !row.isNull(13),
-            isInboxSuspended: !row.isNull(14))
+            isInboxSuspended: !row.isNull(14), forwarded: Int(try row.optionalInteger(20) ?? 0))
     }
 
     private static let relayAddress = """
@@ -61,7 +61,8 @@ package struct RelayRepository: Sendable {
             CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized') THEN 1 ELSE 0 END,
             c.local_part, c.domain, a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at,
             s.kind, s.value, s.envelope_domain, s.created_at,
-            CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > ?3) THEN 1 ELSE 0 END
+            CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > ?3) THEN 1 ELSE 0 END,
+            (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?4 AND n.kind = 1)
         FROM relay_addresses r
         JOIN accounts a ON a.id = r.account_id
         JOIN teams t ON t.id = a.team_id

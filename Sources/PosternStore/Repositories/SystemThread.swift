@@ -8,10 +8,10 @@ final class ResultBox<Value>: @unchecked Sendable {
 }
 
 /// A counting semaphore of the system.
-final class SystemSemaphore: @unchecked Sendable {
+package final class SystemSemaphore: @unchecked Sendable {
     private let semaphore: UnsafeMutablePointer<sem_t>
 
-    init() {
+    package init() {
         semaphore = .allocate(capacity: 1)
         sem_init(semaphore, 0, 0)
     }
@@ -21,8 +21,8 @@ final class SystemSemaphore: @unchecked Sendable {
         semaphore.deallocate()
     }
 
-    func signal() { sem_post(semaphore) }
-    func wait() { while sem_wait(semaphore) != 0 && errno == EINTR {} }
+    package func signal() { sem_post(semaphore) }
+    package func wait() { while sem_wait(semaphore) != 0 && errno == EINTR {} }
 }
 
 /// Threads that may block for as long as they like.

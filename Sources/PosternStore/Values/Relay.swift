@@ -22,6 +22,8 @@ package struct RelayAddressRecord: Sendable {
     package var successors: [RelayAddressRecord] = []
     /// What the account's team may send from, by value.
     package var sources: [OutboundSource] = []
+    /// Messages forwarded for the account on the day that was asked for.
+    package var forwarded = 0
 }
 
 /// One inbox of an account's user.

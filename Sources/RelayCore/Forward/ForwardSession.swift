@@ -12,8 +12,8 @@ final class ForwardSession {
     private let header: HeaderSection
     private let now: Int64
     let author: AddrSpec
-    /// Every registered source that covers the author, of whatever team.
-    private let covering: [OutboundSource]
+    /// Every registered source that covers the author, of whatever team; nil where one of the recipient's team does, and nobody had to ask.
+    private let covering: [OutboundSource]?
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
 
@@ -25,12 +25,14 @@ final class ForwardSession {
         case .success(let address): author = address
         case .failure(let defect): throw .proofFailed(RelayReason("unclear-author", "\(defect)"))
         }
-        do {
-            covering = try engine.directory.sources(covering: author)
-        } catch {
-            throw .storeTrouble(error.detail)
+        let author = author
+        if ([account] + account.successors).contains(where: { $0.sources.contains { $0.covers(author) } }) {
+            covering = nil
+        } else {
+            let covering = try Self.covering(author, engine)
+            guard !covering.isEmpty else { throw .unauthorizedSender(client.mailFrom, from: author.asciiDomain) }
+            self.covering = covering
         }
-        guard !covering.isEmpty else { throw .unauthorizedSender(client.mailFrom, from: author.asciiDomain) }
         self.engine = engine
         self.account = account
         self.client = client
@@ -38,6 +40,14 @@ final class ForwardSession {
         self.now = now
         authentication = engine.authenticator.begin(client: client, header: header, now: now)
         signing = engine.signer?.begin()
+    }
+
+    private static func covering(_ author: AddrSpec, _ engine: RelayEngine) throws(Refusal) -> [OutboundSource] {
+        do {
+            return try engine.directory.sources(covering: author)
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
     }
 
     func update(body chunk: UnsafeRawBufferPointer) {
@@ -48,18 +58,20 @@ final class ForwardSession {
     /// - Parameter paths: the recipients as RCPT gave them.
     func finish(paths: [String]) throws(Refusal) -> RelayDecision {
         let evidence = authentication.finish()
-        // Against the sources of all teams first: what a stranger is told says nothing of whose address it is.
         let proving = evidence.proving(client)
-        _ = try ForwardProof.prove(author: author, sources: covering, evidence: proving)
-        // From here on the sender is proved, and may be told.
         let admitting = ([account] + account.successors).compactMap { candidate -> (RelayAccount, [OutboundSource], SenderProof)? in
             let own = candidate.sources.filter { $0.covers(author) }
             guard !own.isEmpty, let proof = try? ForwardProof.prove(author: author, sources: own, evidence: proving) else { return nil }
             return (candidate, own, proof)
         }
         guard let (admitted, own, proof) = admitting.first(where: { $0.0.isActive }) ?? admitting.first else {
+            // Against the sources of all teams: what a stranger is told says nothing of whose address it is.
+            let all: [OutboundSource]
+            if let covering { all = covering } else { all = try Self.covering(author, engine) }
+            _ = try ForwardProof.prove(author: author, sources: all, evidence: proving)
             throw .unknownAddress("the author is proved, but not as a source of the team of this address")
         }
+        // From here on the sender is proved, and may be told.
         account = admitted
         guard account.isActive else { throw .retired }
         guard account.isForwardingOn else { throw .forwardingOff }

@@ -4,36 +4,84 @@ import BenchReport
 import Foundation
 import PostfixHarness
 
+/// Resident memory in MiB: what counts, and of what it consists.
+struct ResidentMemory {
+    /// When nothing goes on, just before.
+    var idle = 0.0
+    /// The largest resident set (VmHWM), to which everything below adds up only nearly: they need not be largest at the same time.
+    var peak = 0.0
+    /// The most that belongs to the process alone: heap, stacks, data that was written to. Sampled.
+    var anonymous = 0.0
+    /// The most pages of files: program, libraries and database, which the kernel shares with others and can drop. Sampled.
+    var files = 0.0
+    /// The most threads. Sampled.
+    var threads = 0
+    /// Messages that were told to come again.
+    var deferred = 0
+}
+
 enum Memory {
-    /// Peak of the resident memory while `sessions` messages of a megabyte end at once.
-    static func measure(_ world: World, _ contestant: Contestant, sessions: Int) throws -> Double {
+    /// Resident memory while `sessions` messages of a megabyte end at once, twice.
+    static func measure(_ world: World, _ contestant: Contestant, sessions: Int) throws -> ResidentMemory {
         let process = try world.rig.process
+        var memory = ResidentMemory()
+        memory.idle = mebibytes(process, "VmRSS")
         // Makes VmHWM begin anew at the present size.
         try "5".write(toFile: "/proc/\(process.identifier)/clear_refs", atomically: false, encoding: .utf8)
+        let sampled = Watched(memory)
+        let ended = Watched(false)
+        let sampler = Thread {
+            while !ended.with({ $0 }) {
+                let (anonymous, files) = (mebibytes(process, "RssAnon"), mebibytes(process, "RssFile"))
+                let threads = process.memory("Threads") ?? 0
+                sampled.with {
+                    $0.anonymous = max($0.anonymous, anonymous)
+                    $0.files = max($0.files, files)
+                    $0.threads = max($0.threads, threads)
+                }
+                usleep(10_000)
+            }
+        }
+        sampler.start()
+        defer { ended.with { $0 = true } }
         let sender = world.sender(contestant)
-        try Source(
-            port: world.port(contestant), sessions: sessions, messages: sessions * 2, recipient: world.recipient(contestant),
-            sender: { _ in sender }, message: world.message(contestant), together: true
+        let deferred = try Source(
+            port: world.port(contestant), sessions: sessions, messages: sessions * 2, recipients: [world.recipient(contestant)],
+            sender: { _ in sender }, message: world.message(contestant), together: true, mayBeDeferred: contestant == .reply
         ).run()
         try world.waitUntilDelivered()
-        return Double(process.memory("VmHWM") ?? 0) / 1024
+        memory = sampled.with { $0 }
+        memory.deferred = deferred
+        memory.peak = mebibytes(process, "VmHWM")
+        return memory
     }
 
-    /// Sends `messages` and looks at the resident memory after each twentieth part. Gives MiB: after the first and the last tenth.
-    static func soak(_ world: World, messages: Int, sessions: Int) throws -> (first: Double, last: Double, samples: [Double]) {
+    private static func mebibytes(_ process: ManagedProcess, _ field: String) -> Double { Double(process.memory(field) ?? 0) / 1024 }
+
+    /// Sends `messages`, a fifth of them replies, a twentieth of the others with a sender that has to be stored, and looks at the memory
+    /// after each twentieth part.
+    /// - Returns: MiB after each part: resident, and of that what belongs to the process alone.
+    static func soak(_ world: World, messages: Int, sessions: Int) throws -> [(resident: Double, anonymous: Double)] {
         let process = try world.rig.process
-        var samples: [Double] = []
-        let part = max(1, messages / 20)
-        for number in 0..<20 {
+        var samples: [(resident: Double, anonymous: Double)] = []
+        let part = max(5, messages / 20)
+        func send(_ contestant: Contestant, _ messages: Int, _ sender: @escaping @Sendable (Int) -> String) throws {
             try Source(
-                port: world.port(.forward), sessions: sessions, messages: part, recipient: world.recipient(.forward),
-                sender: { "bounce+\(number)-\($0)@app.example" }, message: world.message(.forward)
+                port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)], sender: sender,
+                message: world.message(contestant)
             ).run()
+        }
+        for number in 0..<20 {
+            try send(.forward, part - part / 5) {
+                "bounce\($0 % 20 == 0 ? "-of-the-list-of-everybody-who-ever-bought-something-here" : "")+\(number)-\($0)@app.example"
+            }
+            let user = world.sender(.reply)
+            try send(.reply, part / 5) { _ in user }
             try world.waitUntilDelivered()
-            samples.append(Double(process.memory("VmRSS") ?? 0) / 1024)
-            print(String(format: "%9d messages: %.1f MiB", part * (number + 1), samples[number]))
+            samples.append((mebibytes(process, "VmRSS"), mebibytes(process, "RssAnon")))
+            print(String(format: "%9d messages: %.1f MiB, of which %.1f MiB anonymous", part * (number + 1), samples[number].resident, samples[number].anonymous))
             fflush(nil)
         }
-        return (samples[1], samples[19], samples)
+        return samples
     }
 }

@@ -8,16 +8,22 @@ struct Source {
     let port: UInt16
     let sessions: Int
     let messages: Int
-    let recipient: String
+    /// Of every message, in one transaction.
+    let recipients: [String]
     /// The reverse-path of the nth message.
     let sender: @Sendable (Int) -> String
     /// The message, lines ended by CRLF, dots stuffed, without the final dot.
     let message: [UInt8]
     /// Whether every session waits before its final dot until all are there. As many messages as sessions then go at once.
     var together = false
+    /// Whether a message may be told to come again for want of memory.
+    var mayBeDeferred = false
 
     /// Sends everything; throws with the first answer that was not the right one.
-    func run() throws {
+    /// - Returns: how many messages were told to come again.
+    @discardableResult
+    func run() throws -> Int {
+        let deferred = Watched(0)
         let next = Watched(0)
         let failure = Watched<String?>(nil)
         let waiting = Watched(0)
@@ -37,7 +43,13 @@ struct Source {
                         waiting.with { $0 += 1 }
                         _ = waiting.wait(seconds: 600) { $0 >= min(round * sessions, messages) ? true : nil }
                     }
-                    if let problem { failure.with { $0 = $0 ?? problem } }
+                    if let problem, mayBeDeferred, problem.hasPrefix("452 4.3.1") {
+                        deferred.with { $0 += 1 }
+                    } else if let problem {
+                        failure.with { $0 = $0 ?? problem }
+                        // Nobody needs to wait any more for one that does not come.
+                        waiting.with { $0 += messages }
+                    }
                 }
             }
             thread.stackSize = 1 << 18
@@ -45,6 +57,7 @@ struct Source {
         }
         guard running.wait(seconds: 3600, for: { $0 == 0 ? true : nil }) != nil else { throw HarnessError("the source hangs") }
         if let failure = failure.with({ $0 }) { throw HarnessError("the source got \(failure)") }
+        return deferred.with { $0 }
     }
 
     /// What went wrong; nil where nothing did.
@@ -52,6 +65,9 @@ struct Source {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return "no socket" }
         defer { close(descriptor) }
+        // Small commands go at once, as those of smtp-source do.
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -61,9 +77,8 @@ struct Source {
         }
         guard status == 0 else { return "no connection" }
         guard let greeting = Self.reply(descriptor), greeting.hasPrefix("220") else { return "no greeting" }
-        for (command, code) in [
-            ("HELO mail.app.example", "250"), ("MAIL FROM:<\(sender(number))>", "250"), ("RCPT TO:<\(recipient)>", "250"), ("DATA", "354"),
-        ] {
+        let envelope = [("HELO mail.app.example", "250"), ("MAIL FROM:<\(sender(number))>", "250")] + recipients.map { ("RCPT TO:<\($0)>", "250") }
+        for (command, code) in envelope + [("DATA", "354")] {
             guard Self.send(descriptor, Array((command + "\r\n").utf8)), let reply = Self.reply(descriptor), reply.hasPrefix(code) else {
                 return "another answer than \(code) to \(command.prefix(4))"
             }

@@ -40,7 +40,7 @@ struct Throughput {
         let before = (filter: filters.map(Clock.process).reduce(0, +), all: Clock.descendants(), wall: Clock.wall(), own: Clock.process(getpid()))
         if verp {
             try Source(
-                port: world.port(contestant), sessions: sessions, messages: messages, recipient: world.recipient(contestant),
+                port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)],
                 sender: { "bounce+\($0)-\(UInt32.random(in: 0 ... .max))@\(contestant == .reply ? "home" : "app").example" },
                 message: world.message(contestant)
             ).run()

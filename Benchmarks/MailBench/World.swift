@@ -36,6 +36,8 @@ final class World {
     /// Lines ended by CRLF.
     let teamMessage: [UInt8]
     let userMessage: [UInt8]
+    /// Proved by SPF alone, so that its body may change.
+    let unsignedMessage: [UInt8]
     private let sinkPort: UInt16
     private var sink: ManagedProcess?
     private var filters: [Contestant: [ManagedProcess]] = [:]
@@ -46,7 +48,8 @@ final class World {
     /// - Parameters:
     ///   - size: octets of a message.
     ///   - settings: more configuration keys of Postern.
-    init(_ contestants: [Contestant], size: Int, sessions: Int, settings: [String: String] = [:]) throws {
+    ///   - fansOut: whether a message to several users is fanned out.
+    init(_ contestants: [Contestant], size: Int, sessions: Int, settings: [String: String] = [:], fansOut: Bool = false) throws {
         let keys = (team: try RSAPrivateKey.generate(), user: try RSAPrivateKey.generate(), other: try RSAPrivateKey.generate())
         let records = try [("app.example", keys.team), ("home.example", keys.user)].map { domain, key in
             try DKIMKeyPublication(domain: domain, selector: "s1", key: .rsa(key))
@@ -63,6 +66,7 @@ final class World {
         options.zone = "{\(names.joined(separator: ", "))}"
         options.settings = ["limits.messages_per_day": "1000000"].merging(settings) { $1 }
         options.trustsLoopback = true
+        options.fansOut = fansOut
         options.postfix = [
             "transport_maps": "inline:{ { * = smtp:[127.0.0.1]:\(sinkPort) } }", "default_process_limit": "\(sessions + 200)",
             "smtpd_client_connection_count_limit": "0",
@@ -78,6 +82,7 @@ final class World {
         reverseAddress = try rig.reverseAddress(of: Self.author, for: relayAddress)
         teamMessage = try Self.signed(
             Self.fields(from: "Billing <\(Self.author)>", to: relayAddress), size: size, domain: "app.example", key: keys.team)
+        unsignedMessage = HeaderSection(Self.fields(from: "Billing <\(Self.author)>", to: relayAddress).map { HeaderField($0.0, $0.1) }).serialized + [0x0D, 0x0A]
         userMessage = try Self.signed(
             Self.fields(from: "Anna Berg <\(Self.inbox)>", to: reverseAddress), size: size, domain: "home.example", key: keys.user)
 
@@ -162,6 +167,17 @@ final class World {
     func sender(_ contestant: Contestant) -> String { contestant == .reply ? Self.inbox : "bounce@app.example" }
 
     func message(_ contestant: Contestant) -> [UInt8] { contestant == .reply ? userMessage : teamMessage }
+
+    /// Further users of the team, at most 676, and the relay addresses that they get.
+    func addUsers(_ count: Int) throws -> [String] {
+        let letters = Array("abcdefghijklmnopqrstuvwxyz")
+        let addresses = (0..<count).map { "fanout\(letters[$0 / 26])\(letters[$0 % 26])xx@relay.example" }
+        let rows = addresses.enumerated().map { "user\($0.offset),user\($0.offset)@home.example,true,app,\($0.element)\n" }
+        let file = rig.folder + "/users.csv"
+        try Data(("user,inbox,verified,team,address\n" + rows.joined()).utf8).write(to: URL(fileURLWithPath: file))
+        try rig.run(["import", file, "--trust-verified"])
+        return addresses
+    }
 
     /// Waits until Postfix has delivered everything.
     func waitUntilDelivered() throws {

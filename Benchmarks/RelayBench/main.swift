@@ -1,6 +1,7 @@
 // How long the relay takes for a message: the public corpora as replies and reports, and messages made to be slow.
-// `swift run -c release RelayBench [--check] [WORD…]`; with words only what holds one of them is measured. The bound is 50 ms for a
-// message or 100 ms for each megabyte, whichever is larger; with --check a message over it makes the exit status 1.
+// `swift run -c release RelayBench [--check] [--memory] [WORD…]`; with words only what holds one of them is measured. The bound is 50 ms
+// for a message or 100 ms for each megabyte, whichever is larger; with --check a message over it makes the exit status 1. With --memory it
+// is measured how much memory each of the messages made to be slow takes, and nothing else.
 
 import Foundation
 import InternetMessage
@@ -53,6 +54,11 @@ private var over = 0
     print(String(format: "%@: %d messages, %.2f MB, %.0f ms, %.1f ms/MB", title, all.count, size, total, total / max(size, 0.000001)))
     for one in all.sorted(by: { $0.ratio > $1.ratio }).prefix(count) { print("  " + one.line) }
     over += all.filter { $0.ratio > 1 }.count
+}
+
+if CommandLine.arguments.contains("--memory") {
+    measureMemory(world, isWanted: isWanted)
+    exit(0)
 }
 
 // The public corpora, each message as a reply of the user and as a report at a return path.

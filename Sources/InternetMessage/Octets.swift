@@ -49,6 +49,36 @@ extension UInt8 {
     }
 }
 
+extension UnsafeBufferPointer<UInt8> {
+    /// Offset of the first control character other than tab from `start` on; `count` where there is none.
+    package func firstControl(from start: Int = 0) -> Int {
+        first(from: start, where: { ($0 .< Octets.space .& $0 .!= Octets.tab) .| ($0 .== Octets.delete) }, orNone: { !$0.isControl || $0 == 0x09 })
+    }
+
+    /// Offset of the first CR or LF from `start` on; `count` where there is none.
+    package func firstLineBreak(from start: Int = 0) -> Int {
+        first(from: start, where: { ($0 .== Octets.cr) .| ($0 .== Octets.lf) }, orNone: { $0 != 0x0D && $0 != 0x0A })
+    }
+
+    /// Looks at sixteen octets at a time.
+    /// - Parameters:
+    ///   - isFound: which of them are looked for.
+    ///   - isOther: whether an octet is not looked for.
+    @inline(__always)
+    private func first(from start: Int, where isFound: (SIMD16<UInt8>) -> SIMDMask<SIMD16<Int8>>, orNone isOther: (UInt8) -> Bool) -> Int {
+        guard let base = baseAddress else { return count }
+        var index = start
+        while index + 16 <= count {
+            let found = isFound(UnsafeRawPointer(base).loadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self))
+            let halves = unsafeBitCast(found, to: SIMD2<UInt64>.self)
+            if halves[0] | halves[1] != 0 { break }
+            index += 16
+        }
+        while index < count, isOther(base[index]) { index += 1 }
+        return index
+    }
+}
+
 extension Sequence where Element == UInt8 {
     /// Whether the octets are well-formed UTF-8 (RFC 3629).
     package var isValidUTF8: Bool {
@@ -57,6 +87,12 @@ extension Sequence where Element == UInt8 {
 }
 
 private enum Octets {
+    @inline(__always) static var space: SIMD16<UInt8> { SIMD16(repeating: 0x20) }
+    @inline(__always) static var tab: SIMD16<UInt8> { SIMD16(repeating: 0x09) }
+    @inline(__always) static var delete: SIMD16<UInt8> { SIMD16(repeating: 0x7F) }
+    @inline(__always) static var cr: SIMD16<UInt8> { SIMD16(repeating: 0x0D) }
+    @inline(__always) static var lf: SIMD16<UInt8> { SIMD16(repeating: 0x0A) }
+
     static func areUTF8(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
         // Most text is ASCII: the decoder is asked from the first other octet on.
         guard let first = octets.firstIndex(where: { $0 >= 0x80 }) else { return true }

@@ -49,9 +49,10 @@ package enum AESSIV {
         guard associatedData.count <= maximumAssociatedData else {
             throw CryptoError(.invalidParameter, "AES-SIV takes at most \(maximumAssociatedData) strings of associated data")
         }
+        let mac = AESCMAC(key: key)
         func cmac(_ bytes: [UInt8]) throws -> [UInt8] {
-            guard let mac = aesCMAC(bytes, key: key) else { throw CryptoError.fromLibrary(.libraryFailure, "AES-CMAC failed") }
-            return mac
+            guard let code = mac?.code(for: bytes) else { throw CryptoError.fromLibrary(.libraryFailure, "AES-CMAC failed") }
+            return code
         }
         var sum = try cmac([UInt8](repeating: 0, count: blockLength))
         for string in associatedData { sum = xor(doubled(sum), try cmac(string)) }

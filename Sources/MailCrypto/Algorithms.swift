@@ -5,25 +5,23 @@ import COpenSSL
 /// Handles that live as long as the process and are only read; libcrypto allows their use from any thread.
 struct Algorithms: @unchecked Sendable {
     let sha256: OpaquePointer
-    let hmac: OpaquePointer
     let cmac: OpaquePointer
     let aes256GCM: OpaquePointer
 
     private init?() {
-        guard let sha256 = EVP_MD_fetch(nil, "SHA256", nil), let hmac = EVP_MAC_fetch(nil, "HMAC", nil),
-            let cmac = EVP_MAC_fetch(nil, "CMAC", nil), let aes256GCM = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
+        guard let sha256 = EVP_MD_fetch(nil, "SHA256", nil), let cmac = EVP_MAC_fetch(nil, "CMAC", nil),
+            let aes256GCM = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
         else { return nil }
         self.sha256 = sha256
-        self.hmac = hmac
         self.cmac = cmac
         self.aes256GCM = aes256GCM
     }
 
     private static let fetched = Algorithms()
 
-    /// Stops the process where libcrypto lacks SHA-256, HMAC, CMAC or AES-GCM: no build of OpenSSL 3 does, no input can cause it.
+    /// Stops the process where libcrypto lacks SHA-256, CMAC or AES-GCM: no build of OpenSSL 3 does, no input can cause it.
     static var shared: Algorithms {
-        guard let fetched else { preconditionFailure("libcrypto without SHA-256, HMAC, CMAC or AES-256-GCM") }
+        guard let fetched else { preconditionFailure("libcrypto without SHA-256, CMAC or AES-256-GCM") }
         return fetched
     }
 }

@@ -18,20 +18,33 @@ package enum Base32 {
     }
 
     /// Encodes whole octets; the last character is filled with zero bits.
-    package static func encode(_ bytes: some Sequence<UInt8>) -> [UInt8] {
-        var out: [UInt8] = []
-        var buffer: UInt32 = 0
-        var bits = 0
-        for byte in bytes {
-            buffer = (buffer << 8 | UInt32(byte)) & 0xFFF
-            bits += 8
-            while bits >= 5 {
-                bits -= 5
-                out.append(alphabet[Int(buffer >> UInt32(bits)) & 31])
+    package static func encode(_ bytes: [UInt8]) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: (bytes.count * 8 + 4) / 5) { out, count in
+            var buffer: UInt32 = 0
+            var bits: UInt32 = 0
+            for byte in bytes {
+                buffer = (buffer << 8 | UInt32(byte)) & 0xFFF
+                bits += 8
+                while bits >= 5 {
+                    bits -= 5
+                    out[count] = character(buffer >> bits)
+                    count += 1
+                }
+            }
+            if bits > 0 {
+                out[count] = character(buffer << (5 - bits))
+                count += 1
             }
         }
-        if bits > 0 { out.append(alphabet[Int(buffer << UInt32(5 - bits)) & 31]) }
-        return out
+    }
+
+    /// Encodes whole octets; the last character is filled with zero bits.
+    package static func encode(_ bytes: some Sequence<UInt8>) -> [UInt8] { encode(Array(bytes)) }
+
+    /// The character of the low five bits.
+    private static func character(_ value: UInt32) -> UInt8 {
+        let value = UInt8(truncatingIfNeeded: value & 31)
+        return value < 26 ? 0x61 + value : 0x32 + value - 26
     }
 
     /// Decodes lower-case or upper-case text; nil for a character outside the alphabet, an impossible length or bits left over.
@@ -54,7 +67,7 @@ package enum Base32 {
 
     /// Writes the low `5 * digits` bits of a number, most significant character first.
     package static func encode(_ number: UInt64, digits: Int) -> [UInt8] {
-        (0..<digits).reversed().map { alphabet[Int(number >> UInt64(5 * $0)) & 31] }
+        (0..<digits).reversed().map { character(UInt32(truncatingIfNeeded: number >> UInt64(5 * $0))) }
     }
 
     /// Reads a number of at most twelve characters; nil for a character outside the alphabet.

@@ -12,12 +12,12 @@ package enum HKDFSHA256 {
         guard (1...255 * 32).contains(length) else {
             throw CryptoError(.invalidParameter, "HKDF-SHA-256 derives 1 to 8160 octets, not \(length)")
         }
-        let extracted = HMACSHA256.authenticationCode(for: key, key: salt)
+        let extracted = HMACSHA256(key: HMACSHA256.authenticationCode(for: key, key: salt))
         var output = [UInt8]()
         var block = [UInt8]()
         var counter: UInt8 = 1
         while output.count < length {
-            block = HMACSHA256.authenticationCode(for: block + info + [counter], key: extracted)
+            block = extracted.authenticationCode(for: block + info + [counter])
             output += block
             counter &+= 1
         }

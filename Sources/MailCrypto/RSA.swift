@@ -1,10 +1,51 @@
 // RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 section 8.2), which is rsa-sha256 of DKIM.
 
 import COpenSSL
+import Synchronization
+
+/// Contexts for signing or for verifying with one key, made ready once and used again: to make one takes libcrypto half as long as a
+/// verification. An operation has its context for itself.
+private final class RSAContexts: Sendable {
+    private struct Context: @unchecked Sendable { let pointer: OpaquePointer }
+
+    /// So many wait for their next use, some 600 octets each; what more threads needed at one moment is freed.
+    private static let capacity = 4
+
+    private let idle = Mutex<[Context]>([])
+
+    deinit {
+        for context in idle.withLock({ $0 }) { EVP_PKEY_CTX_free(context.pointer) }
+    }
+
+    /// Whether the operation succeeded. One that failed leaves no context behind that another would take over.
+    func use(_ key: KeyHandle, begin: (OpaquePointer) -> Int32, _ operation: (OpaquePointer) -> Bool) -> Bool {
+        guard let context = idle.withLock({ $0.popLast() }) ?? Self.make(key, begin) else { return false }
+        let isDone = operation(context.pointer)
+        let isKept = isDone && idle.withLock { idle in
+            guard idle.count < Self.capacity else { return false }
+            idle.append(context)
+            return true
+        }
+        if !isKept { EVP_PKEY_CTX_free(context.pointer) }
+        return isDone
+    }
+
+    private static func make(_ key: KeyHandle, _ begin: (OpaquePointer) -> Int32) -> Context? {
+        guard let context = EVP_PKEY_CTX_new_from_pkey(nil, key.pointer, nil) else { return nil }
+        guard begin(context) == 1, EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1,
+            EVP_PKEY_CTX_set_signature_md(context, Algorithms.shared.sha256) == 1
+        else {
+            EVP_PKEY_CTX_free(context)
+            return nil
+        }
+        return Context(pointer: context)
+    }
+}
 
 /// An RSA public key. May be shared between threads.
 package final class RSAPublicKey: Sendable {
     private let handle: KeyHandle
+    private let contexts = RSAContexts()
     /// Length of the modulus in bits.
     package let bitCount: Int
 
@@ -50,15 +91,10 @@ package final class RSAPublicKey: Sendable {
 
     /// Whether `signature` was made over the message with this SHA-256 digest (32 octets).
     package func verifySHA256(digest: [UInt8], signature: [UInt8]) -> Bool {
-        guard digest.count == 32, !signature.isEmpty, let context = EVP_PKEY_CTX_new_from_pkey(nil, handle.pointer, nil) else {
-            return false
+        guard digest.count == 32, !signature.isEmpty else { return false }
+        let valid = contexts.use(handle, begin: EVP_PKEY_verify_init) { context in
+            EVP_PKEY_verify(context, signature, signature.count, digest, digest.count) == 1
         }
-        defer { EVP_PKEY_CTX_free(context) }
-        let valid =
-            EVP_PKEY_verify_init(context) == 1
-            && EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1
-            && EVP_PKEY_CTX_set_signature_md(context, Algorithms.shared.sha256) == 1
-            && EVP_PKEY_verify(context, signature, signature.count, digest, digest.count) == 1
         if !valid { drainLibraryErrors() }
         return valid
     }
@@ -72,6 +108,7 @@ package final class RSAPublicKey: Sendable {
 /// An RSA private key, parsed once. May be shared between threads.
 package final class RSAPrivateKey: Sendable {
     private let handle: KeyHandle
+    private let contexts = RSAContexts()
     /// Length of the modulus in bits.
     package let bitCount: Int
 
@@ -111,16 +148,12 @@ package final class RSAPrivateKey: Sendable {
         guard digest.count == 32 else {
             throw CryptoError(.invalidParameter, "a SHA-256 digest has 32 octets, not \(digest.count)")
         }
-        guard let context = EVP_PKEY_CTX_new_from_pkey(nil, handle.pointer, nil) else {
-            throw CryptoError.fromLibrary(.libraryFailure, "no memory")
-        }
-        defer { EVP_PKEY_CTX_free(context) }
         var length = (bitCount + 7) / 8
         var signature = [UInt8](repeating: 0, count: length)
-        guard EVP_PKEY_sign_init(context) == 1, EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1,
-            EVP_PKEY_CTX_set_signature_md(context, Algorithms.shared.sha256) == 1,
+        let signed = contexts.use(handle, begin: EVP_PKEY_sign_init) { context in
             EVP_PKEY_sign(context, &signature, &length, digest, digest.count) == 1
-        else { throw CryptoError.fromLibrary(.libraryFailure, "RSA cannot sign") }
-        return Array(signature[..<min(length, signature.count)])
+        }
+        guard signed else { throw CryptoError.fromLibrary(.libraryFailure, "RSA cannot sign") }
+        return length == signature.count ? signature : Array(signature[..<min(length, signature.count)])
     }
 }

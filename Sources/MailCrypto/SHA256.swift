@@ -4,12 +4,18 @@ import COpenSSL
 
 /// A running SHA-256. For one thread at a time.
 package final class SHA256 {
+    /// Octets of a digest.
+    static let length = 32
+
     private let context: OpaquePointer
 
-    package init() {
+    package init() { context = Self.newContext() }
+
+    /// A context to which nothing was given yet; the caller frees it.
+    static func newContext() -> OpaquePointer {
         guard let context = EVP_MD_CTX_new() else { preconditionFailure("libcrypto is out of memory") }
-        self.context = context
         mustSucceed(EVP_DigestInit_ex2(context, Algorithms.shared.sha256, nil))
+        return context
     }
 
     deinit { EVP_MD_CTX_free(context) }
@@ -33,18 +39,26 @@ package final class SHA256 {
 
     /// The digest, 32 octets. The object then stands where a new one does.
     package func finalize() -> [UInt8] {
-        let digest = [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
+        let digest = [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
             mustSucceed(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))
-            count = 32
+            count = Self.length
         }
         mustSucceed(EVP_DigestInit_ex2(context, Algorithms.shared.sha256, nil))
         return digest
     }
 
     /// The digest of `bytes`, 32 octets.
-    package static func hash(_ bytes: some Sequence<UInt8>) -> [UInt8] {
-        let hash = SHA256()
-        hash.update(bytes)
-        return hash.finalize()
+    package static func hash(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: length) { digest, count in
+            // Without octets libcrypto needs no address either.
+            mustSucceed(EVP_Digest(bytes.baseAddress, bytes.count, digest.baseAddress, nil, Algorithms.shared.sha256, nil))
+            count = length
+        }
     }
+
+    /// The digest of `bytes`, 32 octets.
+    package static func hash(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBytes { hash($0) } }
+
+    /// The digest of `bytes`, 32 octets.
+    package static func hash(_ bytes: some Sequence<UInt8>) -> [UInt8] { hash(Array(bytes)) }
 }

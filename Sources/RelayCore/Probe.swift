@@ -46,8 +46,8 @@ package struct ProbeIdentity: Sendable {
         }
     }
 
-    private func localPart(hour: Int64, key: [UInt8]) -> String {
-        let code = HMACSHA256.authenticationCode(for: Array("postern probe address 1\n\(domain)\n\(hour)".utf8), key: key)
+    private func localPart(hour: Int64, key: HMACSHA256) -> String {
+        let code = key.authenticationCode(for: Array("postern probe address 1\n\(domain)\n\(hour)".utf8))
         return String(decoding: Base32.encode(code).prefix(16), as: UTF8.self)
     }
 
@@ -67,8 +67,8 @@ package struct ProbeIdentity: Sendable {
         return constantTimeEqual(Self.mac("\(end)", key: key), Array(words[1].dropFirst()))
     }
 
-    private static func mac(_ text: String, key: [UInt8]) -> [UInt8] {
-        Array(Base32.encode(HMACSHA256.authenticationCode(for: Array("postern probe 1\n\(text)".utf8), key: key)).prefix(macDigits))
+    private static func mac(_ text: String, key: HMACSHA256) -> [UInt8] {
+        Array(Base32.encode(key.authenticationCode(for: Array("postern probe 1\n\(text)".utf8))).prefix(macDigits))
     }
 
     /// The account as the relay sees it.

@@ -36,8 +36,9 @@ enum DKIMForge {
         let hash = DKIMBase64.encode(SHA256.hash(canonical.prefix(length ?? canonical.count)))
         let text = " " + template.replacing("{bh}", with: String(decoding: hash, as: UTF8.self))
         let unsigned = HeaderField(name: "DKIM-Signature", rawValue: Array(text.replacing(/\s*\{b\}\s*/, with: "").utf8))
-        let digest = DKIMSignedFields(message.header).digest(
-            names: names, canonicalization: header, signatureField: unsigned, signatureRange: 0..<0, own: nil)
+        let fields = DKIMSignedFields(message.header)
+        let digest = fields.digest(
+            fields.signed(DKIMNameList(names), own: nil), canonicalization: header, signatureField: unsigned, signatureRange: 0..<0)
         let signature = template.contains("rsa-") ? try rsa.get().signSHA256(digest: digest) : try ed25519.get().sign(digest)
         var signed = message
         let value = text.replacing("{b}", with: String(decoding: DKIMBase64.encode(signature), as: UTF8.self))

@@ -103,11 +103,29 @@ private struct BlindRewriter: BodyRewriting {
             forward.answers.last?.stage == "end of message" && forward.final.status == "552 5.3.4"
                 && forward.modifications.isEmpty)
 
-        let full = RelayScene(replyMemory: 70_000)
+        let full = RelayScene(replyMemory: 10_000_000)
         let reverse = full.reverse(RelayScene.anna, "billing@app.example")
-        let reply = full.play(connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(body: body).endOfMessage())
-            .message
+        let first = full.handler.makeSession(connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
+        _ = first.mail("<anna@inbox.example>", arguments: [], macros: NoMacros())
+        _ = first.recipient(reverse, arguments: [], macros: NoMacros())
+        for field in ["From: anna@inbox.example", "X-Test-Proved: inbox.example"] {
+            let parts = field.split(separator: ":", maxSplits: 1)
+            _ = first.header(name: Array(parts[0].utf8), value: Array(parts[1].utf8))
+        }
+        _ = first.endOfHeaders()
+        Array(repeating: UInt8(ascii: "x"), count: 1_400_000).withUnsafeBytes { _ = first.body($0) }
+        #expect(full.engine.replyMemory.inUse > 1_400_000)
+        let other = String(repeating: "x\r\n", count: 500_000)
+        let begun = connection.mail("<anna@inbox.example>").rcpt(reverse)
+        // Alone it would fit, one day.
+        let reply = full.play(begun.annasMessage(body: other).endOfMessage()).message
         #expect(reply.final.status == "452 4.3.1" && reply.modifications.isEmpty)
+        first.abort()
+        #expect(full.engine.replyMemory.inUse == 0)
+        #expect(full.play(begun.annasMessage(body: other).endOfMessage()).message.final == .accept)
+        // This one never fits, and to come again would be of no use.
+        let never = full.play(begun.annasMessage(body: other + other).endOfMessage()).message
+        #expect(never.final.status == "552 5.3.4" && never.modifications.isEmpty)
         #expect(full.engine.replyMemory.inUse == 0)
     }
 

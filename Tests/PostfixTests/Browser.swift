@@ -68,6 +68,14 @@ final class Browser {
     /// Whether an element comes to say this: a click or a key begins to load a page and does not wait for it.
     func shows(_ selector: String, _ text: String) throws -> Bool { try comes { try self.text(selector).hasPrefix(text) } }
 
+    /// Whether a page comes to show this, loaded anew until it does: what is counted is written each second.
+    func shows(_ selector: String, _ text: String, at url: String) throws -> Bool {
+        try comes {
+            try open(url)
+            return try self.text(selector).hasPrefix(text)
+        }
+    }
+
     /// Whether the browser comes to be there.
     func arrives(at address: String) throws -> Bool { try comes { try self.url == address } }
 

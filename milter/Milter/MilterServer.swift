@@ -42,10 +42,11 @@ package final class MilterServer: Sendable {
         /// Seconds without a word from the MTA, or without it taking ours, before a session is given up. Postfix sends header
         /// and body only when it has the whole message, so this has to last for a slow upload; libmilter's own default.
         package var idleTimeout: Int32
-        /// Connections that may wait to be accepted.
+        /// Connections that may wait to be accepted. A unix socket refuses what comes beyond at once, and Postfix defers that mail:
+        /// as many as the kernel takes (net.core.somaxconn), as hundreds may come in the same moment.
         package var backlog: Int32
 
-        package init(name: String, socket: MilterSocket, idleTimeout: Int32 = 7210, backlog: Int32 = 128) {
+        package init(name: String, socket: MilterSocket, idleTimeout: Int32 = 7210, backlog: Int32 = 4_096) {
             self.name = name
             self.socket = socket
             self.idleTimeout = idleTimeout

@@ -137,7 +137,8 @@ final class RelayMilterSession: MilterSession {
     }
 
     private func finish(_ transaction: RelayTransaction, _ actions: any MilterActions) throws -> MilterReply {
-        let decision = transaction.finish()
+        // Postfix waits for us as long as we say that we are there.
+        let decision = transaction.finish { try? actions.progress() }
         if !decision.copies.isEmpty, let refusal = try handOver(decision.copies, transaction, actions) {
             transaction.giveUp()
             return reply(to: refusal, stage: "fan-out", macros: actions.macros)

@@ -39,21 +39,36 @@ package enum AuthorAddress {
 
     /// Whether the name is `From` to a program that overlooks characters which do not belong into names.
     private static func isDisguised(_ field: HeaderField) -> Bool {
-        let before = field.bytes[..<field.valueStart]
         // Anything longer is no name with a stray character in it.
-        guard before.count <= 64 else { return false }
-        let visible = before.filter { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
-        return visible.equalsIgnoringASCIICase("from".utf8)
+        guard field.valueStart <= 64 else { return false }
+        var found = 0
+        for octet in field.bytes[..<field.valueStart] where octet > 0x20 && octet < 0x7F && octet != UInt8(ascii: ":") {
+            guard found < 4, octet.asciiLowercased == from(found) else { return false }
+            found += 1
+        }
+        return found == 4
+    }
+
+    /// The letters of `from`, 0…3.
+    private static func from(_ index: Int) -> UInt8 {
+        switch index {
+        case 0: UInt8(ascii: "f")
+        case 1: UInt8(ascii: "r")
+        case 2: UInt8(ascii: "o")
+        default: UInt8(ascii: "m")
+        }
     }
 
     /// Whether `From:` follows a CR or LF in the field that is no fold.
-    private static func hidesFrom(_ field: HeaderField) -> Bool {
-        let bytes = field.bytes
+    private static func hidesFrom(_ field: HeaderField) -> Bool { field.bytes.withUnsafeBufferPointer(hidesFrom) }
+
+    private static func hidesFrom(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var index = 0
-        while index < bytes.count {
+        while true {
+            index = bytes.firstLineBreak(from: index)
+            guard index + 1 < bytes.count else { return false }
             let octet = bytes[index]
             index += 1
-            guard octet == 0x0D || octet == 0x0A, index < bytes.count else { continue }
             var next = index
             // After a bare CR or LF white space does not save it: `\r From:` is a line to some. After CRLF it is a fold.
             let isFold = octet == 0x0A && index >= 2 && bytes[index - 2] == 0x0D && bytes[index].isWhiteSpace
@@ -63,7 +78,6 @@ package enum AuthorAddress {
             let rest = bytes[(next + 4)...].prefix(8).drop(while: \.isWhiteSpace)
             if rest.first == UInt8(ascii: ":") { return true }
         }
-        return false
     }
 }
 
@@ -109,7 +123,7 @@ private struct StrictMailbox {
             }
         }
         let controls = HeaderControls(scanning: value)
-        if !controls.isDisjoint(with: [.bareCR, .bareLF, .lineBreak]) { throw .bareLineBreak }
+        if !controls.isDisjoint(with: .brokenLine) { throw .bareLineBreak }
         if controls.contains(.emptyContinuation) { throw .obsoleteFold }
         if lexical.contains(.unterminatedQuote) || lexical.contains(.unterminatedComment)
             || lexical.contains(.unterminatedDomainLiteral)

@@ -18,6 +18,12 @@ package enum DomainName {
     ///
     /// Domain literals are refused. A-labels are decoded and must be the encoding of what they decode to.
     package static func toASCII(_ domain: String) -> String? {
+        var domain = domain
+        switch domain.withUTF8(letters) {
+        case .lower: return domain
+        case .mixed: return domain.asciiLowercased
+        case .other: break
+        }
         guard let labels = labels(of: domain) else { return nil }
         var output = [UInt8]()
         for (number, label) in labels.enumerated() {
@@ -33,9 +39,34 @@ package enum DomainName {
     /// `toASCII` gives nil.
     package static func toUnicode(_ domain: String) -> String? {
         guard let ascii = toASCII(domain) else { return nil }
+        // Without an A-label it is the same.
+        guard ascii.utf8.contains(UInt8(ascii: "-")) else { return ascii }
         return ascii.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map { label in
             decodedLabel(label) ?? String(decoding: label, as: UTF8.self)
         }.joined(separator: ".")
+    }
+
+    private enum Letters { case lower, mixed, other }
+
+    /// Whether a name needs nothing done but its letters folded: labels of letters, digits, hyphens within and underscores, none of
+    /// them with a meaning of its own. Nearly every name is such a one.
+    private static func letters(_ name: UnsafeBufferPointer<UInt8>) -> Letters {
+        guard name.count <= maximumLength else { return .other }
+        var result = Letters.lower
+        var start = 0
+        for index in 0...name.count {
+            guard index == name.count || name[index] == UInt8(ascii: ".") else {
+                let octet = name[index]
+                guard octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") else { return .other }
+                if octet.asciiLowercased != octet { result = .mixed }
+                continue
+            }
+            guard index > start, index - start <= maximumLabelLength, name[start] != UInt8(ascii: "-"), name[index - 1] != UInt8(ascii: "-"),
+                index - start < 4 || name[start + 2] != UInt8(ascii: "-") || name[start + 3] != UInt8(ascii: "-")
+            else { return .other }
+            start = index + 1
+        }
+        return result
     }
 
     /// Splits at dots, also those of East Asian input methods. Nil where a label is empty; one final dot is dropped.

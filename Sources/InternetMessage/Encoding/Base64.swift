@@ -72,35 +72,35 @@ package enum Base64 {
     }
 
     /// Encodes octets without line breaks, with padding.
+    package static func encodeUnbroken(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBufferPointer(encodeUnbroken(octets:)) }
+
+    /// Encodes octets without line breaks, with padding.
     package static func encodeUnbroken(_ bytes: some Collection<UInt8>) -> [UInt8] {
         bytes.withContiguousStorageIfAvailable(encodeUnbroken(octets:)) ?? Array(bytes).withUnsafeBufferPointer(encodeUnbroken(octets:))
     }
 
     private static func encodeUnbroken(octets bytes: UnsafeBufferPointer<UInt8>) -> [UInt8] {
-        var output = [UInt8]()
-        output.reserveCapacity((bytes.count + 2) / 3 * 4)
-        var group: UInt32 = 0
-        var count = 0
-        for octet in bytes {
-            group = group << 8 | UInt32(octet)
-            count += 1
-            if count == 3 {
-                for shift in [18, 12, 6, 0] as [UInt32] { output.append(alphabet[Int(group >> shift & 63)]) }
-                group = 0
-                count = 0
+        alphabet.withUnsafeBufferPointer { alphabet in
+            [UInt8](unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { output, count in
+                func put(_ first: UInt8, _ second: UInt8, _ third: UInt8) {
+                    let group = UInt32(first) << 16 | UInt32(second) << 8 | UInt32(third)
+                    output[count] = alphabet[Int(group >> 18)]
+                    output[count + 1] = alphabet[Int(group >> 12 & 63)]
+                    output[count + 2] = alphabet[Int(group >> 6 & 63)]
+                    output[count + 3] = alphabet[Int(group & 63)]
+                    count += 4
+                }
+                var index = 0
+                while index + 3 <= bytes.count {
+                    put(bytes[index], bytes[index + 1], bytes[index + 2])
+                    index += 3
+                }
+                guard index < bytes.count else { return }
+                put(bytes[index], index + 1 < bytes.count ? bytes[index + 1] : 0, 0)
+                output[count - 1] = UInt8(ascii: "=")
+                if index + 1 == bytes.count { output[count - 2] = UInt8(ascii: "=") }
             }
         }
-        if count == 1 {
-            output.append(alphabet[Int(group >> 2 & 63)])
-            output.append(alphabet[Int(group << 4 & 63)])
-            output.append(contentsOf: "==".utf8)
-        } else if count == 2 {
-            output.append(alphabet[Int(group >> 10 & 63)])
-            output.append(alphabet[Int(group >> 4 & 63)])
-            output.append(alphabet[Int(group << 2 & 63)])
-            output.append(UInt8(ascii: "="))
-        }
-        return output
     }
 
     /// The state between two octets of base64 text.

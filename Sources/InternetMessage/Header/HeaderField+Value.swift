@@ -17,6 +17,11 @@ package struct HeaderControls: OptionSet, Sendable, Hashable {
     package static let emptyContinuation = HeaderControls(rawValue: 16)
     /// Another control character than tab, CR, LF and NUL.
     package static let otherControl = HeaderControls(rawValue: 32)
+
+    /// Those by which two programs see different fields.
+    package static let ambiguous = HeaderControls(rawValue: 1 | 2 | 4 | 8)
+    /// Line breaks that are no folds, and folds without CR.
+    static let brokenLine = HeaderControls(rawValue: 2 | 4 | 8)
 }
 
 extension HeaderField {
@@ -88,39 +93,32 @@ extension HeaderField {
 
 extension HeaderControls {
     /// Finds the control octets of a field or value.
-    package init(scanning bytes: ArraySlice<UInt8>) {
+    package init(scanning bytes: ArraySlice<UInt8>) { self = bytes.withUnsafeBufferPointer(Self.find) }
+
+    private static func find(_ bytes: UnsafeBufferPointer<UInt8>) -> HeaderControls {
         var found: HeaderControls = []
-        var index = bytes.startIndex
-        // Whether only white space stood on the current continuation line; nil before the first fold.
-        var isBlankContinuation: Bool?
-        while index < bytes.endIndex {
+        var index = bytes.firstControl()
+        // Whether only white space stood on the current continuation line. While it did, each octet is looked at.
+        var isBlankContinuation = false
+        while index < bytes.count {
             let octet = bytes[index]
+            index += 1
             switch octet {
+            case 0x0D where index == bytes.count || bytes[index] != 0x0A: found.insert(.bareCR)
             case 0x0D, 0x0A:
-                let width = HeaderField.lineBreakWidth(bytes, at: index)
-                guard width > 0 else {
-                    found.insert(.bareCR)
-                    break
-                }
-                if width == 1 { found.insert(.bareLF) }
-                if isBlankContinuation == true { found.insert(.emptyContinuation) }
-                index += width
-                if index < bytes.endIndex, bytes[index].isWhiteSpace {
-                    isBlankContinuation = true
-                } else {
-                    found.insert(.lineBreak)
-                    isBlankContinuation = nil
-                }
-                continue
+                if octet == 0x0D { index += 1 } else { found.insert(.bareLF) }
+                if isBlankContinuation { found.insert(.emptyContinuation) }
+                isBlankContinuation = index < bytes.count && bytes[index].isWhiteSpace
+                if !isBlankContinuation { found.insert(.lineBreak) }
             case 0x20, 0x09: break
             case 0: found.insert(.nul)
             default:
                 if octet.isControl { found.insert(.otherControl) }
-                if isBlankContinuation == true { isBlankContinuation = false }
+                isBlankContinuation = false
             }
-            index += 1
+            if !isBlankContinuation { index = bytes.firstControl(from: index) }
         }
-        if isBlankContinuation == true { found.insert(.emptyContinuation) }
-        self = found
+        if isBlankContinuation { found.insert(.emptyContinuation) }
+        return found
     }
 }

@@ -26,7 +26,7 @@ package struct HeaderField: Sendable, Hashable {
     }
 
     /// Makes a field from a name and everything that follows the colon, leading white space included.
-    package init(name: some StringProtocol, rawValue: some Collection<UInt8>) {
+    package init(name: String, rawValue: ArraySlice<UInt8>) {
         var bytes = [UInt8]()
         bytes.reserveCapacity(name.utf8.count + 1 + rawValue.count)
         bytes.append(contentsOf: name.utf8)
@@ -36,6 +36,9 @@ package struct HeaderField: Sendable, Hashable {
         bytes.append(contentsOf: rawValue)
         self.bytes = bytes
     }
+
+    /// Makes a field from a name and everything that follows the colon, leading white space included.
+    package init(name: String, rawValue: [UInt8]) { self.init(name: name, rawValue: rawValue[...]) }
 
     /// Makes a field `name: value`.
     package init(_ name: String, _ value: String) {
@@ -61,5 +64,5 @@ package struct HeaderField: Sendable, Hashable {
 
 extension UInt8 {
     /// The octet with A–Z folded to a–z; every other octet unchanged.
-    package var asciiLowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
+    @inlinable package var asciiLowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
 }

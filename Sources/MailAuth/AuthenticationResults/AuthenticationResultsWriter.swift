@@ -38,19 +38,31 @@ extension AuthenticationResults {
 
     /// The field in its written form; the version is written where it is not 1.
     package func field() -> HeaderField {
-        var value = " " + Self.quoted(authservID)
-        if version != 1 { value += " \(version)" }
-        if results.isEmpty { value += "; none" }
+        var value: [UInt8] = [0x20]
+        value.reserveCapacity(64 + 128 * results.count)
+        Self.append(authservID, to: &value)
+        if version != 1 { value += " \(version)".utf8 }
+        if results.isEmpty { value += "; none".utf8 }
         for result in results {
-            value += ";\r\n\t\(result.method)"
-            if result.methodVersion != 1 { value += "/\(result.methodVersion)" }
-            value += "=\(result.result)"
-            if let reason = result.reason { value += " reason=\(Self.quoted(reason))" }
+            value += ";\r\n\t".utf8
+            value += result.method.utf8
+            if result.methodVersion != 1 { value += "/\(result.methodVersion)".utf8 }
+            value.append(UInt8(ascii: "="))
+            value += result.result.utf8
+            if let reason = result.reason {
+                value += " reason=".utf8
+                Self.append(reason, to: &value)
+            }
             for property in result.properties {
-                value += " \(property.ptype).\(property.property)=\(Self.quoted(property.value))"
+                value.append(0x20)
+                value += property.ptype.utf8
+                value.append(UInt8(ascii: "."))
+                value += property.property.utf8
+                value.append(UInt8(ascii: "="))
+                Self.append(property.value, to: &value)
             }
         }
-        return HeaderField(name: Self.fieldName, rawValue: value.utf8)
+        return HeaderField(name: Self.fieldName, rawValue: value)
     }
 
     private static func properties(_ values: (String, String, String)...) -> [Property] {
@@ -60,22 +72,20 @@ extension AuthenticationResults {
     /// Longest value that is written, in octets; what is beyond is cut, so that no line passes the 998 of RFC 5322.
     private static let maximumValue = 255
 
-    /// A token as it is; anything else as a quoted-string in which each octet outside printable ASCII is a question mark, so that
+    /// Writes a token as it is; anything else as a quoted-string in which each octet outside printable ASCII is a question mark, so that
     /// neither a line break nor another result can be smuggled in.
-    private static func quoted(_ value: String) -> String {
-        let octets = value.utf8.prefix(maximumValue)
-        let isToken =
-            !octets.isEmpty
-            && octets.allSatisfy { octet in
-                octet > 0x20 && octet < 0x7F && !"()<>@,;:\\\"/[]?=".utf8.contains(octet)
-            }
-        if isToken { return String(decoding: octets, as: UTF8.self) }
-        var text: [UInt8] = [UInt8(ascii: "\"")]
-        for octet in octets {
-            if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") { text.append(UInt8(ascii: "\\")) }
-            text.append(octet >= 0x20 && octet < 0x7F ? octet : UInt8(ascii: "?"))
+    private static func append(_ text: String, to value: inout [UInt8]) {
+        let octets = text.utf8.prefix(maximumValue)
+        // RFC 2045 section 5.1.
+        if !octets.isEmpty, octets.allSatisfy(\.isTokenText) {
+            value += octets
+            return
         }
-        text.append(UInt8(ascii: "\""))
-        return String(decoding: text, as: UTF8.self)
+        value.append(UInt8(ascii: "\""))
+        for octet in octets {
+            if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") { value.append(UInt8(ascii: "\\")) }
+            value.append(octet >= 0x20 && octet < 0x7F ? octet : UInt8(ascii: "?"))
+        }
+        value.append(UInt8(ascii: "\""))
     }
 }

@@ -8,7 +8,7 @@ final class DKIMBodyCanonicalizer {
     /// What the first stage gathers before it passes it on: more costs cache, less costs calls of the hash.
     private static let bufferSize = 16384
 
-    private let kind: DKIMCanonicalization
+    let kind: DKIMCanonicalization
     private let output: (UnsafeRawBufferPointer) -> Void
 
     // First stage: gathered octets; white space of which it is not known what follows, and whether a CR stands behind it.

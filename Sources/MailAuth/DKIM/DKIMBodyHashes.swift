@@ -12,9 +12,17 @@ final class DKIMBodyHashes {
     }
 
     struct Digest {
+        let request: Request
         let sha256: [UInt8]
         /// Octets of the whole canonical body.
         let bodyLength: Int64
+    }
+
+    /// What came out, once for each request.
+    struct Digests {
+        fileprivate(set) var values: [Digest] = []
+
+        subscript(request: Request) -> Digest? { values.first { $0.request == request } }
     }
 
     private final class Sink {
@@ -40,14 +48,13 @@ final class DKIMBodyHashes {
 
     private var streams: [(stream: Stream, canonicalizer: DKIMBodyCanonicalizer)] = []
 
-    init(_ requests: some Sequence<Request>) {
-        let requests = Set(requests)
-        for kind in [DKIMCanonicalization.simple, .relaxed] {
-            let wanted = requests.filter { $0.canonicalization == kind }
-            guard !wanted.isEmpty else { continue }
-            let stream = Stream()
-            stream.sinks = wanted.map { ($0, Sink($0.length)) }
-            streams.append((stream, DKIMBodyCanonicalizer(kind) { stream.take($0) }))
+    /// - Parameter requests: a few; the same one may occur more than once.
+    init(_ requests: [Request]) {
+        for request in requests {
+            let known = streams.first { $0.canonicalizer.kind == request.canonicalization }?.stream
+            let stream = known ?? Stream()
+            if known == nil { streams.append((stream, DKIMBodyCanonicalizer(request.canonicalization) { stream.take($0) })) }
+            if !stream.sinks.contains(where: { $0.request == request }) { stream.sinks.append((request, Sink(request.length))) }
         }
     }
 
@@ -56,12 +63,12 @@ final class DKIMBodyHashes {
     }
 
     /// Ends the body. Called once.
-    func finish() -> [Request: Digest] {
-        var digests: [Request: Digest] = [:]
+    func finish() -> Digests {
+        var digests = Digests()
         for (stream, canonicalizer) in streams {
             canonicalizer.finish()
             for (request, sink) in stream.sinks {
-                digests[request] = Digest(sha256: sink.hash.finalize(), bodyLength: stream.length)
+                digests.values.append(Digest(request: request, sha256: sink.hash.finalize(), bodyLength: stream.length))
             }
         }
         return digests

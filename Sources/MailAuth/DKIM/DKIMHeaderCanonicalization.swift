@@ -7,36 +7,109 @@ extension DKIMCanonicalization {
     /// Appends the canonical form of one field, without the CRLF that ends it.
     /// - Parameter removed: offsets that are left out, as the value of `b=` is; empty for none.
     func append(_ field: HeaderField, without removed: Range<Int> = 0..<0, to output: inout [UInt8]) {
-        let bytes = field.bytes
-        switch self {
-        case .simple:
-            output.append(contentsOf: bytes[..<removed.lowerBound])
-            output.append(contentsOf: bytes[removed.upperBound...])
-        case .relaxed:
-            output.append(contentsOf: bytes[..<field.nameLength].lazy.map(\.asciiLowercased))
-            output.append(UInt8(ascii: ":"))
-            let start = output.count
-            var space = false
-            bytes.withUnsafeBufferPointer { bytes in
-                var index = min(field.valueStart, bytes.count)
-                while index < bytes.count {
-                    if index == removed.lowerBound, !removed.isEmpty {
-                        index = removed.upperBound
-                        continue
-                    }
-                    let octet = bytes[index]
+        output += [UInt8](unsafeUninitializedCapacity: Self.bound(field)) { buffer, count in
+            guard let base = buffer.baseAddress else { return }
+            count = write(field, without: removed, to: base)
+        }
+    }
+
+    /// The longest that a canonical form of the field can be: no octet becomes two, but a field without a colon gets one.
+    static func bound(_ field: HeaderField) -> Int { field.bytes.count + 1 }
+
+    /// Writes the canonical form to memory for `bound` octets, and returns how many it took.
+    func write(_ field: HeaderField, without removed: Range<Int> = 0..<0, to output: UnsafeMutablePointer<UInt8>) -> Int {
+        field.bytes.withUnsafeBufferPointer { bytes in
+            switch self {
+            case .simple:
+                guard let base = bytes.baseAddress else { return 0 }
+                output.update(from: base, count: removed.lowerBound)
+                (output + removed.lowerBound).update(from: base + removed.upperBound, count: bytes.count - removed.upperBound)
+                return bytes.count - removed.count
+            case .relaxed:
+                for index in 0..<field.nameLength { output[index] = bytes[index].asciiLowercased }
+                output[field.nameLength] = UInt8(ascii: ":")
+                let start = field.nameLength + 1
+                let head = removed.isEmpty ? bytes.count : max(removed.lowerBound, field.valueStart)
+                var state = Relaxation(output: output, start: start, count: start)
+                state.take(bytes, from: field.valueStart, to: head)
+                if !removed.isEmpty { state.take(bytes, from: max(removed.upperBound, field.valueStart), to: bytes.count) }
+                return state.count
+            }
+        }
+    }
+
+    /// The relaxed form of a value while it is written.
+    private struct Relaxation {
+        let output: UnsafeMutablePointer<UInt8>
+        let start: Int
+        var count: Int
+        private var isSpaced = false
+
+        init(output: UnsafeMutablePointer<UInt8>, start: Int, count: Int) {
+            self.output = output
+            self.start = start
+            self.count = count
+        }
+
+        mutating func take(_ bytes: UnsafeBufferPointer<UInt8>, from lower: Int, to upper: Int) {
+            var index = lower
+            while index < upper {
+                let octet = bytes[index]
+                index += 1
+                // Most octets stand within words.
+                if octet > 0x20, !isSpaced {
+                    output[count] = octet
+                    count += 1
+                } else if DKIMSyntax.isWhiteSpace(octet) {
+                    isSpaced = true
+                } else if octet == 0x0D, index < bytes.count, bytes[index] == 0x0A {
                     index += 1
-                    if DKIMSyntax.isWhiteSpace(octet) {
-                        space = true
-                    } else if octet == 0x0D, index < bytes.count, bytes[index] == 0x0A {
-                        index += 1
-                    } else {
-                        if space, output.count > start { output.append(0x20) }
-                        space = false
-                        output.append(octet)
+                } else {
+                    if isSpaced, count > start {
+                        output[count] = 0x20
+                        count += 1
                     }
+                    isSpaced = false
+                    output[count] = octet
+                    count += 1
                 }
             }
+        }
+    }
+}
+
+/// Names of fields one after the other, as `h=` has them.
+struct DKIMNameList: Sendable {
+    /// In lower case.
+    private let octets: [UInt8]
+    private let ranges: [Range<Int>]
+
+    init(_ names: [String]) { self.init(names.map { Array($0.utf8)[...] }) }
+
+    init(_ names: [ArraySlice<UInt8>]) {
+        var octets: [UInt8] = []
+        var ranges: [Range<Int>] = []
+        octets.reserveCapacity(names.reduce(0) { $0 + $1.count })
+        ranges.reserveCapacity(names.count)
+        for name in names {
+            let start = octets.count
+            for octet in name { octets.append(octet.asciiLowercased) }
+            ranges.append(start..<octets.count)
+        }
+        self.octets = octets
+        self.ranges = ranges
+    }
+
+    var texts: [String] { ranges.map { String(decoding: octets[$0], as: UTF8.self) } }
+
+    /// How often a name (lower case) occurs.
+    func count(_ name: StaticString) -> Int {
+        ranges.reduce(0) { $0 + ($1.count == name.utf8CodeUnitCount && DKIMSyntax.equals(octets[$1], name) ? 1 : 0) }
+    }
+
+    fileprivate func forEach(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        octets.withUnsafeBufferPointer { octets in
+            for range in ranges { body(UnsafeBufferPointer(rebasing: octets[range])) }
         }
     }
 }
@@ -44,47 +117,70 @@ extension DKIMCanonicalization {
 /// Finds the fields that a signature names: for each time a name occurs, the next field of it from the bottom up (section 5.4.2).
 struct DKIMSignedFields {
     private let fields: [HeaderField]
-    /// Positions by name in lower case, top to bottom.
-    private var positions: [String: [Int]] = [:]
+    private let index: FieldNameIndex
 
     init(_ header: HeaderSection) {
         fields = header.fields
-        for (index, field) in fields.enumerated() where field.nameLength > 0 {
-            positions[String(decoding: field.bytes[..<field.nameLength].map(\.asciiLowercased), as: UTF8.self), default: []]
-                .append(index)
-        }
+        index = FieldNameIndex(fields)
     }
 
-    /// How many fields of this name (lower case) there are.
-    func count(_ name: String) -> Int { positions[name]?.count ?? 0 }
+    /// How many fields of this name (in any case) there are.
+    func count(_ name: StaticString) -> Int { name.withUTF8Buffer(count) }
 
-    /// SHA-256 over the named fields and, last and without CRLF, the signature field with an empty `b=`.
-    /// - Parameters:
-    ///   - own: position of the signature field itself, which its own `h=` cannot name; nil while it is being made.
-    func digest(
-        names: [String], canonicalization: DKIMCanonicalization, signatureField: HeaderField, signatureRange: Range<Int>,
-        own: Int?
-    ) -> [UInt8] {
-        var used: [String: Int] = [:]
-        let hash = SHA256()
-        var buffer = [UInt8]()
-        buffer.reserveCapacity(4096)
-        for name in names {
-            guard let found = positions[name] else { continue }
-            var next = used[name] ?? found.count - 1
-            if next >= 0, found[next] == own { next -= 1 }
-            used[name] = next - 1
-            guard next >= 0 else { continue }
-            canonicalization.append(fields[found[next]], to: &buffer)
-            buffer.append(0x0D)
-            buffer.append(0x0A)
-            if buffer.count >= 65536 {
-                hash.update(buffer)
-                buffer.removeAll(keepingCapacity: true)
+    private func count(_ name: UnsafeBufferPointer<UInt8>) -> Int { index.number(of: name).map { index.ordinal(index.last($0)) } ?? 0 }
+
+    /// How many fields of each name there are, in the order of the names.
+    func counts(_ names: DKIMNameList) -> [Int] {
+        var counts: [Int] = []
+        names.forEach { counts.append(count($0)) }
+        return counts
+    }
+
+    /// The fields that are signed, in the order of the names.
+    /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil where it is not among the fields.
+    func signed(_ names: DKIMNameList, own: Int?) -> [Int] {
+        var chosen: [Int] = []
+        // By name the next field to be taken, counted from 1 so that 0 is a name that has not occurred; -1 where none is left.
+        var next = [Int](repeating: 0, count: index.count)
+        names.forEach { name in
+            guard let number = index.number(of: name), next[number] >= 0 else { return }
+            var position: Int? = next[number] == 0 ? index.last(number) : next[number] - 1
+            if let own, position == own { position = index.above(own) }
+            if let position { chosen.append(position) }
+            next[number] = position.flatMap { index.above($0) }.map { $0 + 1 } ?? -1
+        }
+        return chosen
+    }
+
+    /// The fields that are signed where all of each name are, in the order of the names.
+    func all(_ names: DKIMNameList) -> [Int] {
+        var chosen: [Int] = []
+        names.forEach { name in
+            var position = index.number(of: name).map(index.last)
+            while let found = position {
+                chosen.append(found)
+                position = index.above(found)
             }
         }
-        canonicalization.append(signatureField, without: signatureRange, to: &buffer)
-        hash.update(buffer)
-        return hash.finalize()
+        return chosen
+    }
+
+    /// SHA-256 over fields and, last and without CRLF, the signature field with an empty `b=`.
+    func digest(
+        _ chosen: [Int], canonicalization: DKIMCanonicalization, signatureField: HeaderField, signatureRange: Range<Int>
+    ) -> [UInt8] {
+        let size = chosen.reduce(DKIMCanonicalization.bound(signatureField)) { $0 + DKIMCanonicalization.bound(fields[$1]) + 2 }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: size) { buffer in
+            guard let base = buffer.baseAddress else { return [] }
+            var count = 0
+            for position in chosen {
+                count += canonicalization.write(fields[position], to: base + count)
+                base[count] = 0x0D
+                base[count + 1] = 0x0A
+                count += 2
+            }
+            count += canonicalization.write(signatureField, without: signatureRange, to: base + count)
+            return SHA256.hash(UnsafeRawBufferPointer(start: base, count: count))
+        }
     }
 }

@@ -9,7 +9,8 @@ struct DKIMKeyLookup {
 
     private let resolver: any DNSResolver
     private let limits: DKIMLimits
-    private var outcomes: [String: Outcome] = [:]
+    /// By name: at most `lookups`.
+    private var outcomes: [(name: String, outcome: Outcome)] = []
 
     init(resolver: any DNSResolver, limits: DKIMLimits) {
         self.resolver = resolver
@@ -17,12 +18,12 @@ struct DKIMKeyLookup {
     }
 
     mutating func records(_ name: String) -> Outcome {
-        if let known = outcomes[name] { return known }
+        if let known = outcomes.first(where: { $0.name == name }) { return known.outcome }
         guard outcomes.count < limits.lookups else {
             return .failed(.permerror, "more than \(limits.lookups) keys would have to be asked for")
         }
         let outcome = ask(name)
-        outcomes[name] = outcome
+        outcomes.append((name, outcome))
         return outcome
     }
 
@@ -35,7 +36,10 @@ struct DKIMKeyLookup {
             var objections = [DKIMKeyRecord.Unusable]()
             for case .txt(let text) in records {
                 guard usable.count < limits.keysPerName else { break }
-                do throws(DKIMKeyRecord.Unusable) { usable.append(try DKIMKeyRecord(text)) } catch { objections.append(error) }
+                switch DKIMKeyRecord.parsed[text] {
+                case .success(let record): usable.append(record)
+                case .failure(let objection): objections.append(objection)
+                }
             }
             guard usable.isEmpty else { return .found(usable) }
             // A revoked key says more than some other record beside it.

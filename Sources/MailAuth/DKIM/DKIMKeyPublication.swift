@@ -66,7 +66,7 @@ package struct DKIMKeyPublication: Sendable, Hashable {
         case .found(let records):
             return records.map { record in
                 let testing = record.isTesting ? ", test mode (t=y)" : ""
-                switch try? record.publicKey() {
+                switch record.publicKey {
                 case .rsa(let key): return "rsa, \(key.bitCount) bits\(testing)"
                 case .ed25519: return "ed25519\(testing)"
                 case .none: return "a key that cannot be read"

@@ -1,10 +1,9 @@
 // Key records in the DNS (RFC 6376 section 3.6.1, RFC 8463 section 4).
 
 import MailCrypto
-import Synchronization
 
-struct DKIMKeyRecord {
-    enum PublicKey {
+struct DKIMKeyRecord: Sendable {
+    enum PublicKey: Sendable {
         case rsa(RSAPublicKey)
         case ed25519(Ed25519PublicKey)
     }
@@ -27,6 +26,14 @@ struct DKIMKeyRecord {
     let isTesting: Bool
     /// `t=s`: the domain of `i=` must be `d=` itself.
     let requiresSameDomain: Bool
+    /// The key itself; nil where the data is none of that type.
+    let publicKey: PublicKey?
+
+    /// The records read of late. A team's mail comes under one key, and a key's first use also works out what libcrypto keeps with it for
+    /// the next ones.
+    static let parsed = ParsedRecords<Result<DKIMKeyRecord, Unusable>> { text in
+        do throws(Unusable) { return .success(try DKIMKeyRecord(text)) } catch { return .failure(error) }
+    }
 
     init(_ record: [UInt8]) throws(Unusable) {
         let tags: DKIMTagList
@@ -34,7 +41,7 @@ struct DKIMKeyRecord {
             throw Unusable(reason: "the key record is malformed: \(error.reason)", isKeyRecord: false)
         }
         if let version = tags["v"] {
-            guard tags.tags.first?.name == "v", DKIMSyntax.equals(version.value, "DKIM1") else {
+            guard tags.begins(with: "v"), DKIMSyntax.equals(version.value, "DKIM1") else {
                 throw Unusable(reason: "the record is no DKIM1 key record", isKeyRecord: false)
             }
         }
@@ -58,34 +65,9 @@ struct DKIMKeyRecord {
         let flags = tags["t"].map { DKIMSyntax.colonList($0.value) } ?? []
         isTesting = flags.contains { DKIMSyntax.equals($0, "y") }
         requiresSameDomain = flags.contains { DKIMSyntax.equals($0, "s") }
-    }
-
-    /// The key itself; throws `CryptoError` where the data is none of that type.
-    func publicKey() throws -> PublicKey {
         switch keyType {
-        case .rsa: .rsa(try Self.parsed.key(keyData))
-        case .ed25519: .ed25519(try Ed25519PublicKey(rawBytes: keyData))
+        case .rsa: publicKey = (try? RSAPublicKey(der: key)).map { .rsa($0) }
+        case .ed25519: publicKey = (try? Ed25519PublicKey(rawBytes: key)).map { .ed25519($0) }
         }
-    }
-
-    private static let parsed = ParsedRSAKeys()
-}
-
-/// RSA keys that were parsed of late. A team's mail comes under one key, and a key's first use also works out what libcrypto keeps with
-/// it for the next ones.
-private final class ParsedRSAKeys: Sendable {
-    /// Some 2 KiB each. Beyond it all are forgotten.
-    private static let capacity = 512
-
-    private let keys = Mutex<[[UInt8]: RSAPublicKey]>([:])
-
-    func key(_ der: [UInt8]) throws -> RSAPublicKey {
-        if let key = keys.withLock({ $0[der] }) { return key }
-        let key = try RSAPublicKey(der: der)
-        keys.withLock { keys in
-            if keys.count >= Self.capacity { keys.removeAll() }
-            keys[der] = key
-        }
-        return key
     }
 }

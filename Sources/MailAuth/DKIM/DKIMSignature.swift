@@ -6,7 +6,7 @@ enum DKIMCanonicalization: Hashable, Sendable {
     case simple, relaxed
 }
 
-enum DKIMAlgorithm: String, Hashable, Sendable {
+enum DKIMAlgorithm: String, Hashable, Sendable, CaseIterable {
     case rsaSHA256 = "rsa-sha256"
     case ed25519SHA256 = "ed25519-sha256"
     /// Known, and never a proof (RFC 8301 section 3.1).
@@ -20,7 +20,7 @@ struct DKIMSignature {
     let headerCanonicalization: DKIMCanonicalization
     let bodyCanonicalization: DKIMCanonicalization
     /// `h=`, lower case, in order.
-    let signedNames: [String]
+    let signedNames: DKIMNameList
     let bodyHash: [UInt8]
     let signature: [UInt8]
     /// `l=` in octets.
@@ -37,15 +37,16 @@ struct DKIMSignature {
     }
 
     init(_ tags: DKIMTagList) throws(DKIMSyntaxError) {
-        func required(_ name: String) throws(DKIMSyntaxError) -> DKIMTagList.Tag {
+        func required(_ name: StaticString) throws(DKIMSyntaxError) -> DKIMTagList.Tag {
             guard let tag = tags[name] else { throw DKIMSyntaxError("the tag \(name)= is missing") }
             return tag
         }
         guard DKIMSyntax.equals(try required("v").value, "1") else { throw DKIMSyntaxError("the version is not 1") }
-        guard let algorithm = DKIMAlgorithm(rawValue: String(decoding: try required("a").value, as: UTF8.self)) else {
+        let algorithm = try required("a").value
+        guard let known = DKIMAlgorithm.allCases.first(where: { algorithm.elementsEqual($0.rawValue.utf8) }) else {
             throw DKIMSyntaxError("the algorithm is unknown")
         }
-        self.algorithm = algorithm
+        self.algorithm = known
         guard let domain = DKIMSyntax.domain(try required("d").value) else { throw DKIMSyntaxError("d= is no domain name") }
         guard let selector = DKIMSyntax.domain(try required("s").value),
             selector.utf8.count + "._domainkey.".utf8.count + domain.utf8.count <= DKIMSyntax.maximumDomainLength
@@ -65,20 +66,20 @@ struct DKIMSignature {
         if let query = tags["q"], !DKIMSyntax.colonList(query.value).contains(where: { DKIMSyntax.equals($0, "dns/txt") }) {
             throw DKIMSyntaxError("q= names no known way to the key")
         }
-        bodyLength = try Self.number(tags["l"])
+        bodyLength = try Self.number(tags, "l")
         // More than twelve digits are no error but a time without end (section 3.5, `t=`).
-        timestamp = try Self.number(tags["t"])
-        expiration = try Self.number(tags["x"])
+        timestamp = try Self.number(tags, "t")
+        expiration = try Self.number(tags, "x")
         if let timestamp, let expiration, expiration <= timestamp { throw DKIMSyntaxError("x= is not after t=") }
     }
 
     /// Where the key is to be found.
     var keyName: String { "\(selector)._domainkey.\(domain)" }
 
-    private static func number(_ tag: DKIMTagList.Tag?) throws(DKIMSyntaxError) -> Int64? {
-        guard let tag else { return nil }
+    private static func number(_ tags: DKIMTagList, _ name: StaticString) throws(DKIMSyntaxError) -> Int64? {
+        guard let tag = tags[name] else { return nil }
         guard let number = DKIMSyntax.number(tag.value, maximumDigits: 76) else {
-            throw DKIMSyntaxError("\(tag.name)= is no number")
+            throw DKIMSyntaxError("\(name)= is no number")
         }
         return number
     }
@@ -98,16 +99,14 @@ struct DKIMSignature {
         return (header, try one(value[(slash + 1)...]))
     }
 
-    private static func names(_ value: ArraySlice<UInt8>) throws(DKIMSyntaxError) -> [String] {
-        var names = [String]()
-        for name in DKIMSyntax.colonList(value) {
-            guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                throw DKIMSyntaxError("h= holds no field name")
-            }
-            names.append(String(decoding: name.map(\.asciiLowercased), as: UTF8.self))
+    private static func names(_ value: ArraySlice<UInt8>) throws(DKIMSyntaxError) -> DKIMNameList {
+        let names = DKIMSyntax.colonList(value)
+        guard names.allSatisfy({ !$0.isEmpty && $0.allSatisfy { $0 > 0x20 && $0 < 0x7F } }) else {
+            throw DKIMSyntaxError("h= holds no field name")
         }
-        guard names.contains("from") else { throw DKIMSyntaxError("h= does not cover From") }
-        return names
+        let list = DKIMNameList(names)
+        guard list.count("from") > 0 else { throw DKIMSyntaxError("h= does not cover From") }
+        return list
     }
 
     /// `[local-part] "@" domain-name` in dkim-quoted-printable; the domain is `d=` or below it.
@@ -129,14 +128,21 @@ struct DKIMSignature {
             default: nil
             }
         }
+        var rest = value
+        func next() -> UInt8? {
+            while let octet = rest.popFirst() {
+                if !DKIMSyntax.isFolding(octet) { return octet }
+            }
+            return nil
+        }
         var output = [UInt8]()
-        var iterator = value.lazy.filter { !DKIMSyntax.isFolding($0) }.makeIterator()
-        while let octet = iterator.next() {
+        output.reserveCapacity(value.count)
+        while let octet = next() {
             guard octet == UInt8(ascii: "=") else {
                 output.append(octet)
                 continue
             }
-            guard let high = digit(iterator.next()), let low = digit(iterator.next()) else { return nil }
+            guard let high = digit(next()), let low = digit(next()) else { return nil }
             output.append(high << 4 | low)
         }
         return output

@@ -51,14 +51,17 @@ package struct DKIMSigner: Sendable {
         "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id", "Auto-Submitted",
     ]
 
-    /// The same, each with its lower-case form.
-    private static let signedNamesAndKeys = signedNames.map { ($0, $0.lowercased()) }
+    private static let signedNameList = DKIMNameList(signedNames)
+    /// Each with a colon behind it, as in `h=`.
+    private static let signedNameParts = signedNames.map { Array("\($0):".utf8) }
 
     /// `d=`, lower case.
     package let domain: String
     /// `s=`, lower case.
     package let selector: String
     private let key: Key
+    /// The field's value up to `s=`, which is the same in every message.
+    private let start: DKIMFieldText
 
     /// - Throws: `InvalidName`. Domain and selector are ASCII (A-labels).
     package init(domain: String, selector: String, key: Key) throws {
@@ -71,15 +74,20 @@ package struct DKIMSigner: Sendable {
         self.domain = checkedDomain
         self.selector = checkedSelector
         self.key = key
+        let algorithm =
+            switch key {
+            case .rsa: DKIMAlgorithm.rsaSHA256.rawValue
+            case .ed25519: DKIMAlgorithm.ed25519SHA256.rawValue
+            }
+        self.algorithm = algorithm
+        var start = DKIMFieldText(" v=1; a=\(algorithm); c=relaxed/relaxed;")
+        start.append("d=\(checkedDomain);")
+        start.append("s=\(checkedSelector);")
+        self.start = start
     }
 
     /// `a=`.
-    package var algorithm: String {
-        switch key {
-        case .rsa: DKIMAlgorithm.rsaSHA256.rawValue
-        case .ed25519: DKIMAlgorithm.ed25519SHA256.rawValue
-        }
-    }
+    package let algorithm: String
 
     /// The DKIM-Signature field, to be put above all others. Several signers may sign the same header one after the other:
     /// none covers the signature of another.
@@ -89,20 +97,21 @@ package struct DKIMSigner: Sendable {
     /// - Throws: `CryptoError` where libcrypto does not sign.
     package func sign(header: HeaderSection, bodyHash: DKIMBodyHash, now: Int64) throws -> HeaderField {
         let fields = DKIMSignedFields(header)
-        let names = Self.signedNamesAndKeys.flatMap { name, key in
-            repeatElement((name, key), count: fields.count(key) + 1)
-        }
-        var text = DKIMFieldText(" v=1; a=\(algorithm); c=relaxed/relaxed;")
-        text.append("d=\(domain);")
-        text.append("s=\(selector);")
+        var text = start
+        text.reserve(1_024)
         text.append("t=\(max(0, now));")
-        text.append("h=", parts: names.enumerated().map { $1.0 + ($0 == names.count - 1 ? ";" : ":") })
-        text.append("bh=", parts: [String(decoding: DKIMBase64.encode(bodyHash.sha256), as: UTF8.self) + ";"])
-        text.append("b=", parts: [])
+        text.begin("h=")
+        for (part, count) in zip(Self.signedNameParts, fields.counts(Self.signedNameList)) {
+            for _ in 0...count { text.append(part: part) }
+        }
+        text.endList()
+        text.begin("bh=")
+        text.append(part: DKIMBase64.encode(bodyHash.sha256) + [UInt8(ascii: ";")])
+        text.begin("b=")
         let unsigned = HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
         let digest = fields.digest(
-            names: names.map(\.1), canonicalization: Self.canonicalization, signatureField: unsigned,
-            signatureRange: unsigned.bytes.count..<unsigned.bytes.count, own: nil)
+            fields.all(Self.signedNameList), canonicalization: Self.canonicalization, signatureField: unsigned,
+            signatureRange: unsigned.bytes.count..<unsigned.bytes.count)
         let signature: [UInt8]
         switch key {
         case .rsa(let key): signature = try key.signSHA256(digest: digest)
@@ -114,7 +123,7 @@ package struct DKIMSigner: Sendable {
 }
 
 /// The value of a DKIM-Signature field while it is written, folded where the grammar allows white space.
-private struct DKIMFieldText {
+private struct DKIMFieldText: Sendable {
     /// Longest line, CRLF not counted (RFC 5322 section 2.1.1 recommends 78); only a domain that is longer itself goes beyond.
     private static let lineLength = 77
 
@@ -126,8 +135,12 @@ private struct DKIMFieldText {
         column = "DKIM-Signature:".utf8.count + bytes.count
     }
 
+    mutating func reserve(_ octets: Int) { bytes.reserveCapacity(octets) }
+
     private mutating func fold() {
-        bytes += [0x0D, 0x0A, 0x20]
+        bytes.append(0x0D)
+        bytes.append(0x0A)
+        bytes.append(0x20)
         column = 1
     }
 
@@ -143,32 +156,38 @@ private struct DKIMFieldText {
         column += tag.utf8.count
     }
 
-    /// A tag on a line of its own, whose parts may be folded apart.
-    mutating func append(_ tag: String, parts: [String]) {
+    /// Begins a tag on a line of its own.
+    mutating func begin(_ tag: String) {
         fold()
         bytes += tag.utf8
         column += tag.utf8.count
-        for part in parts {
-            if column + part.utf8.count > Self.lineLength {
-                fold()
-                bytes.append(0x20)
-                column += 1
-            }
-            bytes += part.utf8
-            column += part.utf8.count
-        }
     }
+
+    /// A part of the tag that was begun; before it there may be a fold.
+    mutating func append(part: [UInt8]) {
+        if column + part.count > Self.lineLength { foldWithin() }
+        bytes += part
+        column += part.count
+    }
+
+    /// Puts a semicolon in place of the colon behind the last part.
+    mutating func endList() { bytes[bytes.count - 1] = UInt8(ascii: ";") }
 
     /// Base64, which may be folded anywhere.
     mutating func continueSplit(_ text: [UInt8]) {
-        for octet in text {
-            if column >= Self.lineLength {
-                fold()
-                bytes.append(0x20)
-                column += 1
-            }
-            bytes.append(octet)
-            column += 1
+        var rest = text[...]
+        while !rest.isEmpty {
+            if column >= Self.lineLength { foldWithin() }
+            let piece = rest.prefix(Self.lineLength - column)
+            bytes += piece
+            column += piece.count
+            rest = rest[piece.endIndex...]
         }
+    }
+
+    private mutating func foldWithin() {
+        fold()
+        bytes.append(0x20)
+        column += 1
     }
 }

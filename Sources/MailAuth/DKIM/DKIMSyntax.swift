@@ -19,19 +19,31 @@ enum DKIMSyntax {
 
     /// Without folding white space at either end.
     static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var bytes = bytes
-        while let first = bytes.first, isFolding(first) { bytes.removeFirst() }
-        while let last = bytes.last, isFolding(last) { bytes.removeLast() }
-        return bytes
+        var (start, end) = (bytes.startIndex, bytes.endIndex)
+        while start < end, isFolding(bytes[start]) { start += 1 }
+        while start < end, isFolding(bytes[end - 1]) { end -= 1 }
+        return bytes[start..<end]
     }
 
     /// The parts between colons, trimmed.
     static func colonList(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
-        bytes.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).map(trimmed)
+        var parts: [ArraySlice<UInt8>] = []
+        var start = bytes.startIndex
+        while true {
+            var end = start
+            while end < bytes.endIndex, bytes[end] != UInt8(ascii: ":") { end += 1 }
+            parts.append(trimmed(bytes[start..<end]))
+            guard end < bytes.endIndex else { return parts }
+            start = end + 1
+        }
     }
 
     static func equals(_ bytes: ArraySlice<UInt8>, _ text: StaticString) -> Bool {
-        text.withUTF8Buffer { bytes.elementsEqual($0) }
+        guard bytes.count == text.utf8CodeUnitCount else { return false }
+        return text.withUTF8Buffer { text in
+            for (index, octet) in zip(bytes.indices, text) where bytes[index] != octet { return false }
+            return true
+        }
     }
 
     /// 1 to `maximumDigits` digits; what does not fit into `Int64` becomes its largest value (RFC 6376 section 3.5, `t=`).
@@ -54,12 +66,20 @@ enum DKIMSyntax {
     /// them are in use and the DNS does not mind. U-labels (RFC 8616) are not: they would have to be sent as A-labels.
     static func domain(_ bytes: ArraySlice<UInt8>) -> String? {
         guard !bytes.isEmpty, bytes.count <= maximumDomainLength else { return nil }
-        for label in bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
-            guard (1...63).contains(label.count), label.first != UInt8(ascii: "-"), label.last != UInt8(ascii: "-"),
-                label.allSatisfy({ isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") })
-            else { return nil }
+        var start = bytes.startIndex
+        for index in bytes.startIndex...bytes.endIndex {
+            guard index == bytes.endIndex || bytes[index] == UInt8(ascii: ".") else {
+                let octet = bytes[index]
+                guard isLetter(octet) || isDigit(octet) || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") else { return nil }
+                continue
+            }
+            guard (1...63).contains(index - start), bytes[start] != UInt8(ascii: "-"), bytes[index - 1] != UInt8(ascii: "-") else { return nil }
+            start = index + 1
         }
-        return String(decoding: bytes.map(\.asciiLowercased), as: UTF8.self)
+        return String(unsafeUninitializedCapacity: bytes.count) { buffer in
+            for (index, octet) in zip(buffer.indices, bytes) { buffer[index] = octet.asciiLowercased }
+            return bytes.count
+        }
     }
 
     /// Whether `domain` is `parent` or lies below it; both in lower case.
@@ -72,61 +92,73 @@ enum DKIMSyntax {
 enum DKIMBase64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
+    /// What an octet outside the alphabet is.
+    private static let folding: UInt8 = 0x40
+    private static let padding: UInt8 = 0x41
+    private static let other: UInt8 = 0xFF
+
     private static let values: [UInt8] = {
-        var values = [UInt8](repeating: 0xFF, count: 256)
+        var values = [UInt8](repeating: other, count: 256)
         for (value, octet) in alphabet.enumerated() { values[Int(octet)] = UInt8(value) }
+        for octet in [0x20, 0x09, 0x0D, 0x0A] { values[octet] = folding }
+        values[Int(UInt8(ascii: "="))] = padding
         return values
     }()
 
     /// The octets; nil where another octet occurs, padding is missing, misplaced or too long, or where there is nothing.
     static func decode(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
-        var output = [UInt8]()
-        output.reserveCapacity(bytes.count / 4 * 3)
+        var isRight = false
+        let output = values.withUnsafeBufferPointer { values in
+            bytes.withUnsafeBufferPointer { bytes in
+                [UInt8](unsafeUninitializedCapacity: bytes.count / 4 * 3 + 3) { output, count in
+                    isRight = decode(bytes, values, output, &count)
+                }
+            }
+        }
+        return isRight && !output.isEmpty ? output : nil
+    }
+
+    private static func decode(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>, _ output: UnsafeMutableBufferPointer<UInt8>,
+        _ count: inout Int
+    ) -> Bool {
         var group: UInt32 = 0
         var digits = 0
-        var padding = 0
-        for octet in bytes where !DKIMSyntax.isFolding(octet) {
-            if octet == UInt8(ascii: "=") {
-                padding += 1
-                guard padding <= 2 else { return nil }
+        var paddings = 0
+        for octet in bytes {
+            let value = values[Int(octet)]
+            guard value < 0x40 else {
+                if value == folding { continue }
+                guard value == padding, paddings < 2 else { return false }
+                paddings += 1
                 continue
             }
-            let value = values[Int(octet)]
-            guard value != 0xFF, padding == 0 else { return nil }
+            guard paddings == 0 else { return false }
             group = group << 6 | UInt32(value)
             digits += 1
             if digits == 4 {
-                output.append(UInt8(truncatingIfNeeded: group >> 16))
-                output.append(UInt8(truncatingIfNeeded: group >> 8))
-                output.append(UInt8(truncatingIfNeeded: group))
+                output[count] = UInt8(truncatingIfNeeded: group >> 16)
+                output[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
+                output[count + 2] = UInt8(truncatingIfNeeded: group)
+                count += 3
                 group = 0
                 digits = 0
             }
         }
-        switch (digits, padding) {
+        switch (digits, paddings) {
         case (0, 0): break
-        case (2, 2): output.append(UInt8(truncatingIfNeeded: group >> 4))
+        case (2, 2):
+            output[count] = UInt8(truncatingIfNeeded: group >> 4)
+            count += 1
         case (3, 1):
-            output.append(UInt8(truncatingIfNeeded: group >> 10))
-            output.append(UInt8(truncatingIfNeeded: group >> 2))
-        default: return nil
+            output[count] = UInt8(truncatingIfNeeded: group >> 10)
+            output[count + 1] = UInt8(truncatingIfNeeded: group >> 2)
+            count += 2
+        default: return false
         }
-        return output.isEmpty ? nil : output
+        return true
     }
 
     /// The text, padded, in one piece.
-    static func encode(_ bytes: [UInt8]) -> [UInt8] {
-        var output = [UInt8]()
-        output.reserveCapacity((bytes.count + 2) / 3 * 4)
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let rest = bytes[start..<min(start + 3, bytes.count)]
-            var group: UInt32 = 0
-            for offset in 0..<3 { group = group << 8 | (offset < rest.count ? UInt32(rest[start + offset]) : 0) }
-            for digit in 0..<4 {
-                let index = Int(group >> UInt32(18 - 6 * digit) & 0x3F)
-                output.append(digit <= rest.count ? alphabet[index] : UInt8(ascii: "="))
-            }
-        }
-        return output
-    }
+    static func encode(_ bytes: [UInt8]) -> [UInt8] { Base64.encodeUnbroken(bytes) }
 }

@@ -1,69 +1,96 @@
 // tag=value lists (RFC 6376 section 3.2): the form of DKIM-Signature fields and of key records.
 
+import InternetMessage
+
 /// A parsed tag list. Names are case-sensitive; a name that occurs twice makes the whole list invalid.
 struct DKIMTagList {
     struct Tag {
-        let name: String
         /// Without the white space around it.
         let value: ArraySlice<UInt8>
         /// Everything between `=` and the next `;` (or the end), white space included, as offsets into the parsed array.
         let range: Range<Int>
     }
 
+    private struct Place {
+        let name: Range<Int>
+        let range: Range<Int>
+    }
+
+    private let bytes: ArraySlice<UInt8>
     /// In order of appearance.
-    private(set) var tags: [Tag] = []
-    private var positions: [String: Int] = [:]
+    private var places: [Place] = []
+    /// The names, once there are so many that looking through them would take more than linear time.
+    private var seen: Set<ArraySlice<UInt8>> = []
+    private static let fewNames = 16
 
     /// Takes linear time. Octets outside ASCII are let through in values (RFC 8616); other control characters are not.
     init(_ bytes: ArraySlice<UInt8>) throws(DKIMSyntaxError) {
+        self.bytes = bytes
         try Self.checkFolding(bytes)
+        places.reserveCapacity(Self.fewNames)
         var start = bytes.startIndex
         while start < bytes.endIndex {
             let end = bytes[start...].firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
-            let specification = bytes[start..<end]
-            if specification.allSatisfy(DKIMSyntax.isFolding) {
+            if bytes[start..<end].allSatisfy(DKIMSyntax.isFolding) {
                 // Only the last semicolon may be followed by nothing.
-                guard end == bytes.endIndex, !tags.isEmpty else { throw DKIMSyntaxError("an empty tag") }
+                guard end == bytes.endIndex, !places.isEmpty else { throw DKIMSyntaxError("an empty tag") }
                 break
             }
-            try append(specification)
+            try append(start..<end)
             start = end + 1
         }
-        guard !tags.isEmpty else { throw DKIMSyntaxError("no tags") }
+        guard !places.isEmpty else { throw DKIMSyntaxError("no tags") }
     }
 
-    /// The tag of this name.
-    subscript(name: String) -> Tag? { positions[name].map { tags[$0] } }
+    /// The names in order of appearance.
+    var names: [String] { places.map { String(decoding: bytes[$0.name], as: UTF8.self) } }
 
-    private mutating func append(_ specification: ArraySlice<UInt8>) throws(DKIMSyntaxError) {
-        guard let equals = specification.firstIndex(of: UInt8(ascii: "=")) else { throw DKIMSyntaxError("a tag without =") }
-        let nameBytes = DKIMSyntax.trimmed(specification[..<equals])
-        guard let first = nameBytes.first, DKIMSyntax.isLetter(first),
-            nameBytes.allSatisfy({ DKIMSyntax.isLetter($0) || DKIMSyntax.isDigit($0) || $0 == UInt8(ascii: "_") })
-        else { throw DKIMSyntaxError("a malformed tag name") }
-        let name = String(decoding: nameBytes, as: UTF8.self)
-        guard positions.updateValue(tags.count, forKey: name) == nil else {
-            // A long name in a reason is of no use to anybody.
-            throw DKIMSyntaxError(name.utf8.count <= 16 ? "the tag \(name)= occurs twice" : "a tag occurs twice")
+    /// Whether the first tag has this name.
+    func begins(with name: StaticString) -> Bool { places.first.map { DKIMSyntax.equals(bytes[$0.name], name) } ?? false }
+
+    /// The tag of this name.
+    subscript(name: StaticString) -> Tag? {
+        for place in places where place.name.count == name.utf8CodeUnitCount && DKIMSyntax.equals(bytes[place.name], name) {
+            return Tag(value: DKIMSyntax.trimmed(bytes[place.range]), range: place.range)
         }
-        let range = (equals + 1)..<specification.endIndex
-        tags.append(Tag(name: name, value: DKIMSyntax.trimmed(specification[range]), range: range))
+        return nil
+    }
+
+    private mutating func append(_ specification: Range<Int>) throws(DKIMSyntaxError) {
+        guard let equals = bytes[specification].firstIndex(of: UInt8(ascii: "=")) else { throw DKIMSyntaxError("a tag without =") }
+        let name = DKIMSyntax.trimmed(bytes[specification.lowerBound..<equals])
+        guard let first = name.first, DKIMSyntax.isLetter(first),
+            name.allSatisfy({ DKIMSyntax.isLetter($0) || DKIMSyntax.isDigit($0) || $0 == UInt8(ascii: "_") })
+        else { throw DKIMSyntaxError("a malformed tag name") }
+        guard isNew(name) else {
+            // A long name in a reason is of no use to anybody.
+            throw DKIMSyntaxError(name.count <= 16 ? "the tag \(String(decoding: name, as: UTF8.self))= occurs twice" : "a tag occurs twice")
+        }
+        places.append(Place(name: name.indices, range: (equals + 1)..<specification.upperBound))
+    }
+
+    private mutating func isNew(_ name: ArraySlice<UInt8>) -> Bool {
+        guard places.count >= Self.fewNames else {
+            return !places.contains { $0.name.count == name.count && bytes[$0.name].elementsEqual(name) }
+        }
+        if seen.isEmpty { seen = Set(places.map { bytes[$0.name] }) }
+        return seen.insert(name).inserted
     }
 
     /// CR and LF only as CRLF with white space behind it, and no other control characters.
     private static func checkFolding(_ bytes: ArraySlice<UInt8>) throws(DKIMSyntaxError) {
-        var index = bytes.startIndex
-        while index < bytes.endIndex {
-            let octet = bytes[index]
-            if octet == 0x0D {
-                guard index + 2 < bytes.endIndex, bytes[index + 1] == 0x0A, DKIMSyntax.isWhiteSpace(bytes[index + 2]) else {
-                    throw DKIMSyntaxError("a line end that folds nothing")
-                }
-                index += 2
-            } else if octet < 0x20 && octet != 0x09 || octet == 0x7F {
-                throw DKIMSyntaxError("a control character")
+        if let reason = bytes.withUnsafeBufferPointer(objection) { throw DKIMSyntaxError(reason) }
+    }
+
+    private static func objection(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
+        var index = bytes.firstControl()
+        while index < bytes.count {
+            guard bytes[index] == 0x0D else { return "a control character" }
+            guard index + 2 < bytes.count, bytes[index + 1] == 0x0A, DKIMSyntax.isWhiteSpace(bytes[index + 2]) else {
+                return "a line end that folds nothing"
             }
-            index += 1
+            index = bytes.firstControl(from: index + 3)
         }
+        return nil
     }
 }

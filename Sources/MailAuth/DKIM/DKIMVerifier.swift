@@ -60,15 +60,15 @@ package final class DKIMVerifier {
                 candidates.append(.settled(Self.finding(.permerror, "the signature is malformed: \(error.reason)")))
                 continue
             }
-            let unsigned = fields.count("from") > signature.signedNames.lazy.filter { $0 == "from" }.count
+            let unsigned = fields.count("from") > signature.signedNames.count("from")
             if let reason = Self.objection(to: signature, now: now, leeway: limits.clockLeeway, hasUnsignedFrom: unsigned) {
                 candidates.append(.settled(Self.finding(.policy, reason, signature)))
                 continue
             }
             requests.append(signature.bodyRequest)
             let digest = fields.digest(
-                names: signature.signedNames, canonicalization: signature.headerCanonicalization, signatureField: field,
-                signatureRange: signature.signatureRange, own: index)
+                fields.signed(signature.signedNames, own: index), canonicalization: signature.headerCanonicalization,
+                signatureField: field, signatureRange: signature.signatureRange)
             candidates.append(.pending(signature, headerDigest: digest))
         }
         self.candidates = candidates
@@ -148,7 +148,7 @@ package final class DKIMVerifier {
         if record.requiresSameDomain, signature.identityDomain != signature.domain {
             return (.permerror, "i= is below d=, which the key forbids (t=s)")
         }
-        guard let key = try? record.publicKey() else { return (.permerror, "the key cannot be read") }
+        guard let key = record.publicKey else { return (.permerror, "the key cannot be read") }
         let valid: Bool
         switch key {
         case .rsa(let key):
@@ -169,7 +169,7 @@ package final class DKIMVerifier {
             result: result, domain: signature?.domain ?? "", selector: signature?.selector ?? "",
             algorithm: signature?.algorithm.rawValue ?? "", coversWholeBody: coversWholeBody ?? (signature?.bodyLength == nil),
             reason: reason, identityDomain: signature?.identityDomain ?? "",
-            signaturePrefix: signature.map { String(decoding: DKIMBase64.encode($0.signature).prefix(8), as: UTF8.self) } ?? "",
+            signaturePrefix: signature.map { String(decoding: DKIMBase64.encode(Array($0.signature.prefix(6))), as: UTF8.self) } ?? "",
             isTesting: isTesting)
     }
 }

@@ -30,7 +30,7 @@ package enum DMARC {
         guard let name = DomainName.queryable("_dmarc." + domain) else { return .none }
         switch resolver.query(name, .txt) {
         case .records(let records):
-            let found = records.compactMap { if case .txt(let text) = $0 { DMARCRecord(parsing: text) } else { nil } }
+            let found = records.compactMap { if case .txt(let text) = $0 { DMARCRecord.parsed[text] } else { nil } }
             guard let record = found.first, found.count == 1 else { return .none }
             return .record(record)
         case .noData, .nxDomain: return .none
@@ -69,8 +69,9 @@ package enum DMARC {
     private struct Evaluation {
         private let from: String
         private let resolver: any DNSResolver
-        private var records: [String: RecordLookup] = [:]
-        private var alignments: [String: Alignment] = [:]
+        /// At most eight for each walk, and one walk more than there are alignments.
+        private var records: [(name: String, lookup: RecordLookup)] = []
+        private var alignments: [(domain: String, alignment: Alignment)] = []
         private var walk: DMARCTreeWalk?
 
         private enum Alignment { case aligned, notAligned, unknown }
@@ -143,21 +144,21 @@ package enum DMARC {
             guard let organization = walk.organizationalDomain, DomainName.isEqualOrBelow(domain, organization) else {
                 return .notAligned
             }
-            if let known = alignments[domain] { return known }
+            if let known = alignments.first(where: { $0.domain == domain }) { return known.alignment }
             guard alignments.count < maximumAlignmentWalks else { return .notAligned }
             let other = self.walk(from: domain)
             let alignment: Alignment =
                 other.failure != nil ? .unknown : other.organizationalDomain == organization ? .aligned : .notAligned
-            alignments[domain] = alignment
+            alignments.append((domain, alignment))
             return alignment
         }
 
         /// One walk; names that an earlier one asked for are not asked for again.
         private mutating func walk(from domain: String) -> DMARCTreeWalk {
             DMARCTreeWalk(from: domain) { name in
-                if let known = records[name] { return known }
+                if let known = records.first(where: { $0.name == name }) { return known.lookup }
                 let answer = record(at: name, resolver: resolver)
-                records[name] = answer
+                records.append((name, answer))
                 return answer
             }
         }

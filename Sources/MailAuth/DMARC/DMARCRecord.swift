@@ -42,6 +42,9 @@ package struct DMARCRecord: Sendable, Hashable {
     /// `fo`, as written; `0` by default.
     package let failureOptions: String
 
+    /// The records read of late; nil for a text that is none.
+    static let parsed = ParsedRecords<DMARCRecord?>(parse: DMARCRecord.init(parsing:))
+
     /// The `v` tag, exact but for white space around the equals sign.
     private static let version = Array("DMARC1".utf8)
 

@@ -22,23 +22,23 @@ struct DMARCTreeWalk: Sendable {
     /// Walks up from a domain that `DomainName.queryable` gave.
     init(from domain: String, lookup: (String) -> DMARC.RecordLookup) {
         start = domain
-        var target = Substring(domain)
-        let labels = domain.split(separator: ".")
+        var target = domain
+        // A name that the DNS can be asked for has no empty labels.
+        let labels = domain.utf8.reduce(1) { $1 == UInt8(ascii: ".") ? $0 + 1 : $0 }
         for step in 0..<Self.maximumQueries {
-            switch lookup(String(target)) {
+            switch lookup(target) {
             case .record(let record):
-                found.append(Found(domain: String(target), record: record))
+                found.append(Found(domain: target, record: record))
                 if record.publicSuffix != .unknown { return }
             case .none: break
             case .temporaryFailure(let reason):
                 failure = reason
                 return
             }
-            if step == 0, labels.count > Self.maximumQueries {
-                target = Substring(labels.suffix(Self.maximumQueries - 1).joined(separator: "."))
-            } else {
-                guard let dot = target.firstIndex(of: ".") else { return }
-                target = target[target.index(after: dot)...]
+            let dropped = step == 0 && labels > Self.maximumQueries ? labels - Self.maximumQueries + 1 : 1
+            for _ in 0..<dropped {
+                guard let dot = target.utf8.firstIndex(of: UInt8(ascii: ".")) else { return }
+                target = String(target[target.utf8.index(after: dot)...])
             }
         }
     }

@@ -11,12 +11,21 @@ package enum DomainName {
 
     /// The name in lower case without its trailing dot, where the DNS can be asked for it: labels of 1 to 63 octets of printable
     /// ASCII, 253 in all. Labels need not be host names. Nil otherwise.
-    package static func queryable(_ name: some StringProtocol) -> String? {
-        var bytes = name.utf8.map(\.asciiLowercased)
-        if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
-        guard !bytes.isEmpty, bytes.count <= maximumLength else { return nil }
+    package static func queryable(_ name: String) -> String? {
+        var name = name
+        // Nearly every name comes as it is asked for.
+        guard let form = name.withUTF8(form) else { return nil }
+        if form.isLower, form.length == name.utf8.count { return name }
+        return String(decoding: name.utf8.prefix(form.length).map(\.asciiLowercased), as: UTF8.self)
+    }
+
+    /// How many octets of a name count, and whether none of them is a capital; nil where it is none to be asked for.
+    private static func form(_ octets: UnsafeBufferPointer<UInt8>) -> (length: Int, isLower: Bool)? {
+        let length = octets.last == UInt8(ascii: ".") ? octets.count - 1 : octets.count
+        guard length > 0, length <= maximumLength else { return nil }
         var label = 0
-        for octet in bytes {
+        var isLower = true
+        for octet in octets[..<length] {
             guard octet >= 0x20, octet < 0x7F else { return nil }
             if octet == UInt8(ascii: ".") {
                 guard label > 0 else { return nil }
@@ -24,23 +33,24 @@ package enum DomainName {
             } else {
                 label += 1
                 guard label <= maximumLabel else { return nil }
+                if octet.asciiLowercased != octet { isLower = false }
             }
         }
-        return label > 0 ? String(decoding: bytes, as: UTF8.self) : nil
+        return label > 0 ? (length, isLower) : nil
     }
 
     /// The same, where the name also has two labels or more and each consists of letters, digits, hyphens and underscores:
     /// a domain that mail can come from. Internationalised names have to come as A-labels.
-    package static func mailDomain(_ name: some StringProtocol) -> String? {
+    package static func mailDomain(_ name: String) -> String? {
         guard let name = queryable(name), name.utf8.contains(UInt8(ascii: ".")) else { return nil }
         let isPlain = name.utf8.allSatisfy { octet in
-            (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) || "-_.".utf8.contains(octet)
+            octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") || octet == UInt8(ascii: ".")
         }
         return isPlain ? name : nil
     }
 
     /// Whether a name is another or lies below it. Both in lower case, without trailing dot.
-    package static func isEqualOrBelow(_ name: some StringProtocol, _ parent: some StringProtocol) -> Bool {
+    package static func isEqualOrBelow(_ name: String, _ parent: String) -> Bool {
         let name = name.utf8
         let parent = parent.utf8
         guard name.count != parent.count else { return name.elementsEqual(parent) }
@@ -50,6 +60,12 @@ package enum DomainName {
     }
 
     /// A name for the log: octets outside printable ASCII become question marks, and what is beyond 253 is cut.
+    package static func printable(_ name: String) -> String {
+        let isPrintable = name.utf8.count <= maximumLength && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+        return isPrintable ? name : printable(name.utf8)
+    }
+
+    /// The same of octets.
     package static func printable(_ bytes: some Sequence<UInt8>) -> String {
         let text = bytes.prefix(maximumLength).map { $0 >= 0x20 && $0 < 0x7F ? $0 : UInt8(ascii: "?") }
         return String(decoding: text, as: UTF8.self)

@@ -57,7 +57,7 @@ struct SPFEvaluator {
     /// The record of a domain, evaluated; `none` where there is no record.
     private mutating func evaluate(_ domain: String) throws(Abort) -> Verdict {
         guard let record = try record(of: domain) else {
-            return Verdict(result: .none, reason: "no SPF record at \(DomainName.printable(domain.utf8))")
+            return Verdict(result: .none, reason: "no SPF record at \(DomainName.printable(domain))")
         }
         var hasAll = false
         for directive in record.directives {
@@ -70,7 +70,7 @@ struct SPFEvaluator {
             }
         }
         guard !hasAll, let redirect = record.redirect else {
-            return Verdict(result: .neutral, reason: "no term matched in the record of \(DomainName.printable(domain.utf8))")
+            return Verdict(result: .neutral, reason: "no term matched in the record of \(DomainName.printable(domain))")
         }
         termIsVoid = false
         try count(redirect.text, domain)
@@ -91,7 +91,7 @@ struct SPFEvaluator {
 
     /// Selects the record and parses it; nil where there is none.
     private func record(of domain: String) throws(Abort) -> SPFRecord? {
-        let name = DomainName.printable(domain.utf8)
+        var name: String { DomainName.printable(domain) }
         switch SPF.select(at: domain, resolver: resolver) {
         case .record(let record, _): return record
         case .none: return nil
@@ -287,6 +287,6 @@ struct SPFEvaluator {
     }
 
     private func describe(_ what: String, _ term: String, _ domain: String) -> String {
-        "\(term) \(what), in the record of \(DomainName.printable(domain.utf8))"
+        "\(term) \(what), in the record of \(DomainName.printable(domain))"
     }
 }

@@ -34,6 +34,11 @@ struct SPFRecord: Sendable {
         let term: String
     }
 
+    /// The records read of late.
+    static let parsed = ParsedRecords<Result<SPFRecord, SyntaxError>> { text in
+        do throws(SyntaxError) { return .success(try SPFRecord(parsing: text)) } catch { return .failure(error) }
+    }
+
     private(set) var directives: [Directive] = []
     private(set) var redirect: Redirect?
     private(set) var explanation: SPFMacroString?

@@ -47,10 +47,9 @@ extension SPF {
         }
         guard let text = texts.first else { return .none }
         guard texts.count == 1 else { return .several(texts.count) }
-        do throws(SPFRecord.SyntaxError) {
-            return .record(try SPFRecord(parsing: text), text: text)
-        } catch {
-            return .syntaxError(error.term)
+        switch SPFRecord.parsed[text] {
+        case .success(let record): return .record(record, text: text)
+        case .failure(let error): return .syntaxError(error.term)
         }
     }
 }

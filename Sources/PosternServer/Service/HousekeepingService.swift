@@ -4,7 +4,8 @@ import Logging
 import PosternStore
 import ServiceLifecycle
 
-/// Writes counters every second, deletes what has expired every hour, and writes what is left when the service ends.
+/// Writes counters every second, deletes what has expired and lets unused code go every hour, and writes what is left when the service
+/// ends.
 package struct HousekeepingService: Service {
     private let store: Store
     private let counters: CounterBuffer
@@ -14,6 +15,8 @@ package struct HousekeepingService: Service {
 
     /// Seconds between two deletions of what has expired.
     private static let deletionInterval: Int64 = 3600
+    /// Seconds after which all services have begun.
+    private static let starting: Int64 = 3
 
     package init(
         store: Store, counters: CounterBuffer, rejections: RejectionBuffer, now: @escaping @Sendable () -> Int64, logger: Logger
@@ -28,11 +31,16 @@ package struct HousekeepingService: Service {
     package func run() async throws {
         await cancelWhenGracefulShutdown {
             var nextDeletion = now()
+            var nextRelease = now() + Self.starting
             while !Task.isCancelled {
                 write()
                 if now() >= nextDeletion {
                     deleteExpired()
                     nextDeletion = now() + Self.deletionInterval
+                }
+                if now() >= nextRelease {
+                    ProgramPages.release()
+                    nextRelease = now() + Self.deletionInterval
                 }
                 try? await Task.sleep(for: .seconds(1))
             }

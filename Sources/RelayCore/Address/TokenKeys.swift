@@ -7,21 +7,27 @@ package struct TokenKeys: Sendable {
     /// One base32 character.
     package typealias KeyID = UInt8
 
-    private let keys: [KeyID: [UInt8]]
+    private let keys: [KeyID: (secret: [UInt8], code: HMACSHA256)]
     package let activeID: KeyID
-    package let activeKey: [UInt8]
+    package let activeKey: HMACSHA256
+    /// Every key id, the active one first.
+    package let ids: [KeyID]
 
     /// - Parameter keys: at least 32 octets each, by key id in `a`–`z`, `2`–`7`.
     /// - Returns: nil where the active key is missing, an id is no base32 character or a key is too short.
     package init?(keys: [KeyID: [UInt8]], active: KeyID) {
-        guard let activeKey = keys[active], keys.values.allSatisfy({ $0.count >= 32 }), Base32.isEncoded(keys.keys) else { return nil }
-        self.keys = keys
+        guard keys.values.allSatisfy({ $0.count >= 32 }), Base32.isEncoded(keys.keys) else { return nil }
+        let prepared = keys.mapValues { (secret: $0, code: HMACSHA256(key: $0)) }
+        guard let activeKey = prepared[active]?.code else { return nil }
+        self.keys = prepared
         self.activeID = active
         self.activeKey = activeKey
+        ids = [active] + keys.keys.filter { $0 != active }.sorted()
     }
 
-    package func key(_ id: KeyID) -> [UInt8]? { keys[id] }
+    /// The key of this id, ready to make codes; nil where there is none.
+    package func key(_ id: KeyID) -> HMACSHA256? { id == activeID ? activeKey : keys[id]?.code }
 
-    /// Every key id, the active one first.
-    package var ids: [KeyID] { [activeID] + keys.keys.filter { $0 != activeID }.sorted() }
+    /// The octets of the key of this id, to derive others from.
+    package func secret(_ id: KeyID) -> [UInt8]? { keys[id]?.secret }
 }

@@ -47,7 +47,7 @@ package struct TokenMint: Sendable {
     package func answer(_ token: AnswerToken) -> String {
         let head = returnPathHead(number: token.number, nonce: token.nonce, expiryDay: token.expiryDay)
         return String(
-            decoding: [keys.activeID, AnswerToken.letter] + head + Self.mac(AnswerToken.letter, head: head, key: keys.activeKey),
+            decoding: [keys.activeID, AnswerToken.letter] + head + Self.mac(AnswerToken.letter, head: head, address: [], key: keys.activeKey),
             as: UTF8.self)
     }
 
@@ -66,50 +66,62 @@ package struct TokenMint: Sendable {
     ) -> MintedToken {
         let suffixLength = 2 + head.count + Self.macDigits
         if let readable = Self.readable(address), readable.count + 1 + suffixLength <= Self.maximumLocalPart {
-            let suffix = suffix(inline, head: head, address: readable, key: keys.activeKey)
-            return MintedToken(
-                localPart: String(decoding: readable + [UInt8(ascii: "."), keys.activeID] + suffix, as: UTF8.self),
-                addressToStore: nil)
+            return MintedToken(localPart: token(inline, head: head, address: readable, before: readable), addressToStore: nil)
         }
-        let suffix = suffix(stored, head: head, address: Self.canonical(address), key: keys.activeKey)
-        return MintedToken(
-            localPart: String(decoding: [keys.activeID] + suffix, as: UTF8.self), addressToStore: address)
+        return MintedToken(localPart: token(stored, head: head, address: Self.canonical(address)), addressToStore: address)
     }
 
-    private func bare(_ purpose: AddressToken.Purpose, head: [UInt8]) -> String {
-        String(decoding: [keys.activeID] + suffix(purpose, head: head, address: [], key: keys.activeKey), as: UTF8.self)
+    private func bare(_ purpose: AddressToken.Purpose, head: [UInt8]) -> String { token(purpose, head: head, address: []) }
+
+    /// The local part, with what can be read before the dot where there is anything.
+    private func token(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], before readable: [UInt8] = []) -> String {
+        var text = readable
+        text.reserveCapacity(readable.count + 3 + head.count + Self.storedMACDigits)
+        if !readable.isEmpty { text.append(UInt8(ascii: ".")) }
+        text.append(keys.activeID)
+        text.append(purpose.rawValue)
+        text += head
+        text += Self.mac(purpose, head: head, address: address, key: keys.activeKey)
+        return String(decoding: text, as: UTF8.self)
     }
 
-    private func suffix(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], key: [UInt8]) -> [UInt8] {
-        [purpose.rawValue] + head + Self.mac(purpose, head: head, address: address, key: key)
-    }
-
-    private static func mac(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], key: [UInt8]) -> [UInt8] {
+    private static func mac(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
         mac(purpose.rawValue, head: head, address: address, key: key, digits: purpose.isStored ? storedMACDigits : macDigits)
     }
 
+    private static let label = Array("postern address token 1\n".utf8)
+
     private static func mac(
-        _ letter: UInt8, head: [UInt8], address: [UInt8] = [], key: [UInt8], digits: Int = macDigits
-    ) -> [UInt8] {
-        let code = HMACSHA256.authenticationCode(
-            for: Array("postern address token 1\n".utf8) + [letter] + head + address, key: key)
-        return Array(Base32.encode(code).prefix(digits))
+        _ letter: UInt8, head: [UInt8], address: [UInt8], key: HMACSHA256, digits: Int = macDigits
+    ) -> ArraySlice<UInt8> {
+        var message = label
+        message.reserveCapacity(label.count + 1 + head.count + address.count)
+        message.append(letter)
+        message += head
+        message += address
+        return Base32.encode(key.authenticationCode(for: message)).prefix(digits)
     }
 
     /// `local=domain`, where the address can stand in a local part as it is: ASCII dot-atoms, no letter whose case could matter.
     private static func readable(_ address: AddrSpec) -> [UInt8]? {
-        let local = Array(address.localPart.utf8)
-        let domain = Array(address.domain.lowercased().utf8)
-        func isDotAtom(_ text: [UInt8]) -> Bool {
-            !text.isEmpty
-                && text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy {
-                    !$0.isEmpty && $0.allSatisfy { isAtext($0) }
-                }
-        }
-        guard isDotAtom(local), isDotAtom(domain), !local.contains(where: { (0x41...0x5A).contains($0) }),
-            !domain.contains(UInt8(ascii: "="))
+        var text = Array(address.localPart.utf8)
+        let equals = text.count
+        text.append(UInt8(ascii: "="))
+        text += address.domain.lowercased().utf8
+        guard isDotAtom(text[..<equals]), isDotAtom(text[(equals + 1)...]), !text[..<equals].contains(where: { (0x41...0x5A).contains($0) }),
+            !text[(equals + 1)...].contains(UInt8(ascii: "="))
         else { return nil }
-        return local + [UInt8(ascii: "=")] + domain
+        return text
+    }
+
+    private static func isDotAtom(_ text: ArraySlice<UInt8>) -> Bool {
+        var isAfterAtom = false
+        for octet in text {
+            let isDot = octet == UInt8(ascii: ".")
+            guard isDot ? isAfterAtom : octet < 0x80 && octet.isAtomText else { return false }
+            isAfterAtom = !isDot
+        }
+        return isAfterAtom
     }
 
     /// The octets of an address that a stored token authenticates.
@@ -117,14 +129,26 @@ package struct TokenMint: Sendable {
         Array(address.localPart.utf8) + [0] + Array(address.domain.lowercased().utf8)
     }
 
-    private static func isAtext(_ octet: UInt8) -> Bool {
-        switch octet {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: "!#$%&'*+-/=?^_`{|}~".utf8.contains(octet)
-        }
+    // MARK: Reading
+
+    /// How the tokens of one account and purpose look behind the last dot, whatever address and key they are made with.
+    struct Form {
+        let purpose: AddressToken.Purpose
+        /// What stands right behind the key id: purpose and account.
+        let anchor: [UInt8]
+        /// Octets from the key id to the end.
+        let length: Int
     }
 
-    // MARK: Reading
+    /// The forms of all purposes.
+    static func forms(account: AccountNumber) -> [Form] {
+        let digits = Base32.encode(account.rawValue, digits: accountDigits)
+        return [.reverse, .forward, .storedReverse, .storedForward, .silentForward, .reply].map { (purpose: AddressToken.Purpose) in
+            Form(
+                purpose: purpose, anchor: [purpose.rawValue] + digits,
+                length: 2 + accountDigits + (purpose.isReverse ? 0 : nonceDigits + dayDigits) + (purpose.isStored ? storedMACDigits : macDigits))
+        }
+    }
 
     /// Whether what stands behind the last dot of a local part, in lower case, has length and letters of a token: told without a code,
     /// as every word before a relay domain is asked.
@@ -169,14 +193,14 @@ package struct TokenMint: Sendable {
         if hasAddress, let dot {
             let readable = Array(text[..<dot])
             guard let equals = readable.lastIndex(of: UInt8(ascii: "=")), equals > 0, equals + 1 < readable.count else { return .notAToken }
-            guard constantTimeEqual(Self.mac(purpose, head: head, address: readable, key: key), Array(tail.suffix(macDigits))) else {
+            guard constantTimeEqual(Self.mac(purpose, head: head, address: readable, key: key), tail.suffix(macDigits)) else {
                 return .forged(purpose)
             }
             address = AddrSpec(
                 localPart: String(decoding: readable[..<equals], as: UTF8.self),
                 domain: String(decoding: readable[(equals + 1)...], as: UTF8.self))
         } else if !purpose.isStored {
-            guard constantTimeEqual(Self.mac(purpose, head: head, address: [], key: key), Array(tail.suffix(macDigits))) else {
+            guard constantTimeEqual(Self.mac(purpose, head: head, address: [], key: key), tail.suffix(macDigits)) else {
                 return .forged(purpose)
             }
         }
@@ -194,7 +218,7 @@ package struct TokenMint: Sendable {
         guard text.count == end + Self.macDigits else { return .notAToken }
         let head = Array(text[2..<end])
         guard let key = keys.key(text[0]),
-            constantTimeEqual(Self.mac(AnswerToken.letter, head: head, key: key), Array(text[end...])),
+            constantTimeEqual(Self.mac(AnswerToken.letter, head: head, address: [], key: key), text[end...]),
             let number = Base32.number(head.prefix(Self.accountDigits)),
             let nonce = Base32.number(head.dropFirst(Self.accountDigits).prefix(Self.nonceDigits)),
             let day = Base32.number(head.suffix(Self.dayDigits))
@@ -208,6 +232,6 @@ package struct TokenMint: Sendable {
         guard token.purpose.isStored, let id = tail.first, let key = keys.key(id), tail.count > 2 + Self.storedMACDigits else { return false }
         let head = Array(tail[2..<(tail.count - Self.storedMACDigits)])
         return constantTimeEqual(
-            Self.mac(token.purpose, head: head, address: Self.canonical(address), key: key), Array(tail.suffix(Self.storedMACDigits)))
+            Self.mac(token.purpose, head: head, address: Self.canonical(address), key: key), tail.suffix(Self.storedMACDigits))
     }
 }

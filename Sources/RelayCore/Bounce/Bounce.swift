@@ -10,7 +10,7 @@ enum Bounce {
     static func decide(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
-        let report = ReportReader.read(header: message.header, body: message.body.bytes)
+        let report = try message.report()
         let isNullSender = message.client.mailFrom.isEmpty
         switch report.kind {
         case .note, .receipt, .optOut:

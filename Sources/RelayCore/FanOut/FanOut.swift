@@ -43,7 +43,7 @@ struct FanOutMarks {
     /// The mark under the active key, and under all others that were one of late.
     func marks(_ paths: [String]) -> [[UInt8]] {
         let text = Array("postern fan-out 1\n".utf8) + digest + paths.flatMap { [0] + Array($0.utf8) }
-        return keys.ids.compactMap { id in keys.key(id).map { HMACSHA256.authenticationCode(for: text, key: $0) } }
+        return keys.ids.compactMap { id in keys.key(id)?.authenticationCode(for: text) }
     }
 }
 

@@ -13,16 +13,19 @@ struct ForwardRewriting {
     static let originalFromField = "X-Postern-Original-From"
 
     /// Address fields whose mailboxes become reverse addresses.
-    private static let addressFields: Set<String> = ["from", "reply-to", "sender", "to", "cc"]
+    private static let addressFields: FieldNameSet = ["from", "reply-to", "sender", "to", "cc"]
 
     /// Fields with URIs of a mailing list (RFC 2369), of which `mailto:` ones are rewritten.
-    private static let listFields: Set<String> = [
+    private static let listFields: FieldNameSet = [
         "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner", "list-archive",
     ]
 
+    /// Fields of message ids, of which hidden ones are given back to the user.
+    private static let threadFields: FieldNameSet = ["in-reply-to", "references"]
+
     /// Fields that go: what would make the user's program write past the relay, what would tell it another address of the user,
     /// and signatures that the rewriting breaks.
-    private static let removed: Set<String> = [
+    private static let removed: FieldNameSet = [
         // Requests for receipts and answers elsewhere
         "disposition-notification-to", "disposition-notification-options", "return-receipt-to", "return-receipt-requested",
         "x-confirm-reading-to", "read-receipt-to", "registered-mail-reply-requested-by", "generate-delivery-report",
@@ -50,21 +53,18 @@ struct ForwardRewriting {
 
     mutating func rewrite(_ header: HeaderSection, evidence: AuthenticationEvidence) -> HeaderEdits {
         var edits = HeaderEdits(header)
-        let claimingOurs = Set(AuthenticationResults.fieldsClaiming(ids: [engine.settings.authservID], in: header))
         for (index, field) in header.fields.enumerated() {
-            let name = field.name.lowercased()
-            if Self.addressFields.contains(name) {
-                edits.edits[index] = rewriteAddresses(field, name: name)
-            } else if Self.listFields.contains(name) {
+            if Self.addressFields.contains(field) {
+                edits.edits[index] = rewriteAddresses(field)
+            } else if Self.listFields.contains(field) {
                 edits.edits[index] = rewriteList(field)
-            } else if name == "in-reply-to" || name == "references" {
+            } else if Self.threadFields.contains(field) {
                 edits.edits[index] = restoreIdentifiers(field)
-            } else if name.hasPrefix("resent-") || name.hasPrefix("x-postern-") || Self.removed.contains(name)
-                || claimingOurs.contains(index)
-            {
+            } else if Self.removed.contains(field) || field.nameBegins(with: "resent-") || field.nameBegins(with: "x-postern-") {
                 edits.edits[index] = .remove
             }
         }
+        for index in AuthenticationResults.fieldsClaiming(ids: [engine.settings.authservID], in: header) { edits.edits[index] = .remove }
         edits.inserted = inserted(header, evidence: evidence)
         addWitnesses(header, to: &edits)
         return edits
@@ -109,7 +109,7 @@ struct ForwardRewriting {
         return Mailbox(displayName: name, addrSpec: reverse(mailbox.addrSpec))
     }
 
-    private mutating func rewriteAddresses(_ field: HeaderField, name: String) -> HeaderEdits.Edit {
+    private mutating func rewriteAddresses(_ field: HeaderField) -> HeaderEdits.Edit {
         let list = AddressList.parse(field.rawValue)
         let mailboxes = list.mailboxes
         if list.defects.allSatisfy(Self.leavesAddressesClear) {
@@ -134,7 +134,7 @@ struct ForwardRewriting {
         }
         if addresses.isEmpty {
             // Nothing to answer to. Only To has to stay, and tells the user which address it was.
-            guard name == "to" else { return .remove }
+            guard field.isNamed("To") else { return .remove }
             addresses = [.mailbox(Mailbox(addrSpec: account.relayAddress))]
         }
         return .replace(AddressFieldValue.write(addresses, nameLength: field.nameLength))
@@ -159,12 +159,12 @@ struct ForwardRewriting {
             let range = mailbox.displayName == nil ? mailbox.range : mailbox.addrSpecRange
             guard range.lowerBound >= position, range.upperBound <= raw.endIndex else { return nil }
             out += raw[position..<range.lowerBound]
-            out += Array((mailbox.displayName == nil ? rewritten(mailbox).serialized : reverse(mailbox.addrSpec).wireForm).utf8)
+            out += (mailbox.displayName == nil ? rewritten(mailbox).serialized : reverse(mailbox.addrSpec).wireForm).utf8
             position = range.upperBound
         }
         out += raw[position...]
         // Reverse addresses are long: a line that grew past the limit is written anew.
-        return HeaderField(name: field.name, rawValue: out).fitsLines ? out : nil
+        return HeaderField.fitsLines(out, after: field.nameLength + 1) ? out : nil
     }
 
     // MARK: Mailing lists

@@ -36,20 +36,20 @@ package struct HeaderEdits: Sendable {
 
     /// The modifications, in an order in which no deletion shifts an index that is still to be used.
     package var modifications: [Modification] {
-        var counts: [String: Int] = [:]
+        // By ASCII letters alone, as the MTA compares names.
+        let names = FieldNameIndex(original)
         var changes: [Modification] = []
-        for (field, edit) in zip(original, edits) {
-            let name = field.name
-            // ASCII letters alone, as `isNamed` and the MTA compare.
-            let key = name.asciiLowercased
-            let index = counts[key, default: 0] + 1
-            counts[key] = index
-            switch edit {
+        changes.reserveCapacity(original.count + inserted.count)
+        for position in original.indices.reversed() {
+            switch edits[position] {
             case .keep: break
-            case .replace(let value): changes.append(.changeHeader(name: name, index: index, rawValue: value))
-            case .remove: changes.append(.changeHeader(name: name, index: index, rawValue: nil))
+            case .replace(let value):
+                changes.append(.changeHeader(name: original[position].name, index: names.ordinal(position), rawValue: value))
+            case .remove:
+                changes.append(.changeHeader(name: original[position].name, index: names.ordinal(position), rawValue: nil))
             }
         }
-        return changes.reversed() + inserted.reversed().map { .insertHeader(position: 1, field: $0) }
+        for field in inserted.reversed() { changes.append(.insertHeader(position: 1, field: field)) }
+        return changes
     }
 }

@@ -8,12 +8,38 @@ extension HeaderField {
     /// space would be part of the field above.
     var isSafe: Bool {
         nameLength > 0 && bytes[..<nameLength].allSatisfy { (0x21...0x7E).contains($0) }
-            && controls.isDisjoint(with: [.nul, .bareCR, .bareLF, .lineBreak])
+            && controls.isDisjoint(with: .ambiguous)
     }
 
     /// Octets of a line without its end (RFC 5322 section 2.1.1). A server on the way may break a longer one, signed as it is.
     static let longestLine = 998
 
     /// Whether no line of the field is too long.
-    var fitsLines: Bool { bytes.split(separator: 0x0A).allSatisfy { $0.count - ($0.last == 0x0D ? 1 : 0) <= Self.longestLine } }
+    var fitsLines: Bool { Self.fitsLines(bytes, after: 0) }
+
+    /// Whether no line is too long where the first one has so many octets before it.
+    static func fitsLines(_ text: [UInt8], after octets: Int) -> Bool {
+        var length = octets
+        for (index, octet) in text.enumerated() {
+            if octet == 0x0A {
+                length = 0
+            } else {
+                length += 1
+                // The CR of a line's end is none of its octets.
+                if length > longestLine, octet != 0x0D || length > longestLine + 1 || index + 1 < text.count && text[index + 1] != 0x0A {
+                    return false
+                }
+            }
+        }
+        return true
+    }
+
+    /// Whether the name begins so; letters compare case-insensitively.
+    func nameBegins(with prefix: StaticString) -> Bool {
+        prefix.withUTF8Buffer { prefix in
+            guard nameLength >= prefix.count else { return false }
+            for (octet, other) in zip(bytes, prefix) where octet.asciiLowercased != other { return false }
+            return true
+        }
+    }
 }

@@ -24,7 +24,7 @@ package struct MessageIDs: Sendable {
         self.keys = keys
         var cipherKeys: [TokenKeys.KeyID: [UInt8]] = [:]
         for id in keys.ids {
-            guard let key = keys.key(id),
+            guard let key = keys.secret(id),
                 let derived = try? HKDFSHA256.derive(key: key, info: Array("postern message ids 1".utf8), length: 64)
             else { return nil }
             cipherKeys[id] = derived
@@ -104,9 +104,8 @@ package struct MessageIDs: Sendable {
         return (id[1], id[2..<at], id[0])
     }
 
-    private func mac(_ purpose: String, _ id: [UInt8], account: AccountNumber, key: [UInt8]) -> [UInt8] {
-        let code = HMACSHA256.authenticationCode(
-            for: Array("postern message id \(purpose) 1\n".utf8) + Self.label(account) + [0] + id, key: key)
+    private func mac(_ purpose: String, _ id: [UInt8], account: AccountNumber, key: HMACSHA256) -> [UInt8] {
+        let code = key.authenticationCode(for: Array("postern message id \(purpose) 1\n".utf8) + Self.label(account) + [0] + id)
         return Array(Base32.encode(code).prefix(26))
     }
 

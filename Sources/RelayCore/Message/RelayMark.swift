@@ -45,7 +45,7 @@ package struct RelayMark: Sendable {
         return .hops(hops)
     }
 
-    private static func mac(_ count: String, key: [UInt8]) -> [UInt8] {
-        Array(Base32.encode(HMACSHA256.authenticationCode(for: Array("postern mark 1\n\(count)".utf8), key: key)).prefix(macDigits))
+    private static func mac(_ count: String, key: HMACSHA256) -> [UInt8] {
+        Array(Base32.encode(key.authenticationCode(for: Array("postern mark 1\n\(count)".utf8))).prefix(macDigits))
     }
 }

@@ -22,7 +22,7 @@ enum Reply {
         let canonical = engine.settings.providers.canonical(author)
         let verified = account.inboxes.filter(\.isVerified).map { engine.settings.providers.canonical($0.address.revealed) }
         guard verified.contains(canonical) else {
-            if verified.contains(where: { $0.domain == canonical.domain }), let report = serverReport(message, author: author) {
+            if verified.contains(where: { $0.domain == canonical.domain }), let report = try serverReport(message, author: author) {
                 guard account.isActive else { throw .retired }
                 return try tell(report, of: message, engine: engine, account: account, correspondents: correspondents, paths: paths)
             }
@@ -37,7 +37,9 @@ enum Reply {
             client: message.client, isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
         let rewritten: OutgoingMessage
         do {
-            rewritten = try rewriting.rewrite(body: message.body.bytes)
+            rewritten = try message.body.rewrite(whileWaiting: message.whileWaiting, keeping: { $0.octets(beside: $1) }) { body throws(Refusal) in
+                try rewriting.rewrite(body: body)
+            }
         } catch {
             if error.reason.code == RelayReason.leakIncident { engine.directory.count(.leakIncident, account: number, day: message.day) }
             throw error
@@ -71,9 +73,9 @@ enum Reply {
 
     /// The report on a delivery that the server of one of the user's inboxes has sent to a reverse address: against the rules, to the author
     /// and not to the return path of what it did not deliver.
-    private static func serverReport(_ message: IncomingMessage, author: AddrSpec) -> DeliveryReport? {
+    private static func serverReport(_ message: IncomingMessage, author: AddrSpec) throws(Refusal) -> DeliveryReport? {
         guard message.client.mailFrom.isEmpty, mailSystems.contains(author.localPart.lowercased()) else { return nil }
-        let report = ReportReader.read(header: message.header, body: message.body.bytes)
+        let report = try message.report()
         return report.kind == .delivery ? report : nil
     }
 
@@ -140,6 +142,20 @@ struct OutgoingMessage {
     /// The body as it goes out, for signing.
     var bodyForSigning: [ArraySlice<UInt8>]
     var reasons: [RelayReason] = []
+
+    /// Octets of the body that do not lie in the one that came in.
+    func octets(beside old: [UInt8]) -> Int {
+        old.withUnsafeBytes { old in
+            (body ?? []).reduce(0) { sum, piece in
+                piece.withUnsafeBytes { piece in
+                    guard let start = piece.baseAddress, let first = old.baseAddress, start >= first, start < first + old.count else {
+                        return sum + piece.count
+                    }
+                    return sum
+                }
+            }
+        }
+    }
 
     /// The decision that puts this message in place of the one that came in.
     func decision(

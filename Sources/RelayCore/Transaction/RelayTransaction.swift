@@ -166,8 +166,8 @@ package final class RelayTransaction {
     }
 
     private func refusalKey(_ path: String) -> [UInt8] {
-        HMACSHA256.authenticationCode(
-            for: Array("postern refused 1\n\(client.address ?? "")\n\(client.mailFrom)\n\(path)".utf8), key: engine.keys.activeKey)
+        engine.keys.activeKey.authenticationCode(
+            for: Array("postern refused 1\n\(client.address ?? "")\n\(client.mailFrom)\n\(path)".utf8))
     }
 
     private func correspondent(of token: AddressToken) throws(Refusal) -> AddrSpec {
@@ -227,9 +227,9 @@ package final class RelayTransaction {
         case .empty, .elsewhere, .operatorMail: break
         case .forward(let account):
             forward = try ForwardSession(engine: engine, account: account, client: client, header: header, now: now)
-            if !further.isEmpty { held = HeldBody(budget: engine.replyMemory) }
+            if !further.isEmpty { held = HeldBody(budget: engine.replyMemory, isRewritten: false, hasCopies: true) }
         case .reply, .returnPath:
-            held = HeldBody(budget: engine.replyMemory)
+            held = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: !further.isEmpty)
             authentication = engine.authenticator.begin(client: client, header: header, now: now)
         case .answer:
             // Nothing of it is kept: that it was written, and by whom, is all that counts.
@@ -245,7 +245,7 @@ package final class RelayTransaction {
         guard messageSize <= engine.settings.limits.messageSize else { throw .messageTooLarge(engine.settings.limits.messageSize) }
         forward?.update(body: chunk)
         authentication?.update(body: chunk)
-        if let held, !held.append(chunk) { throw .replyMemory }
+        try held?.append(chunk)
     }
 
     /// As `addBody` for a buffer.
@@ -260,9 +260,10 @@ package final class RelayTransaction {
     // MARK: End of data
 
     /// Decides. Called once. Where the decision has copies, all of them have to be handed over before it is applied.
-    package func finish() -> RelayDecision {
+    /// - Parameter whileWaiting: called again and again for as long as there is no memory to rewrite the message.
+    package func finish(whileWaiting: @escaping () -> Void = {}) -> RelayDecision {
         guard !further.isEmpty, let original, let number = account else {
-            let decision = decide()
+            let decision = decide(whileWaiting)
             hasReserved = decision.outcome == .relay
             return decision
         }
@@ -278,7 +279,7 @@ package final class RelayTransaction {
             if try isHandedOver(marks.marks(paths), number) {
                 return RelayDecision(.discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
             }
-            let decision = decide()
+            let decision = decide(whileWaiting)
             if case .refuse(let refusal) = decision.outcome {
                 guard refusal.isOfRecipient else { return decision }
                 refused(paths, refusal.reply)
@@ -340,7 +341,7 @@ package final class RelayTransaction {
     /// For how long a copy that was handed over is remembered.
     private static let handedOverSeconds: Int64 = 3_600
 
-    private func decide() -> RelayDecision {
+    private func decide(_ whileWaiting: @escaping () -> Void) -> RelayDecision {
         do {
             switch scope {
             case .empty, .elsewhere: return RelayDecision(.untouched, reasons: [])
@@ -349,11 +350,11 @@ package final class RelayTransaction {
                 guard let forward else { throw Refusal.notConfigured("end of data before end of header") }
                 return try forward.finish(paths: paths)
             case .reply(let number, let correspondents):
-                let message = try incoming()
+                let message = try incoming(whileWaiting)
                 return try Reply.decide(
                     engine: engine, message: message, account: number, correspondents: correspondents, paths: paths)
             case .returnPath(let token):
-                return try Bounce.decide(engine: engine, message: try incoming(), token: token, paths: paths)
+                return try Bounce.decide(engine: engine, message: try incoming(whileWaiting), token: token, paths: paths)
             case .answer(let token):
                 guard let authentication else { throw Refusal.notConfigured("end of data before end of header") }
                 return try VerificationAnswer.decide(
@@ -366,10 +367,10 @@ package final class RelayTransaction {
         }
     }
 
-    private func incoming() throws(Refusal) -> IncomingMessage {
+    private func incoming(_ whileWaiting: @escaping () -> Void) throws(Refusal) -> IncomingMessage {
         guard let authentication, let held else { throw .notConfigured("end of data before end of header") }
         return IncomingMessage(
-            client: client, header: header, body: held, evidence: authentication.finish(), now: now, day: day)
+            client: client, header: header, body: held, evidence: authentication.finish(), now: now, day: day, whileWaiting: whileWaiting)
     }
 
     /// Mail to the operator: to the operator's address, with the null sender, so that nothing of ours ever answers it.
@@ -394,28 +395,11 @@ struct IncomingMessage {
     let evidence: AuthenticationEvidence
     let now: Int64
     let day: UInt64
-}
+    /// Called again and again while there is no memory to rewrite the message.
+    let whileWaiting: () -> Void
 
-/// A body held in memory against the shared budget, which gets it back when the body is let go.
-final class HeldBody {
-    private(set) var bytes: [UInt8] = []
-    private let budget: ReplyMemory
-    private var taken = 0
-    /// The budget is asked for in steps, so that many small chunks cost few locks.
-    private static let step = 65_536
-
-    init(budget: ReplyMemory) { self.budget = budget }
-
-    /// False where the budget is used up.
-    func append(_ chunk: UnsafeRawBufferPointer) -> Bool {
-        if bytes.count + chunk.count > taken {
-            let more = max(Self.step, bytes.count + chunk.count - taken)
-            guard budget.take(more) else { return false }
-            taken += more
-        }
-        bytes.append(contentsOf: chunk)
-        return true
+    /// What the body says, where it is a report.
+    func report() throws(Refusal) -> DeliveryReport {
+        try body.rewrite(whileWaiting: whileWaiting) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
     }
-
-    deinit { budget.give(back: taken) }
 }

@@ -131,8 +131,7 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         #expect(try browser.shows(".state", "Forwarding on"))
         #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
         #expect(try rig.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
-        try browser.open(url + "/me")
-        #expect(try browser.shows(".address-foot .quiet", "1 message to you"))
+        #expect(try browser.shows(".address-foot .quiet", "1 message to you", at: url + "/me"))
 
         // To write first: the address that the page shows leads to the team, without the inbox.
         try browser.open(url + "/me/addresses/1")

@@ -1,0 +1,37 @@
+// How much memory a reply takes while it is rewritten, by the most resident memory of this process.
+
+import Foundation
+import InternetMessage
+
+/// Plays the messages made to be slow, in two sizes, and prints the octets that a reply takes for each of its own, the held body among
+/// them, beside what it takes whatever its size. With MALLOC_MMAP_THRESHOLD_=60000 in the environment, memory is given back as in the
+/// service.
+func measureMemory(_ world: World, isWanted: (String) -> Bool) {
+    let sizes = [2_000_000, 8_000_000]
+    for index in Hostile.all(size: 1_000, reverse: world.reverse).indices {
+        let name = Hostile.all(size: 1_000, reverse: world.reverse)[index].name
+        guard isWanted("hostile " + name) else { continue }
+        var outcome = ""
+        let peaks = sizes.map { size in
+            let item = Hostile.all(size: size, reverse: world.reverse)[index]
+            let header = BenchCorpus.header(HeaderSection(item.header), author: World.inbox, recipient: world.reverse)
+            let body = item.body
+            return (octets: Double(body.count), peak: Double(peak { outcome = world.play(from: World.inbox, to: world.reverse, header: header, body: body) }))
+        }
+        let slope = (peaks[1].peak - peaks[0].peak) / max(1, peaks[1].octets - peaks[0].octets)
+        print(String(format: "%6.2f octets for each, and %6.2f MB  %@ (%@)", slope, (peaks[0].peak - slope * peaks[0].octets) / 1e6, name, outcome))
+    }
+}
+
+/// Octets by which the most resident memory during some work exceeds that before it.
+private func peak(_ work: () -> Void) -> Int {
+    func status(_ field: String) -> Int {
+        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").first { $0.hasPrefix(field + ":") }.flatMap { Int($0.filter(\.isNumber)) } ?? 0
+    }
+    work()
+    let before = status("VmRSS")
+    try? "5".write(toFile: "/proc/self/clear_refs", atomically: false, encoding: .utf8)
+    work()
+    return (status("VmHWM") - before) * 1024
+}

@@ -1,0 +1,140 @@
+// Names of header fields, compared where they stand: no string is made, and ASCII letters are folded (RFC 5322 section 1.2.2).
+
+/// A fixed set of field names.
+package struct FieldNameSet: Sendable, ExpressibleByArrayLiteral {
+    /// By length, in lower case, one after the other.
+    private let names: [[UInt8]]
+
+    package init(arrayLiteral names: String...) {
+        var sorted = [[UInt8]](repeating: [], count: (names.map(\.utf8.count).max() ?? 0) + 1)
+        for name in names { sorted[name.utf8.count] += name.utf8.map(\.asciiLowercased) }
+        self.names = sorted
+    }
+
+    /// Whether the field has one of the names.
+    package func contains(_ field: HeaderField) -> Bool {
+        let length = field.nameLength
+        guard length > 0, length < names.count else { return false }
+        return names[length].withUnsafeBufferPointer { names in
+            field.bytes.withUnsafeBufferPointer { bytes in
+                var start = 0
+                while start < names.count {
+                    var index = 0
+                    while index < length, bytes[index].asciiLowercased == names[start + index] { index += 1 }
+                    if index == length { return true }
+                    start += length
+                }
+                return false
+            }
+        }
+    }
+}
+
+/// Which fields of a header section have the same name. Made and asked in linear time, whatever the names are.
+package struct FieldNameIndex: Sendable {
+    private struct Entry {
+        /// Of the name, and position of the next field above of the same name; -1 for none.
+        let name: Int32
+        let above: Int32
+        /// From 1 on, from the top.
+        let ordinal: Int32
+    }
+
+    private struct Name {
+        let hash: UInt64
+        /// The lowest field of the name.
+        var last: Int32
+    }
+
+    private let fields: [HeaderField]
+    private var entries: [Entry] = []
+    private var names: [Name] = []
+    /// Numbers of names by hash, with open addressing; -1 for none. A power of two, at least half of it free.
+    private var slots: [Int32]
+
+    package init(_ fields: [HeaderField]) {
+        self.fields = fields
+        var size = 16
+        while size < fields.count * 2 { size *= 2 }
+        slots = [Int32](repeating: -1, count: size)
+        entries.reserveCapacity(fields.count)
+        for (position, field) in fields.enumerated() {
+            let found = field.bytes.withUnsafeBufferPointer { find(UnsafeBufferPointer(rebasing: $0[..<field.nameLength])) }
+            let last: Int32
+            if let name = found.name {
+                last = names[name].last
+                names[name].last = Int32(truncatingIfNeeded: position)
+            } else {
+                last = -1
+                slots[found.slot] = Int32(truncatingIfNeeded: names.count)
+                names.append(Name(hash: found.hash, last: Int32(truncatingIfNeeded: position)))
+            }
+            entries.append(
+                Entry(
+                    name: slots[found.slot], above: last, ordinal: last < 0 ? 1 : entries[Int(last)].ordinal + 1))
+        }
+    }
+
+    /// How many names there are.
+    package var count: Int { names.count }
+
+    /// The number of a name, 0 and up; nil where no field has it.
+    package func number(of name: UnsafeBufferPointer<UInt8>) -> Int? { find(name).name }
+
+    /// Position of the lowest field of a name.
+    package func last(_ name: Int) -> Int { Int(names[name].last) }
+
+    /// Position of the next field above that has the same name as the one at a position; nil where that is the topmost.
+    package func above(_ position: Int) -> Int? {
+        let above = entries[position].above
+        return above < 0 ? nil : Int(above)
+    }
+
+    /// Which of the fields of its name the one at a position is, from 1 on, from the top.
+    package func ordinal(_ position: Int) -> Int { Int(entries[position].ordinal) }
+
+    private func find(_ name: UnsafeBufferPointer<UInt8>) -> (name: Int?, slot: Int, hash: UInt64) {
+        let hash = Self.hash(name)
+        let mask = slots.count - 1
+        var slot = Int(truncatingIfNeeded: hash >> 32) & mask
+        while slots[slot] >= 0 {
+            let number = Int(slots[slot])
+            if names[number].hash == hash, hasName(fields[Int(names[number].last)], name) { return (number, slot, hash) }
+            slot = (slot + 1) & mask
+        }
+        return (nil, slot, hash)
+    }
+
+    private func hasName(_ field: HeaderField, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard field.nameLength == name.count else { return false }
+        return field.bytes.withUnsafeBufferPointer { bytes in
+            for index in 0..<name.count where bytes[index].asciiLowercased != name[index].asciiLowercased { return false }
+            return true
+        }
+    }
+
+    /// Different in each process, so that nobody can choose names that fall into one slot.
+    private static let seed = UInt64(truncatingIfNeeded: Hasher().finalize()) | 1
+
+    /// The same for names that differ in letter case alone.
+    private static func hash(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
+        var hash = seed &+ UInt64(truncatingIfNeeded: name.count)
+        func add(_ word: UInt64) {
+            // Bit 5 is what tells a small letter from a capital; other octets that it tells apart are compared afterwards.
+            let (high, low) = (hash ^ (word | 0x2020_2020_2020_2020)).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+            hash = high ^ low
+        }
+        var index = 0
+        while index + 8 <= name.count {
+            add(UnsafeRawBufferPointer(name).loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            index += 8
+        }
+        var rest: UInt64 = 0
+        while index < name.count {
+            rest = rest << 8 | UInt64(name[index])
+            index += 1
+        }
+        add(rest)
+        return hash
+    }
+}

@@ -1,0 +1,201 @@
+// The budget of replies: what is held, what is rewritten beside, and who waits.
+
+import Foundation
+import InternetMessage
+import Synchronization
+import Testing
+
+@testable import RelayCore
+
+struct ReplyMemoryTests {
+    private func body(_ octets: Int, in memory: ReplyMemory, isRewritten: Bool = true, hasCopies: Bool = false) throws -> HeldBody {
+        let body = HeldBody(budget: memory, isRewritten: isRewritten, hasCopies: hasCopies)
+        let content = Self.content(octets)
+        try content.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                try body.append(UnsafeRawBufferPointer(rebasing: rest.prefix(65_535)))
+                rest = rest.dropFirst(65_535)
+            }
+        }
+        return body
+    }
+
+    private static func content(_ octets: Int) -> [UInt8] { (0..<octets).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) } }
+
+    private func outcome(_ work: () throws -> Void) -> String? {
+        do { try work() } catch let refusal as Refusal { return "\(refusal.reply.code) \(refusal.reply.enhanced)" } catch { return "\(error)" }
+        return nil
+    }
+
+    @Test(arguments: [0, 1, 4_096, 65_535, 65_536, 131_070, 262_079, 262_080, 327_616, 1_000_000])
+    func blocksMakeTheBodyThatCame(octets: Int) throws {
+        let held = try body(octets, in: ReplyMemory(limit: 1 << 28))
+        #expect(held.count == octets)
+        #expect(held.bytes == Self.content(octets))
+        // Asked for again, as for copies.
+        #expect(held.bytes == Self.content(octets))
+    }
+
+    @Test func whatIsHeldIsCountedWithItsSessionAndGivenBack() throws {
+        let memory = ReplyMemory(limit: 1 << 28)
+        do {
+            let small = try body(4_096, in: memory)
+            #expect(memory.inUse == ReplyMemory.session + 65_536)
+            let large = try body(1_000_000, in: memory)
+            #expect(memory.inUse == 2 * ReplyMemory.session + 65_536 + 16 * 65_536)
+            _ = (small.count, large.count)
+        }
+        #expect(memory.inUse == 0)
+    }
+
+    @Test func aCopyCountsWithWhatIsMadeForIt() throws {
+        let memory = ReplyMemory(limit: 1 << 28)
+        let held = try body(1_000_000, in: memory, isRewritten: false, hasCopies: true)
+        #expect(memory.inUse >= 3 * held.count)
+    }
+
+    @Test func roomToRewriteTheLargestIsLeft() throws {
+        let memory = ReplyMemory(limit: 20_000_000)
+        let large = try body(3_000_000, in: memory)
+        // 20 MB less 9 MB and the tables, less what is held already.
+        var others: [HeldBody] = []
+        var refused: String?
+        while refused == nil {
+            refused = outcome { others.append(try body(500_000, in: memory)) }
+        }
+        #expect(refused == "452 4.3.1")
+        #expect(memory.inUse <= 20_000_000 - 3 * large.count - 3_500_000 && others.count >= 4)
+        // A body that goes as it is needs no such room, but leaves it as well.
+        #expect(outcome { _ = try body(600_000, in: memory, isRewritten: false) } == "452 4.3.1")
+    }
+
+    @Test func whatNeverFitsIsTooLargeAndNotToComeAgain() throws {
+        let memory = ReplyMemory(limit: 10_000_000)
+        let largest = memory.largest(weight: 1, isRewritten: true)
+        #expect((1_000_000..<2_500_000).contains(largest))
+        #expect(outcome { _ = try body(largest + 1, in: memory) } == "552 5.3.4")
+        #expect(memory.inUse == 0)
+        #expect(outcome { _ = try body(largest - 65_536, in: memory) } == nil)
+    }
+
+    @Test func whatCameOutIsHeldAsLongAsTheBody() throws {
+        let memory = ReplyMemory(limit: 1 << 28)
+        do {
+            let held = try body(1_000_000, in: memory)
+            let before = memory.inUse
+            let pieces = try held.rewrite(
+                whileWaiting: {}, keeping: { OutgoingMessage(header: HeaderSection(), body: $0, bodyForSigning: []).octets(beside: $1) }
+            ) { bytes throws(Refusal) in
+                #expect(memory.turns == (1, 0))
+                return [bytes[..<900_000], Array(repeating: 0, count: 70_000)[...]] as [ArraySlice<UInt8>]?
+            }
+            #expect(memory.turns == (0, 0) && memory.inUse == before + 70_000 && pieces?.count == 2)
+        }
+        #expect(memory.inUse == 0)
+    }
+
+    @Test func aFailedRewritingEndsItsTurn() throws {
+        let memory = ReplyMemory(limit: 1 << 28)
+        let held = try body(10_000, in: memory)
+        #expect(outcome { try held.rewrite(whileWaiting: {}) { _ throws(Refusal) -> Void in throw .loop } } == "554 5.4.6")
+        #expect(memory.turns == (0, 0))
+    }
+
+    /// Bodies of a megabyte, of which two do not fit side by side were they of the dearest kind.
+    @Test func bodiesAreRewrittenInTurnWhereTheyDoNotFitTogether() throws {
+        let memory = ReplyMemory(limit: 40_000_000)
+        let bodies = try (0..<12).map { _ in try body(1_000_000, in: memory) }
+        let seen = Mutex((running: 0, most: 0, done: 0))
+        let over = DispatchGroup()
+        for held in bodies.map(Unguarded.init) {
+            over.enter()
+            Thread.detachNewThread {
+                try? held.value.rewrite(whileWaiting: {}) { bytes throws(Refusal) in
+                    seen.withLock {
+                        $0.running += 1
+                        $0.most = max($0.most, $0.running)
+                    }
+                    // Something to do, so that the others come meanwhile.
+                    let sum = bytes.reduce(0) { $0 &+ Int($1) }
+                    seen.withLock {
+                        $0.running -= 1
+                        $0.done += sum == 0 ? 0 : 1
+                    }
+                }
+                over.leave()
+            }
+        }
+        #expect(over.wait(timeout: .now() + 300) == .success)
+        let (_, most, done) = seen.withLock { $0 }
+        #expect(most == 1 && done == 12 && memory.turns == (0, 0))
+    }
+
+    @Test func smallBodiesAreRewrittenSideBySideAndAnEndLetsTheFirstInLineBegin() throws {
+        let memory = ReplyMemory(limit: 10_000_000, interval: 1)
+        let bodies = try (0..<3).map { _ in try body(4_096, in: memory) }
+        let started = Watch(0)
+        let order = Watch<[Int]>([])
+        let mayEnd = Watch(false)
+        let told = Watch(0)
+        let over = DispatchGroup()
+        func start(_ number: Int) {
+            let held = Unguarded(bodies[number])
+            over.enter()
+            Thread.detachNewThread {
+                try? held.value.rewrite(whileWaiting: { told.change { $0 += 1 } }) { _ throws(Refusal) in
+                    started.change { $0 += 1 }
+                    order.change { $0.append(number) }
+                    mayEnd.wait { $0 }
+                }
+                over.leave()
+            }
+        }
+        start(0)
+        started.wait { $0 == 1 }
+        start(1)
+        started.wait { $0 == 2 }
+        // The tables of a third one do not fit any more: it waits, and says so again and again.
+        start(2)
+        told.wait { $0 >= 2 }
+        #expect(memory.turns == (2, 1))
+        mayEnd.change { $0 = true }
+        #expect(over.wait(timeout: .now() + 300) == .success)
+        order.wait { $0 == [0, 1, 2] }
+        #expect(memory.turns == (0, 0))
+    }
+}
+
+/// Handed from one thread to one other.
+private struct Unguarded<Value>: @unchecked Sendable {
+    let value: Value
+    init(_ value: Value) { self.value = value }
+}
+
+/// A value that threads wait for.
+private final class Watch<Value>: @unchecked Sendable {
+    private var value: Value
+    private let condition = NSCondition()
+
+    init(_ value: Value) { self.value = value }
+
+    func change(_ body: (inout Value) -> Void) {
+        condition.lock()
+        body(&value)
+        condition.broadcast()
+        condition.unlock()
+    }
+
+    /// Returns when it holds; fails the test after five minutes.
+    func wait(_ holds: (Value) -> Bool) {
+        let deadline = Date(timeIntervalSinceNow: 300)
+        condition.lock()
+        defer { condition.unlock() }
+        while !holds(value) {
+            guard condition.wait(until: deadline) else {
+                Issue.record("waited in vain")
+                return
+            }
+        }
+    }
+}

@@ -30,11 +30,12 @@ enum Seeding {
     /// Rows of one transaction, so that the log of SQLite does not grow to the size of the database.
     private static let part = 250_000
     static let domain = "relay.example"
+    static let now: Int64 = 1_790_000_000
 
     static func localPart(_ number: Int) -> String { String(format: "%016d", number) }
 
     /// Adds users, inboxes, accounts, grants and addresses 1 to `count`.
-    static func fill(_ store: Store, _ engine: Engine, count: Int, now: Int64) throws {
+    static func fill(_ store: Store, _ engine: Engine, count: Int) throws {
         let change = Change(actor: "bench", now: now)
         let team = try store.teams.add(id: "bench", name: "Bench", change)
         try store.sources.add(team: "bench", OutboundSource(kind: .domain, value: "app.example", envelopeDomain: nil, createdAt: now), change)

@@ -44,13 +44,13 @@ package enum MailerError: Error, Sendable, CustomStringConvertible {
 package struct InboxMailer: Sendable {
     package let settings: MailerSettings
     private let store: Store
-    private let tokens: TokenMint
+    private let tokens: @Sendable () -> TokenMint
     private let signer: (any MessageSigner)?
     private let submission: SMTPSubmission
     private let templates: NoticeTemplates
 
     package init(
-        settings: MailerSettings, store: Store, tokens: TokenMint, signer: (any MessageSigner)?, submission: SMTPSubmission,
+        settings: MailerSettings, store: Store, tokens: @escaping @Sendable () -> TokenMint, signer: (any MessageSigner)?, submission: SMTPSubmission,
         templates: NoticeTemplates
     ) {
         self.settings = settings
@@ -75,7 +75,7 @@ package struct InboxMailer: Sendable {
         var answer: AddrSpec?
         if let number = UInt64(exactly: pending.number), let nonce = UInt64(exactly: pending.answerNonce) {
             let token = AnswerToken(number: number, nonce: nonce, expiryDay: UInt64(max(0, pending.expiresAt) / 86_400))
-            answer = AddrSpec(localPart: tokens.answer(token), domain: settings.relayDomain)
+            answer = AddrSpec(localPart: tokens().answer(token), domain: settings.relayDomain)
         }
         try send(
             .verification, to: pending.inbox.address, answer: answer,

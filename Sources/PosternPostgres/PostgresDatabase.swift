@@ -43,7 +43,8 @@ package final class PostgresDatabase: Database {
         let parameters = try Self.parameters(url, settings)
         let setup = """
             SET statement_timeout = \(settings.statementMilliseconds); SET lock_timeout = \(settings.statementMilliseconds);
-            SET idle_in_transaction_session_timeout = 60000; SET client_min_messages = error
+            SET idle_in_transaction_session_timeout = 60000; SET client_min_messages = error;
+            SET default_transaction_read_only = on; SET jit = off
             """
         self.settings = settings
         let connect: @Sendable () throws -> PostgresLink = { try PostgresLink(parameters: parameters, setup: setup) }
@@ -102,19 +103,23 @@ package final class PostgresDatabase: Database {
     }
 
     package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try storeErrors { try transaction("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", writes: false, body) }
+        try storeErrors { try transaction(["BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"], writes: false, body) }
+    }
+
+    /// One statement is one snapshot by itself: a single round trip, with neither BEGIN nor COMMIT.
+    package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
+        try storeErrors { try pool.with { link in try link.rows(sql, arguments) } }
     }
 
     package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
         // Relaxed: a crash of the server may lose the last few tenths of a second, one of this process nothing.
-        let begin =
-            "BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE"
-            + (durability == .relaxed ? "; SET LOCAL synchronous_commit = off" : "")
+        let beginning =
+            ["BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE"] + (durability == .relaxed ? ["SET LOCAL synchronous_commit = off"] : [])
         return try storeErrors {
             var repetition = 0
             while true {
                 do {
-                    return try transaction(begin, writes: true, body)
+                    return try transaction(beginning, writes: true, body)
                 } catch let failure as PostgresFailure where failure.isRepeatable && repetition < settings.repetitions {
                     repetition += 1
                     // Apart by chance, so that two of them do not meet again; longer the more often they did.
@@ -125,21 +130,27 @@ package final class PostgresDatabase: Database {
     }
 
     private func transaction<T>(
-        _ begin: String, writes: Bool, _ body: (any DatabaseConnection) throws -> T
+        _ beginning: [String], writes: Bool, _ body: (any DatabaseConnection) throws -> T
     ) throws -> T {
         try pool.with { link in
-            try link.script(begin)
+            link.begin(beginning)
             let connection = PostgresConnection(link: link)
             do {
                 let result = try body(connection)
-                // A failed statement ends a transaction here, whatever `body` made of it: COMMIT would quietly roll back.
-                if writes, let failure = connection.failure { throw failure }
-                try link.script(connection.failure == nil ? "COMMIT" : "ROLLBACK")
+                if let failure = connection.failure {
+                    // A failed statement ends a transaction here, whatever `body` made of it: COMMIT would quietly roll back.
+                    if writes { throw failure }
+                    try link.rollBack()
+                } else if writes {
+                    try link.commit()
+                } else {
+                    link.endUnawaited()
+                }
                 return result
             } catch {
                 // Where this fails too the connection is lost, and with it the transaction.
-                try? link.script("ROLLBACK")
-                if let failure = connection.failure, failure.isRepeatable || failure.isConnectionLost { throw failure }
+                try? link.rollBack()
+                if let failure = connection.failure, failure.isRepeatable || failure.isConnectionLost || failure.isNoPrimary { throw failure }
                 throw error
             }
         }

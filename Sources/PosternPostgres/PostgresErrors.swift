@@ -50,8 +50,9 @@ struct PostgresFailure: Error {
     /// The failure in a result.
     init(result: OpaquePointer?, connection: OpaquePointer) {
         func field(_ code: Int32) -> String { PQresultErrorField(result, code).map { String(cString: $0) } ?? "" }
-        isConnectionLost = PQstatus(connection) != CONNECTION_OK
         state = field(Int32(UInt8(ascii: "C")))
+        // With 57P01 and its like, and 25P03, the server says that it ends the connection, which libpq may not have seen yet.
+        isConnectionLost = PQstatus(connection) != CONNECTION_OK || state.hasPrefix("57P") || state == "25P03"
         let primary = field(Int32(UInt8(ascii: "M")))
         message = !primary.isEmpty ? primary : isConnectionLost ? "the connection to the server was lost" : "the statement failed"
     }

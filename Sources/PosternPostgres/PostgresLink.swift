@@ -3,21 +3,46 @@
 import CPQ
 import Glibc
 import PosternStore
+import Synchronization
 
 /// Used by one thread at a time; the pool sees to it.
+///
+/// The connection is in libpq's pipeline mode: BEGIN waits for the first statement and goes out with it, as does a preparation, and an
+/// end that nobody has to wait for is answered while others work. Each statement is one round trip.
 final class PostgresLink: @unchecked Sendable {
     private let connection: OpaquePointer
     /// Names of prepared statements by their text and the types of their arguments.
     private var prepared: [Prepared: String] = [:]
 
+    /// How many names were given, to those too whose preparation failed.
+    private var named = 0
+
     private struct Prepared: Hashable {
         let sql: String
         let types: [Oid]
     }
-    /// Seconds on a monotonic clock when it was given back last.
-    var idleSince: Double = 0
+
+    /// What was sent and is not answered yet, in order.
+    private var unanswered: [Sent] = []
+
+    private enum Sent {
+        case preparation(Prepared, name: String)
+        case statement
+        case sync
+    }
+
+    /// What begins the transaction and goes out with its first statement.
+    private var beginning: [String] = []
+    /// Whether the server is in the middle of a transaction.
+    private var isInTransaction = false
     /// Set once it cannot be trusted any more: it is closed instead of being given back.
     private(set) var isBroken = false
+    private let farewell = Farewell()
+
+    /// Whether the server has said that it ends the connection.
+    private final class Farewell: Sendable {
+        let isSaid = Atomic(false)
+    }
 
     /// More texts than the program has; beyond it something makes SQL out of data.
     private static let statementLimit = 1000
@@ -37,10 +62,17 @@ final class PostgresLink: @unchecked Sendable {
             PQfinish(connection)
             throw failure
         }
-        // Warnings of the server go nowhere: libpq would print them on standard error.
-        PQsetNoticeProcessor(connection, { _, _ in }, nil)
+        // Warnings of the server go nowhere: libpq would print them on standard error. What comes unasked while nothing is under way
+        // is the server's farewell: 57P01 and its like.
+        PQsetNoticeReceiver(
+            connection,
+            { argument, result in
+                guard let argument, let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))), strncmp(state, "57P", 3) == 0 else { return }
+                Unmanaged<Farewell>.fromOpaque(argument).takeUnretainedValue().isSaid.store(true, ordering: .relaxed)
+            }, Unmanaged.passUnretained(farewell).toOpaque())
         do {
-            try script(setup)
+            try check(PQexec(connection, setup)) { _ in }
+            guard PQenterPipelineMode(connection) == 1 else { throw lost() }
         } catch {
             PQfinish(connection)
             throw error
@@ -62,17 +94,54 @@ final class PostgresLink: @unchecked Sendable {
         return PostgresFailure(state: isRefusal ? "28000" : "", message: line, isConnectionLost: !isRefusal)
     }
 
-    /// Whether the server closed it meanwhile. Costs no round trip.
+    /// Whether somebody else may have it: not in the middle of anything. Costs nothing.
+    var isReusable: Bool { !isBroken && !isInTransaction && beginning.isEmpty && PQstatus(connection) == CONNECTION_OK }
+
+    /// Whether the server closed it meanwhile. Costs no round trip, but waits for the answer to what was not waited for.
     var isAlive: Bool {
-        guard !isBroken, PQstatus(connection) == CONNECTION_OK else { return false }
-        // Whatever has arrived unasked is an end of the connection or a message before it.
-        return PQconsumeInput(connection) == 1 && PQstatus(connection) == CONNECTION_OK && PQtransactionStatus(connection) == PQTRANS_IDLE
+        guard isReusable, (try? collect()) != nil, PQconsumeInput(connection) == 1 else { return false }
+        // Looks at what came with it.
+        _ = PQisBusy(connection)
+        return PQstatus(connection) == CONNECTION_OK && !farewell.isSaid.load(ordering: .relaxed)
     }
 
-    /// Several statements without parameters.
-    func script(_ sql: String) throws { _ = try finish(PQexec(connection, sql)) { _ in } }
+    // MARK: Transactions
 
-    /// Runs a statement with its arguments and reads the rows.
+    /// Begins a transaction: without a round trip, as the statements go out with the first one of it. Without one there is none.
+    func begin(_ statements: [String]) { beginning = statements }
+
+    /// Ends it; returns when the server has said so.
+    func commit() throws { try end("COMMIT", isAwaited: true) }
+
+    /// Ends a transaction that changed nothing. The answer is read before the connection is used again, and not even a lost
+    /// connection matters: what was read was read.
+    func endUnawaited() { try? end("COMMIT", isAwaited: false) }
+
+    func rollBack() throws { try end("ROLLBACK", isAwaited: true) }
+
+    private func end(_ statement: String, isAwaited: Bool) throws {
+        guard isInTransaction else { return beginning = [] }
+        try collect()
+        try send(statement, [])
+        try sync()
+        isInTransaction = false
+        if isAwaited { try collect() }
+    }
+
+    // MARK: Statements
+
+    /// Several statements without parameters, as a round trip of their own.
+    func script(_ sql: String) throws {
+        try sendBeginning()
+        if !unanswered.isEmpty { try sync() }
+        try collect()
+        // One message with several statements is what pipeline mode does not know.
+        guard PQexitPipelineMode(connection) == 1 else { throw lost() }
+        defer { if PQenterPipelineMode(connection) != 1 { isBroken = true } }
+        try check(PQexec(connection, sql)) { _ in }
+    }
+
+    /// Runs a statement with its arguments and reads the rows. Outside a transaction it is one by itself.
     func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try execute(sql, arguments, Self.rows) }
 
     /// Runs a statement and gives the number of rows it touched.
@@ -83,34 +152,104 @@ final class PostgresLink: @unchecked Sendable {
     }
 
     private func execute<T>(_ sql: String, _ arguments: [SQLValue], _ read: (OpaquePointer) throws -> T) throws -> T {
-        let name = try statement(Prepared(sql: sql, types: arguments.map(BoundValue.type)))
+        // Not with what follows: an error there would be taken for one here.
+        try collect()
+        try sendBeginning()
+        try send(sql, arguments)
+        try sync()
+        var answer: Result<T, any Error>?
+        // Of all that is answered now, the statement is the last.
+        try collect { result in answer = Result { try read(result) } }
+        guard let answer else { throw lost() }
+        return try answer.get()
+    }
+
+    private func sendBeginning() throws {
+        guard !beginning.isEmpty else { return }
+        isInTransaction = true
+        defer { beginning = [] }
+        for statement in beginning { try send(statement, []) }
+    }
+
+    /// Queues a statement, and its preparation before the first time.
+    private func send(_ sql: String, _ arguments: [SQLValue]) throws {
+        let wanted = Prepared(sql: sql, types: arguments.map(BoundValue.type))
+        let name: String
+        if let known = prepared[wanted] {
+            name = known
+        } else {
+            guard prepared.count < Self.statementLimit else {
+                throw PostgresFailure(state: "", message: "too many different statements", isConnectionLost: false)
+            }
+            named += 1
+            name = "s\(named)"
+            let isSent = PQsendPrepare(connection, name, Placeholders.translated(sql), Int32(wanted.types.count), wanted.types)
+            guard isSent == 1 else { throw lost() }
+            unanswered.append(.preparation(wanted, name: name))
+        }
         let bound = arguments.map(BoundValue.init)
-        let result = BoundValue.withPointers(bound) { values, lengths, formats in
-            PQexecPrepared(connection, name, Int32(bound.count), values, lengths, formats, 0)
+        let isSent = BoundValue.withPointers(bound) { values, lengths, formats in
+            PQsendQueryPrepared(connection, name, Int32(bound.count), values, lengths, formats, 0)
         }
-        return try finish(result, read)
+        guard isSent == 1 else { throw lost() }
+        unanswered.append(.statement)
     }
 
-    private func statement(_ wanted: Prepared) throws -> String {
-        if let name = prepared[wanted] { return name }
-        guard prepared.count < Self.statementLimit else {
-            throw PostgresFailure(state: "", message: "too many different statements", isConnectionLost: false)
-        }
-        let name = "s\(prepared.count + 1)"
-        _ = try finish(
-            PQprepare(connection, name, Placeholders.translated(wanted.sql), Int32(wanted.types.count), wanted.types)) { _ in }
-        prepared[wanted] = name
-        return name
+    /// Sends all that is queued. After an error the server skips everything up to here.
+    private func sync() throws {
+        guard PQpipelineSync(connection) == 1 else { throw lost() }
+        unanswered.append(.sync)
     }
 
-    private func finish<T>(_ result: OpaquePointer?, _ read: (OpaquePointer) throws -> T) throws -> T {
+    /// Reads the answers to all that was sent, and gives each statement's to `read`.
+    /// Throws the first failure among them, when all are read.
+    private func collect(_ read: (OpaquePointer) -> Void = { _ in }) throws {
+        guard !unanswered.isEmpty else { return }
+        defer { unanswered.removeAll(keepingCapacity: true) }
+        var failure: (any Error)?
+        for sent in unanswered {
+            let result = PQgetResult(connection)
+            if case .sync = sent {
+                let isSync = PQresultStatus(result) == PGRES_PIPELINE_SYNC
+                PQclear(result)
+                guard isSync else { throw failure ?? lost() }
+                continue
+            }
+            // What comes after an error was not run.
+            if failure != nil {
+                PQclear(result)
+            } else {
+                do {
+                    try check(result) { result in
+                        switch sent {
+                        case .preparation(let statement, let name): prepared[statement] = name
+                        case .statement: read(result)
+                        case .sync: break
+                        }
+                    }
+                } catch let error {
+                    failure = error
+                }
+            }
+            guard PQstatus(connection) == CONNECTION_OK else { throw failure ?? lost() }
+            // The end of this one's results.
+            while let more = PQgetResult(connection) { PQclear(more) }
+        }
+        if let failure { throw failure }
+    }
+
+    /// What a connection fails with that says nothing more.
+    private func lost() -> PostgresFailure {
+        isBroken = true
+        return PostgresFailure(result: nil, connection: connection)
+    }
+
+    private func check(_ result: OpaquePointer?, _ read: (OpaquePointer) -> Void) throws {
         defer { PQclear(result) }
-        if let result, [PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY].contains(PQresultStatus(result)) { return try read(result) }
+        if let result, [PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY].contains(PQresultStatus(result)) { return read(result) }
         let failure = PostgresFailure(result: result, connection: connection)
         // A connection to what is no primary any more, or whose prepared statements are gone, is of no use.
-        if failure.isConnectionLost || ["25006", "26000", "0A000"].contains(failure.state) || failure.state.hasPrefix("57P") {
-            isBroken = true
-        }
+        if failure.isConnectionLost || ["25006", "26000", "0A000"].contains(failure.state) { isBroken = true }
         throw failure
     }
 

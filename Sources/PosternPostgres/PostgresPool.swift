@@ -65,7 +65,7 @@ final class PostgresPool: @unchecked Sendable {
 
     private func give(_ link: PostgresLink) {
         // One in the middle of a transaction is not one to give to somebody else.
-        guard link.isAlive else {
+        guard link.isReusable else {
             link.close()
             return forget()
         }

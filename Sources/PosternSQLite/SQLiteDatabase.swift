@@ -18,6 +18,10 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// pages of a large database, and copying them took as long as all else. SQLite's own upper limit; what lies beyond is copied.
     package static let mappedOctets = 0x7fff_0000
 
+    /// Page cache of a connection at most, KiB. Only what is copied comes into it: pages of the log, and of a file beyond `mappedOctets`.
+    /// With ten million addresses the upper pages of the indexes that a look-up goes through stay in it, which makes half as many reads.
+    package static let cacheKibibytes = 16_000
+
     /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the log of decisions and counters
     /// write again and again are then moved, and synced, once for many commits.
     package static let checkpointPages = 4000
@@ -58,6 +62,7 @@ package final class SQLiteDatabase: PosternStore.Database {
             try database.execute(sql: "PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL")
             // A query, since it answers with what was taken.
             _ = try Row.fetchOne(database, sql: "PRAGMA mmap_size = \(Self.mappedOctets)")
+            try database.execute(sql: "PRAGMA cache_size = -\(Self.cacheKibibytes)")
             _ = try Row.fetchOne(database, sql: "PRAGMA wal_autocheckpoint = \(Self.checkpointPages)")
         }
         pool = try storeErrors { try DatabasePool(path: path, configuration: configuration) }
@@ -71,6 +76,11 @@ package final class SQLiteDatabase: PosternStore.Database {
                 try Self.transaction(SQLiteConnection(database: database), "BEGIN DEFERRED TRANSACTION", body)
             }
         }
+    }
+
+    /// Without BEGIN and COMMIT: a statement is a snapshot by itself.
+    package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
+        try storeErrors { try readers.read { database in try SQLiteConnection(database: database).rows(sql, arguments) } }
     }
 
     /// Runs `body` between BEGIN and COMMIT, with both prepared once; rolled back where it throws.

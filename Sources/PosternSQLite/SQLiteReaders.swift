@@ -56,7 +56,10 @@ final class SQLiteReaders: Sendable {
             }
             switch place {
             case .connection(let connection): return connection
-            case .closed: throw DatabaseError(resultCode: .SQLITE_MISUSE, message: "the database is closed")
+            case .closed:
+                // The one that woke us may have been meant for whoever closes.
+                if state.withLock({ $0.takeWaiting() }) { returned.signal() }
+                throw DatabaseError(resultCode: .SQLITE_MISUSE, message: "the database is closed")
             case .wait: returned.wait()
             case .open:
                 do {

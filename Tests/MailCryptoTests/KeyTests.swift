@@ -22,6 +22,23 @@ struct KeyTests {
         #expect(throws: CryptoError.self) { try key.signSHA256(digest: [1]) }
     }
 
+    /// Contexts are used again: neither a failure before nor another thread beside it changes an answer.
+    @Test func contextsThatAreUsedAgainKeepNothing() throws {
+        let key = try RSAPrivateKey.generate(bits: 1024)
+        let publicKey = try RSAPublicKey(der: key.publicKeyInfo())
+        let digests = (0..<16).map { SHA256.hash([UInt8($0)]) }
+        let signatures = try digests.map { try key.signSHA256(digest: $0) }
+        DispatchQueue.concurrentPerform(iterations: 12) { thread in
+            for round in 0..<60 {
+                let (one, other) = ((thread + round) % 16, (thread + round + 1) % 16)
+                #expect(!publicKey.verifySHA256(digest: digests[one], signature: signatures[other]))
+                #expect(publicKey.verifySHA256(digest: digests[one], signature: signatures[one]))
+                #expect((try? key.signSHA256(digest: digests[other])) == signatures[other])
+                #expect(!publicKey.verifySHA256(digest: digests[one], signature: [1]))
+            }
+        }
+    }
+
     @Test func ed25519() throws {
         // RFC 8032 section 7.1, test 3.
         let key = try Ed25519PrivateKey(rawBytes: hex("c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7"))

@@ -1,5 +1,6 @@
 // Digests, MACs, key derivation and sealing against the vectors of their RFCs.
 
+import Dispatch
 import MailCrypto
 import Testing
 
@@ -46,6 +47,12 @@ struct SymmetricTests {
     ])
     func hmac(key: String, message: String, code: String) {
         #expect(HMACSHA256.authenticationCode(for: hex(message), key: hex(key)) == hex(code))
+        // One key for many messages, from many threads: none leaves anything behind.
+        let prepared = HMACSHA256(key: hex(key))
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            #expect(prepared.authenticationCode(for: [UInt8(thread)]) == HMACSHA256.authenticationCode(for: [UInt8(thread)], key: hex(key)))
+            #expect(prepared.authenticationCode(for: hex(message)) == hex(code))
+        }
     }
 
     @Test func constantTime() {

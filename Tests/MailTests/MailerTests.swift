@@ -62,7 +62,7 @@ private struct TestSigner: MessageSigner {
             settings: MailerSettings(
                 from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co", relayDomain: "relay.example",
                 publicURL: url, limits: NoticeLimits()),
-            store: store, tokens: TokenMint(keys: Self.keys), signer: signer,
+            store: store, tokens: { TokenMint(keys: Self.keys) }, signer: signer,
             submission: SMTPSubmission(host: "127.0.0.1", port: port ?? sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
             templates: .standard())
     }

@@ -70,7 +70,7 @@ final class MeRig: Sendable {
             settings: MailerSettings(
                 from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co", relayDomain: "relay.example",
                 publicURL: url, limits: limits),
-            store: store, tokens: TokenMint(keys: keys), signer: nil,
+            store: store, tokens: { TokenMint(keys: keys) }, signer: nil,
             submission: SMTPSubmission(host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
             templates: try .standard())
         _ = try store.teams.add(id: "juice", name: "The <Juice> Company", Self.change)
@@ -82,7 +82,7 @@ final class MeRig: Sendable {
             _ = try store.addresses.issue(team: "juice", user: user, app: "com.juice.app", Self.change)
         }
         let page = try MePage(
-            store: store, mailer: mailer, queue: queue, tokens: TokenMint(keys: keys), pool: pool, now: { [time] in time.now },
+            store: store, mailer: mailer, queue: queue, tokens: { TokenMint(keys: keys) }, pool: pool, now: { [time] in time.now },
             monotonic: { [time] in Double(time.now - Self.start) }, logger: log.logger)
         made.withLock {
             $0 = APIService.router(

@@ -6,8 +6,11 @@ import Foundation
 package final class PostgresServer: @unchecked Sendable {
     package struct Failure: Error, CustomStringConvertible { package let description: String }
 
-    /// Holds the data, the socket and the server's log.
+    /// Holds the socket, the server's log and, unless they were put elsewhere, the data. Removed at the end.
     package let folder: URL
+    private let data: String
+    /// Further settings, `name=value`.
+    private let settings: [String]
     /// On 127.0.0.1; nil where it listens on its socket alone.
     package private(set) var port: UInt16?
     private let binaries: String
@@ -57,19 +60,28 @@ package final class PostgresServer: @unchecked Sendable {
     }
 
     /// Makes a database cluster and starts its server.
-    /// - Parameter tls: certificate and key (PEM) to listen with on a port of loopback, beside the socket.
-    package init(binaries: String, tls: (certificate: String, key: String)? = nil) throws {
+    /// - Parameters:
+    ///   - tls: certificate and key (PEM) to listen with on a port of loopback, beside the socket.
+    ///   - data: folder of the data, which stays; where it is there already, what is in it is used. Nil: within `folder`.
+    ///   - settings: of the server, `name=value`.
+    package init(
+        binaries: String, tls: (certificate: String, key: String)? = nil, data: String? = nil, settings: [String] = []
+    ) throws {
         // Short: a path to a socket has 107 octets at most.
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("pg-\(UUID().uuidString.prefix(8))")
         self.binaries = binaries
         // PostgreSQL does not run as root.
         account = getuid() == 0 ? "postgres" : nil
-        let data = folder.appendingPathComponent("data").path
-        try makeFolder()
-        try run("initdb", ["-D", data, "-U", "postern", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"])
+        self.data = data ?? folder.appendingPathComponent("data").path
+        self.settings = settings
+        try makeFolder(folder.path)
+        if let data, !FileManager.default.fileExists(atPath: data) { try makeFolder(data) }
+        if !FileManager.default.fileExists(atPath: self.data + "/PG_VERSION") {
+            try run("initdb", ["-D", self.data, "-U", "postern", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"])
+        }
         if let tls {
             for (path, name) in [(tls.certificate, "server.crt"), (tls.key, "server.key")] {
-                let copy = "\(data)/\(name)"
+                let copy = "\(self.data)/\(name)"
                 try FileManager.default.copyItem(atPath: path, toPath: copy)
                 guard chmod(copy, 0o600) == 0, account.flatMap({ getpwnam($0) }).map({ chown(copy, $0.pointee.pw_uid, $0.pointee.pw_gid) == 0 }) ?? true
                 else { throw Failure(description: "\(name) cannot be made") }
@@ -84,17 +96,19 @@ package final class PostgresServer: @unchecked Sendable {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("pg-\(UUID().uuidString.prefix(8))")
         binaries = primary.binaries
         account = primary.account
-        try makeFolder()
+        data = folder.appendingPathComponent("data").path
+        settings = primary.settings
+        try makeFolder(folder.path)
         try run(
             "pg_basebackup",
-            ["-D", folder.appendingPathComponent("data").path, "-h", primary.folder.path, "-U", "postern", "-R", "-X", "stream", "-c", "fast"])
+            ["-D", data, "-h", primary.folder.path, "-U", "postern", "-R", "-X", "stream", "-c", "fast"])
         try start()
     }
 
-    private func makeFolder() throws {
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    private func makeFolder(_ path: String) throws {
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         guard let account, let entry = getpwnam(account) else { return }
-        guard chown(folder.path, entry.pointee.pw_uid, entry.pointee.pw_gid) == 0 else {
+        guard chown(path, entry.pointee.pw_uid, entry.pointee.pw_gid) == 0 else {
             throw Failure(description: "the folder cannot be given to \(account)")
         }
     }
@@ -121,10 +135,10 @@ package final class PostgresServer: @unchecked Sendable {
         let process = command(
             "postgres", guarded: true,
             [
-                "-D", folder.appendingPathComponent("data").path, "-k", folder.path, "-c", "listen_addresses=\(port == nil ? "" : "127.0.0.1")", "-p", "\(port ?? 5432)",
+                "-D", data, "-k", folder.path, "-c", "listen_addresses=\(port == nil ? "" : "127.0.0.1")", "-p", "\(port ?? 5432)",
                 "-c", "ssl=\(port == nil ? "off" : "on")", "-c", "max_connections=500",
                 "-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256",
-            ])
+            ] + settings.flatMap { ["-c", $0] })
         let log = folder.appendingPathComponent("server.log")
         if !FileManager.default.fileExists(atPath: log.path) { _ = FileManager.default.createFile(atPath: log.path, contents: nil) }
         let handle = try FileHandle(forWritingTo: log)

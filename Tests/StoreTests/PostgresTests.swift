@@ -63,6 +63,16 @@ struct PostgresTests {
         try server.start()
         try Self.add(1, database)
         #expect(try Self.count(database) == 1)
+        // Nor where nobody came meanwhile: the connection that the pool has was ended with a message.
+        for isCrash in [false, true] {
+            server.stop(immediately: isCrash)
+            try server.start()
+            #expect(try Self.count(database) == 1)
+            server.stop(immediately: isCrash)
+            try server.start()
+            try Self.add(isCrash ? 3 : 2, database)
+            try database.write(.durable) { _ = try $0.run("DELETE FROM teams WHERE created_at > 1", []) }
+        }
     }
 
     @Test func aPoolHasItsBounds() throws {

@@ -81,6 +81,33 @@ import Testing
         #expect(throws: (any Error).self) { try test.store.teams.all() }
     }
 
+    /// A reader that waited for a connection took the signal that was meant for the one who closes, who then waited for ever.
+    @Test func closingWhileReadersWaitForAConnectionComesToAnEnd() throws {
+        let test = try TestStore(.sqlite)
+        let database = test.database
+        let (ready, go, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        for number in 0..<3 * SQLiteDatabase.readers {
+            Thread.detachNewThread {
+                _ = try? database.read { connection in
+                    if number < SQLiteDatabase.readers {
+                        ready.signal()
+                        go.wait()
+                    }
+                    return try connection.rows("SELECT name FROM teams", []).count
+                }
+                ended.signal()
+            }
+            // Those that hold every connection first, then those that wait for one.
+            if number == SQLiteDatabase.readers - 1 { for _ in 0...number { ready.wait() } }
+        }
+        Thread.detachNewThread {
+            try? database.close()
+            ended.signal()
+        }
+        for _ in 0..<SQLiteDatabase.readers { go.signal() }
+        for _ in 0...3 * SQLiteDatabase.readers { #expect(ended.wait(timeout: .now() + 120) == .success) }
+    }
+
     @Test func whatIsNoDatabaseIsPermanent() throws {
         let folder = try TemporaryFolder()
         let path = folder.url.appendingPathComponent("postern.db").path

@@ -39,6 +39,8 @@ package enum DomainName {
     /// `toASCII` gives nil.
     package static func toUnicode(_ domain: String) -> String? {
         guard let ascii = toASCII(domain) else { return nil }
+        // Without an A-label it is the same.
+        guard ascii.utf8.contains(UInt8(ascii: "-")) else { return ascii }
         return ascii.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map { label in
             decodedLabel(label) ?? String(decoding: label, as: UTF8.self)
         }.joined(separator: ".")

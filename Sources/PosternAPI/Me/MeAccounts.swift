@@ -155,7 +155,7 @@ extension MePage {
                 status: .unprocessableContent)
         }
         guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw MeRefusal.notFound }
-        let token = tokens.reverse(account: number, correspondent: correspondent)
+        let token = tokens().reverse(account: number, correspondent: correspondent)
         if let address = token.addressToStore {
             try await pool.run { [store, now] in
                 try store.tokens.insert(

@@ -13,7 +13,7 @@ package struct MePage: RouteModule {
     let mailer: InboxMailer
     /// Writes mail off the path of the request.
     let queue: MailQueue
-    let tokens: TokenMint
+    let tokens: @Sendable () -> TokenMint
     let pool: BlockingPool
     /// Seconds since 1970.
     let now: @Sendable () -> Int64
@@ -32,7 +32,7 @@ package struct MePage: RouteModule {
 
     /// Nil where users have no way to the HTTP service. Throws where a template does not parse, which no test would let through.
     package init?(
-        store: Store, mailer: InboxMailer, queue: MailQueue, tokens: TokenMint, pool: BlockingPool,
+        store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime, logger: Logger
     ) throws {
         self.monotonic = monotonic

@@ -43,19 +43,25 @@ package struct Explanation: Sendable {
     package let reasons: [RelayReason]
     /// The message and envelope that go on; nil where nothing does.
     package let outgoing: ModifiedMessage?
+    /// What becomes of the copies for further accounts, in the order of their recipients.
+    package var copies: [Explanation] = []
 }
 
 package enum Explainer {
     /// Plays the transaction. Writes nothing where the engine's directory is read-only.
-    package static func explain(_ message: ExplainedMessage, engine: RelayEngine) -> Explanation {
+    /// - Parameter fansOut: whether further accounts get a copy of the message, as with `fan_out: on`.
+    package static func explain(_ message: ExplainedMessage, engine: RelayEngine, fansOut: Bool = false) -> Explanation {
         let sender = bare(message.mailFrom)
         let transaction = RelayTransaction(
-            engine: engine, client: SMTPClientIdentity(address: message.address, helo: message.helo, mailFrom: sender), now: message.now)
+            engine: engine, client: SMTPClientIdentity(address: message.address, helo: message.helo, mailFrom: sender), now: message.now) {
+                fansOut
+            }
         var refused: [Int: Refusal] = [:]
         for (index, recipient) in message.recipients.enumerated() {
             do { try transaction.addRecipient("<\(bare(recipient))>") } catch { refused[index] = error }
         }
         let accepted = message.recipients.indices.filter { refused[$0] == nil }
+        if transaction.parts.count > 1 { return fannedOut(message, engine, transaction.parts, refused) }
         let parsed = Message.parse(received(message.message, direction: transaction.direction))
         let decision = accepted.isEmpty ? nil : decide(transaction, parsed)
 
@@ -76,6 +82,30 @@ package enum Explainer {
         outgoing.apply(decision.modifications)
         return Explanation(
             action: .relay, replies: replies, reasons: reasons, outgoing: decision.outcome == .discard ? nil : outgoing)
+    }
+
+    /// Each account's part as the transaction of its own that it is: a copy comes back with the same client and sender.
+    private static func fannedOut(
+        _ message: ExplainedMessage, _ engine: RelayEngine, _ parts: [[String]], _ refused: [Int: Refusal]
+    ) -> Explanation {
+        let explained = parts.map { paths in
+            var part = message
+            part.recipients = paths
+            return explain(part, engine: engine)
+        }
+        // Accepted when all are. What is wrong with the message itself is told at once; otherwise the sender has to repeat it.
+        let isAccepted = explained.allSatisfy { $0.action == .relay }
+        let own = explained.first.flatMap { $0.action == .relay ? nil : $0.replies.first?.reply }
+        let ofMessage = own.flatMap { SMTPReply.isOfRecipient($0.code, $0.enhanced) ? nil : $0 }
+        let end = isAccepted ? SMTPReply.accepted : ofMessage ?? Refusal.fanOutRefused.reply
+        let replies = message.recipients.enumerated().map { index, recipient in
+            Explanation.Reply(recipient: bare(recipient), reply: refused[index]?.reply ?? end)
+        }
+        let reasons = refused.sorted { $0.key < $1.key }.map(\.value.reason)
+        return Explanation(
+            action: isAccepted ? .relay : replies.contains { $0.reply.code / 100 == 4 } ? .defer : .refuse, replies: replies,
+            reasons: reasons + (explained.first?.reasons ?? []), outgoing: isAccepted ? explained.first?.outgoing : nil,
+            copies: ofMessage == nil ? Array(explained.dropFirst()) : [])
     }
 
     private static func decide(_ transaction: RelayTransaction, _ message: Message) -> RelayDecision {

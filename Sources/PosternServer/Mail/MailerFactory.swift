@@ -51,14 +51,17 @@ package enum MailerFactory {
         return SubmissionCredentials(user: user, password: password)
     }
 
-    /// What makes the addresses that answers come to. Throws `ConfigurationError`.
-    package static func tokens(_ installation: Installation) throws -> TokenMint {
-        guard let keys = TokenKeys(installation.keys.token) else {
+    /// What makes the addresses that answers come to: with the keys as they are when it is asked, since they may be replaced while the
+    /// service runs. Throws `ConfigurationError`.
+    package static func tokens(_ installation: Installation) throws -> @Sendable () -> TokenMint {
+        let holder = installation.store.keys
+        guard let keys = TokenKeys(holder.current.token) else {
             throw ConfigurationError(
                 .invalidValue, at: installation.configuration.keyFilePath,
                 "the token keys cannot be used; restore the key file from a backup")
         }
-        return TokenMint(keys: keys)
+        // Keys that cannot be used are not made by any rotation; were it so, the first ones would serve.
+        return { TokenMint(keys: TokenKeys(holder.current.token) ?? keys) }
     }
 }
 

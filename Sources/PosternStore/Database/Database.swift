@@ -59,6 +59,9 @@ package protocol Database: Sendable {
     /// Runs `body` on one consistent snapshot. Concurrent reads run in parallel.
     func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T
 
+    /// Runs one query on a snapshot of its own, and gives all its rows: on a server, in a single round trip.
+    func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow]
+
     /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
     /// An engine may run it again after a serialisation failure, so it must have no effect outside the database.
     @discardableResult
@@ -86,5 +89,7 @@ package protocol DatabaseLock: Sendable {
 }
 
 extension Database {
+    package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try read { try $0.rows(sql, arguments) } }
+
     package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T { try rehearsedInTransaction(body) }
 }

@@ -7,73 +7,74 @@ package struct RelayRepository: Sendable {
     let database: any Database
     let sealer: Sealer
 
-    /// Everything about a relay address, or nil for one that does not exist. Letter case aside. One statement, and a second one only
-    /// for an address whose app has moved to another team.
+    /// Everything about a relay address, or nil for one that does not exist. Letter case aside. One statement; more only for an
+    /// address whose app has moved to another team.
     /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil looks for none.
     package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws -> RelayAddressRecord? {
-        let localPart = localPart.lowercased()
-        let domain = domain.lowercased()
+        let address = AddrSpec(localPart: localPart.lowercased(), domain: domain.lowercased())
+        let arguments: [SQLValue] = [
+            .text(address.localPart), .text(address.domain), .optional(now), .optional(now.map(Day.number)),
+        ]
+        let rows = try database.rows(Self.lookup, arguments)
+        guard let now, let first = rows.first, try first.bool(19) else { return try record(rows, address) }
+        // Together with those that came after it: once more, on one snapshot.
         return try database.read { connection in
-            // One row for each source of the team, everything else repeated.
-            let rows = try connection.rows(
-                Self.relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2" + Self.sourceOrder,
-                [.text(localPart), .text(domain), .optional(now), .optional(now.map(Day.number))])
-            guard let row = rows.first else { return nil }
-            let address = AddrSpec(localPart: localPart, domain: domain)
-            var record = try record(row, address)
-            record.sources = try Self.sources(rows)
-            if let now, try row.bool(19) {
-                // Of each account in turn: the sources of a team stand together.
-                let rows = try connection.rows(
-                    Self.relayAddress + """
-                        WHERE r.is_current = 1 AND r.account_id IN (
-                            SELECT new_account FROM account_transfers WHERE old_account = ?1 AND ends_at > ?2)
-                        """ + Self.sourceOrder, [.integer(record.accountNumber), .integer(now), .integer(now), .integer(Day.number(now))])
-                var numbers: [Int64] = []
-                for row in rows where try !numbers.contains(row.integer(0)) { numbers.append(try row.integer(0)) }
-                record.successors = try numbers.compactMap { number in
-                    let own = try rows.filter { try $0.integer(0) == number }
-                    guard let first = own.first else { return nil }
-                    var successor = try self.record(first, address)
-                    successor.sources = try Self.sources(own)
-                    return successor
-                }
+            guard var record = try self.record(connection.rows(Self.lookup, arguments), address) else { return nil }
+            // Of each account in turn: the sources of a team stand together.
+            let rows = try connection.rows(Self.successors, [.integer(record.accountNumber), .integer(now), .integer(now), .integer(Day.number(now))])
+            var numbers: [Int64] = []
+            for row in rows where try !numbers.contains(row.integer(0)) { numbers.append(try row.integer(0)) }
+            record.successors = try numbers.compactMap { number in
+                try self.record(try rows.filter { try $0.integer(0) == number }, address)
             }
             return record
         }
     }
 
     private static func sources(_ rows: [SQLRow]) throws -> [OutboundSource] {
-        try rows.filter { !$0.isNull(15) }.map { try OutboundSource(row: $0, first: 15) }
+        let sources = try rows.filter { !$0.isNull(15) }.map { try OutboundSource(row: $0, first: 15) }
+        // Here rather than in the query, where each engine would gather and sort the rows, most often a single one.
+        return sources.count < 2 ? sources : sources.sorted { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") }
     }
 
-    private func record(_ row: SQLRow, _ address: AddrSpec) throws -> RelayAddressRecord {
+    /// - Parameter rows: one for each source of the team, everything else repeated; nil of none.
+    private func record(_ rows: [SQLRow], _ address: AddrSpec) throws -> RelayAddressRecord? {
+        guard let row = rows.first else { return nil }
         let current = try row.optionalText(8).map { AddrSpec(localPart: $0, domain: try row.text(9)) }
-        return RelayAddressRecord(
+        var record = RelayAddressRecord(
             accountNumber: try row.integer(0), team: try Team(row: row, first: 1), address: address,
             currentAddress: current ?? address, isForwardingOn: try row.bool(5), isRetired: !row.isNull(6),
             hasLiveGrant: try row.bool(7), inbox: try inbox(row, user: 10, address: 11), isInboxVerified: !row.isNull(13),
             isInboxSuspended: !row.isNull(14), forwarded: Int(try row.optionalInteger(20) ?? 0))
+        record.sources = try Self.sources(rows)
+        return record
     }
 
+    private static let lookup = relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2"
+    private static let successors = relayAddress + """
+        WHERE r.is_current = 1 AND r.account_id IN (SELECT new_account FROM account_transfers WHERE old_account = ?1 AND ends_at > ?2)
+        """
+
+    /// With ten million addresses every index and every row lies on a page of its own, so as few as possible are looked at: the
+    /// account's current address only where this is an earlier one (no row has a NULL account), live grants in an index of theirs.
     private static let relayAddress = """
         SELECT a.id, t.id, t.handle, t.name, t.created_at, r.forwarding_on, r.retired_at,
             CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized') THEN 1 ELSE 0 END,
-            c.local_part, c.domain, a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at,
+            CASE WHEN r.is_current = 1 THEN r.local_part ELSE c.local_part END,
+            CASE WHEN r.is_current = 1 THEN r.domain ELSE c.domain END,
+            a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at,
             s.kind, s.value, s.envelope_domain, s.created_at,
             CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > ?3) THEN 1 ELSE 0 END,
             (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?4 AND n.kind = 1)
         FROM relay_addresses r
         JOIN accounts a ON a.id = r.account_id
         JOIN teams t ON t.id = a.team_id
-        LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
+        LEFT JOIN relay_addresses c ON c.account_id = CASE WHEN r.is_current = 1 THEN NULL ELSE a.id END AND c.is_current = 1
         LEFT JOIN inboxes i ON i.id = COALESCE(
             a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
         LEFT JOIN outbound_sources s ON s.team_id = t.id
 
         """
-
-    private static let sourceOrder = " ORDER BY a.id, s.value, s.envelope_domain"
 
     /// Everything about an account by the number in a token, or nil for one that does not exist.
     /// - Parameter day: whose counts `usage` holds, days since 1970 UTC.

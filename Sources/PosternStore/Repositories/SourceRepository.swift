@@ -115,14 +115,12 @@ package struct SourceRepository: Sendable {
 
     /// The sources, of whatever team, in which this address lies.
     package func sources(covering from: AddrSpec) throws -> [OutboundSource] {
-        try database.read { connection in
-            try connection.rows(
-                """
-                SELECT kind, value, envelope_domain, created_at FROM outbound_sources
-                WHERE \(Self.covering) ORDER BY team_id, value, envelope_domain
-                """, Self.values(covering: from)
-            ).map { try OutboundSource(row: $0, first: 0) }
-        }
+        try database.rows(
+            """
+            SELECT kind, value, envelope_domain, created_at FROM outbound_sources
+            WHERE \(Self.covering) ORDER BY team_id, value, envelope_domain
+            """, Self.values(covering: from)
+        ).map { try OutboundSource(row: $0, first: 0) }
     }
 
     private static let covering = "value IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"

@@ -131,6 +131,25 @@ package struct TokenMint: Sendable {
 
     // MARK: Reading
 
+    /// How the tokens of one account and purpose look behind the last dot, whatever address and key they are made with.
+    struct Form {
+        let purpose: AddressToken.Purpose
+        /// What stands right behind the key id: purpose and account.
+        let anchor: [UInt8]
+        /// Octets from the key id to the end.
+        let length: Int
+    }
+
+    /// The forms of all purposes.
+    static func forms(account: AccountNumber) -> [Form] {
+        let digits = Base32.encode(account.rawValue, digits: accountDigits)
+        return [.reverse, .forward, .storedReverse, .storedForward, .silentForward, .reply].map { (purpose: AddressToken.Purpose) in
+            Form(
+                purpose: purpose, anchor: [purpose.rawValue] + digits,
+                length: 2 + accountDigits + (purpose.isReverse ? 0 : nonceDigits + dayDigits) + (purpose.isStored ? storedMACDigits : macDigits))
+        }
+    }
+
     /// Whether what stands behind the last dot of a local part, in lower case, has length and letters of a token: told without a code,
     /// as every word before a relay domain is asked.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {

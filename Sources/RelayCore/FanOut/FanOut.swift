@@ -94,7 +94,7 @@ extension Refusal {
 
 extension SMTPReply {
     /// The states of an account that a proved sender is told: unknown to this team, retired, off, unconfirmed or suspended, over its limit.
-    static func isOfRecipient(_ code: Int, _ enhanced: String) -> Bool {
+    package static func isOfRecipient(_ code: Int, _ enhanced: String) -> Bool {
         code / 100 == 5
             ? ["5.1.1", "5.1.6", "5.2.1"].contains(enhanced) : code / 100 == 4 && ["4.2.1", "4.7.1"].contains(enhanced)
     }

@@ -88,21 +88,8 @@ package struct ReplyNames {
     /// The correspondent whom a token of this account means; nil for return paths and where nothing right is stored.
     func correspondent(of token: AddressToken) -> AddrSpec? { token.purpose.isReverse ? stored.address(of: token) : nil }
 
-    /// A token of this account for each purpose, to learn its form from.
-    var sampleTokens: [String] {
-        let short = AddrSpec(localPart: "a", domain: "b")
-        // One that does not fit a local part, so that it is stored.
-        let long = AddrSpec(localPart: String(repeating: "a", count: 64), domain: "b")
-        return [short, long].flatMap {
-            [
-                tokens.reverse(account: account, correspondent: $0).localPart,
-                tokens.forwardReturnPath(account: account, sender: $0, nonce: 0, expiryDay: 0).localPart,
-            ]
-        } + [
-            tokens.forwardReturnPath(account: account, sender: nil, nonce: 0, expiryDay: 0).localPart,
-            tokens.replyReturnPath(account: account, nonce: 0, expiryDay: 0).localPart,
-        ]
-    }
+    /// How this account's tokens look, for each purpose.
+    var tokenForms: [TokenMint.Form] { TokenMint.forms(account: account) }
 
     /// Whether an address is a token of ours of any kind: none may reach the team.
     package func isToken(_ address: AddrSpec) -> Bool {

@@ -62,6 +62,9 @@ package final class RelayTransaction {
         }
     }
 
+    /// The accepted paths as RCPT gave them, by message: first those of the one that goes on in place, then those of each copy.
+    package var parts: [[String]] { [paths] + further.map(\.paths) }
+
     /// Which way the message goes, for counters; nil where it is not the relay's business.
     package var direction: TransactionDirection? {
         switch scope {
@@ -198,6 +201,7 @@ package final class RelayTransaction {
         } else if !field.isSafe {
             early = unsafeHeader
         } else {
+            if header.fields.isEmpty { header.fields.reserveCapacity(32) }
             header.fields.append(field)
         }
     }

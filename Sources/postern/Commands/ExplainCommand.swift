@@ -82,10 +82,11 @@ struct ExplainQuestions {
     }
 
     func explain(_ message: ExplainedMessage, zone: ZoneFile?) throws -> Explanation {
-        guard let zone else { return Explainer.explain(message, engine: base) }
+        let fansOut = configuration.fanOut != nil
+        guard let zone else { return Explainer.explain(message, engine: base, fansOut: fansOut) }
         let resolver = zone.resolver
         return Explainer.explain(
-            message, engine: base.authenticating(by: EngineFactory.authenticator(configuration) { resolver }))
+            message, engine: base.authenticating(by: EngineFactory.authenticator(configuration) { resolver }), fansOut: fansOut)
     }
 }
 
@@ -134,6 +135,8 @@ struct ExplainAnswer: Encodable {
     let envelopeFrom: String?
     let rcpts: [String]
     let messageBase64: String?
+    /// Nil, and absent, without copies.
+    let copies: [ExplainAnswer]?
 
     init(_ explanation: Explanation) {
         action = explanation.action.rawValue
@@ -144,13 +147,14 @@ struct ExplainAnswer: Encodable {
         envelopeFrom = explanation.outgoing?.sender
         rcpts = explanation.outgoing?.recipients ?? []
         messageBase64 = explanation.outgoing.map { Data($0.bytes).base64EncodedString() }
+        copies = explanation.copies.isEmpty ? nil : explanation.copies.map(Self.init)
     }
 
     enum CodingKeys: CodingKey {
-        case id, action, replies, reasons, envelopeFrom, rcpts, messageBase64
+        case id, action, replies, reasons, envelopeFrom, rcpts, messageBase64, copies
     }
 
-    /// Every key is there in every answer; what there is nothing of is null.
+    /// Every key but `copies` is there in every answer; what there is nothing of is null.
     func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         if let id { try container.encode(id, forKey: .id) }
@@ -160,6 +164,7 @@ struct ExplainAnswer: Encodable {
         try container.encode(envelopeFrom, forKey: .envelopeFrom)
         try container.encode(rcpts, forKey: .rcpts)
         try container.encode(messageBase64, forKey: .messageBase64)
+        try container.encodeIfPresent(copies, forKey: .copies)
     }
 }
 
@@ -167,6 +172,14 @@ struct ExplainAnswer: Encodable {
 enum ExplainText {
     /// Written at once, through one stream: the message may hold any octets.
     static func print(_ explanation: Explanation) {
+        var output = text(explanation)
+        for (index, copy) in explanation.copies.enumerated() {
+            output += Data("\n\nmessage   \(index + 2) of \(explanation.copies.count + 1), a copy for another account\n".utf8) + text(copy)
+        }
+        FileHandle.standardOutput.write(output)
+    }
+
+    private static func text(_ explanation: Explanation) -> Data {
         var lines = ["decision  \(explanation.action.rawValue)"]
         lines += explanation.replies.map { "reply     \($0.recipient): \($0.reply.code) \($0.reply.enhanced) \($0.reply.text)" }
         lines += explanation.reasons.map { "reason    \($0.code)\($0.detail.isEmpty ? "" : ": \($0.detail)")" }
@@ -177,6 +190,6 @@ enum ExplainText {
             lines.append("")
             output = Data(outgoing.bytes)
         }
-        FileHandle.standardOutput.write(Data(lines.map { $0 + "\n" }.joined().utf8) + output)
+        return Data(lines.map { $0 + "\n" }.joined().utf8) + output
     }
 }

@@ -51,7 +51,7 @@ struct WordTable {
     private(set) var pairs = PairSet()
     private var nodes: [Node] = []
     /// By pair of octets: the first node behind it, and the last word that is just this pair, each and one; 0 for none.
-    private var roots = [Int32](repeating: 0, count: 65_536)
+    private var roots = PairTable()
     private var short: [Int: Int32] = [:]
     /// The word before a word that is the same, and one; 0 for none.
     private var same: [Int32] = []
@@ -76,7 +76,7 @@ struct WordTable {
             if node < 0 {
                 node = Int32(nodes.count)
                 nodes.append(Node(octet: octet, sibling: first))
-                if last < 0 { roots[pair] = node + 1 } else { nodes[Int(last)].child = node }
+                if last < 0 { roots.set(pair, node + 1) } else { nodes[Int(last)].child = node }
             }
             last = node
             first = nodes[Int(node)].child
@@ -114,6 +114,27 @@ struct WordTable {
             number = same[Int(number) - 1]
         }
         return false
+    }
+}
+
+/// A number for each pair of octets; 0 where none was set. Rows for those first octets that occur, as all of them would be 256 KB, and a
+/// message needs several tables.
+private struct PairTable {
+    /// By first octet: where its row begins; -1 for none.
+    private var starts = [Int32](repeating: -1, count: 256)
+    private var rows: [Int32] = []
+
+    subscript(pair: Int) -> Int32 {
+        let start = starts[pair >> 8]
+        return start < 0 ? 0 : rows[Int(start) + (pair & 255)]
+    }
+
+    mutating func set(_ pair: Int, _ number: Int32) {
+        if starts[pair >> 8] < 0 {
+            starts[pair >> 8] = Int32(rows.count)
+            rows += repeatElement(0, count: 256)
+        }
+        rows[Int(starts[pair >> 8]) + (pair & 255)] = number
     }
 }
 

@@ -2,9 +2,11 @@
 
 import InternetMessage
 
-struct OpaqueScan {
-    /// One for all parts of a message: there may be thousands.
-    private let feeder: LeakFeeder
+/// Not thread-safe: one for each message.
+final class OpaqueScan {
+    private let names: ReplyNames
+    /// One for all parts of a message: there may be thousands. Made where there is such a part: most replies are plain text.
+    private lazy var feeder = LeakScanner(names: names).feeder()
 
     /// Octets that are unpacked for one part: so many times its own, within these bounds. What lies beyond is not looked into: a bomb
     /// must not cost more than mail of its size may.
@@ -20,7 +22,7 @@ struct OpaqueScan {
         }
     }
 
-    init(names: ReplyNames) { feeder = LeakScanner(names: names).feeder() }
+    init(names: ReplyNames) { self.names = names }
 
     /// Whether a name stands in a part, in any form and encoding.
     func finds(in raw: ArraySlice<UInt8>, encoding: TransferEncoding) -> Bool {

@@ -1,5 +1,7 @@
 // Reads uuencoded data (POSIX `uuencode`), which some programs still send, so that it can be searched like any other part.
 
+import Glibc
+
 enum UUEncoding {
     private static let names: Set<String> = ["x-uuencode", "uuencode", "x-uue", "uue"]
 
@@ -11,7 +13,15 @@ enum UUEncoding {
 
     /// Whether a text may hold a block: a line that opens one, `begin 644 name`.
     static func mayHoldBlock(_ text: [UInt8]) -> Bool {
-        text.split(separator: 0x0A).contains { opensBlock($0) }
+        text.withUnsafeBufferPointer { text in
+            var start = 0
+            while start < text.count {
+                if opensBlock(text[start...]) { return true }
+                guard let base = text.baseAddress, let end = memchr(base + start, 0x0A, text.count - start) else { return false }
+                start = UnsafeRawPointer(end) - UnsafeRawPointer(base) + 1
+            }
+            return false
+        }
     }
 
     /// Decodes every line that can be one of data. What is none (`begin`, `end`, prose) is left out; too short a line is filled with
@@ -34,7 +44,7 @@ enum UUEncoding {
         return output
     }
 
-    private static func opensBlock(_ line: ArraySlice<UInt8>) -> Bool {
+    private static func opensBlock(_ line: some Collection<UInt8>) -> Bool {
         line.starts(with: "begin ".utf8) && line.dropFirst(6).first.map { (0x30...0x37).contains($0) } == true
     }
 

@@ -15,8 +15,6 @@ final class OwnTokens {
     private var known: [[UInt8]: Reading?] = [:]
     private let maximumReadings: Int
 
-    /// Octets of an anchor: a purpose and the seven digits of an account number.
-    private static let anchorLength = 8
     /// RFC 5321 section 4.5.3.1.1.
     private static let maximumLocalPart = 64
     /// Codes that are computed for one message; mail that quotes many tokens needs a few hundred, as each is read once.
@@ -28,15 +26,9 @@ final class OwnTokens {
     init(names: ReplyNames, maximumReadings: Int = OwnTokens.maximumReadings) {
         self.names = names
         self.maximumReadings = maximumReadings
-        var anchors: [[UInt8]] = []
-        for token in names.sampleTokens {
-            let local = Array(token.utf8)
-            let tail = local[(local.lastIndex(of: UInt8(ascii: ".")).map { $0 + 1 } ?? 0)...].dropFirst()
-            guard let purpose = tail.first, tail.count > Self.anchorLength else { continue }
-            anchors.append(Array(tail.prefix(Self.anchorLength)))
-            tails[purpose] = tail.count + 1
-        }
-        self.anchors = anchors
+        let forms = names.tokenForms
+        anchors = forms.map(\.anchor)
+        for form in forms { tails[form.purpose.rawValue] = form.length }
     }
 
     struct Found {

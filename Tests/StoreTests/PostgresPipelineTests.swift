@@ -1,0 +1,186 @@
+// BEGIN travels with the first statement, and the end of a read is not waited for: what may go wrong with that.
+
+import Foundation
+import PosternPostgres
+import PosternStore
+import PostgresHarness
+import Testing
+
+@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+struct PostgresPipelineTests {
+    /// A migrated schema, with a pool of one connection, so that what one transaction leaves behind is met by the next.
+    private struct World {
+        let server: PostgresServer
+        let schema: String
+        let database: PostgresDatabase
+
+        init() throws {
+            server = try #require(PostgresServer.shared)
+            schema = "p\(UUID().uuidString.prefix(8).lowercased())"
+            var settings = PostgresDatabase.Settings()
+            settings.connections = 1
+            database = try PostgresDatabase(url: server.url(schema: schema), settings: settings)
+            _ = try Migrator().migrate(database, now: 1)
+        }
+
+        /// Seen from outside.
+        func count() throws -> String { try server.psql("SELECT COUNT(*) FROM \"\(schema)\".teams").trimmingCharacters(in: .whitespacesAndNewlines) }
+        func psqlAdd(_ name: String) throws {
+            try server.psql("INSERT INTO \"\(schema)\".teams (handle, name, created_at) VALUES ('\(name)', 'x', 1)")
+        }
+        func state(_ backend: Int64) throws -> String {
+            try server.psql("SELECT state FROM pg_stat_activity WHERE pid = \(backend)").trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        func cut(_ backend: Int64) throws { try server.psql("SELECT pg_terminate_backend(\(backend), 60000)") }
+    }
+
+    private static let insert = "INSERT INTO teams (handle, name, created_at) VALUES (?1, ?1, 1)"
+
+    private static func backend(_ connection: any DatabaseConnection) throws -> Int64 {
+        try #require(try connection.row("SELECT pg_backend_pid()", [])).integer(0)
+    }
+
+    @Test func aReadIsOneSnapshotFromItsFirstStatementOn() throws {
+        let world = try World()
+        defer { try? world.database.close() }
+        func count(_ connection: any DatabaseConnection) throws -> Int64? {
+            try connection.row("SELECT COUNT(*) FROM teams", [])?.integer(0)
+        }
+        try world.database.read { connection in
+            #expect(try count(connection) == 0)
+            try world.psqlAdd("a")
+            #expect(try count(connection) == 0)
+        }
+        #expect(try world.database.read(count) == 1)
+        #expect(try world.database.rows("SELECT COUNT(*) FROM teams", []).first?.integer(0) == 1)
+    }
+
+    @Test("The connection is given back before the end of a read is answered, and is then in no transaction")
+    func endOfARead() throws {
+        let world = try World()
+        defer { try? world.database.close() }
+        let first = try world.database.read(Self.backend)
+        try waitUntil { try world.state(first) == "idle" }
+        for _ in 0..<50 {
+            #expect(try world.database.read(Self.backend) == first)
+            #expect(try world.database.rows("SELECT pg_backend_pid()", []).first?.integer(0) == first)
+            #expect(try world.database.write(.relaxed, Self.backend) == first)
+        }
+        try waitUntil { try world.state(first) == "idle" }
+    }
+
+    @Test func aBodyWithoutStatementsBeginsNothing() throws {
+        let world = try World()
+        defer { try? world.database.close() }
+        let backend = try world.database.read(Self.backend)
+        #expect(try world.database.read { _ in 1 } == 1)
+        #expect(try world.database.write(.durable) { _ in 2 } == 2)
+        #expect(throws: CancellationError.self) { try world.database.write(.relaxed) { _ in throw CancellationError() } }
+        #expect(try world.database.read(Self.backend) == backend)
+        try waitUntil { try world.state(backend) == "idle" }
+    }
+
+    @Test("A first statement that fails, in preparation or in execution, spoils neither the connection nor the next transaction")
+    func firstStatement() throws {
+        let world = try World()
+        defer { try? world.database.close() }
+        let backend = try world.database.read(Self.backend)
+        for broken in ["SELECT nothing FROM nowhere", "SELECT 1 / 0", "SELEKT"] {
+            for _ in 0..<2 {
+                #expect(throws: PermanentStoreError.self) { try world.database.rows(broken, []) }
+                #expect(throws: PermanentStoreError.self) { try world.database.read { try $0.rows(broken, []) } }
+                #expect(throws: PermanentStoreError.self) { try world.database.write(.durable) { try $0.rows(broken, []) } }
+            }
+            // Whatever the body makes of the failure, a change is not committed, and a read goes on no more.
+            #expect(throws: PermanentStoreError.self) {
+                try world.database.write(.durable) { connection in
+                    _ = try? connection.rows(broken, [])
+                    _ = try? connection.run(Self.insert, [.text("a")])
+                }
+            }
+            try world.database.read { connection in
+                _ = try? connection.rows(broken, [])
+                #expect(throws: PermanentStoreError.self) { try connection.rows("SELECT 1", []) }
+            }
+            #expect(try world.database.read(Self.backend) == backend)
+        }
+        #expect(try world.count() == "0")
+        // What could not be prepared can be once its table is there.
+        try world.database.write(.durable) { try $0.runScript("CREATE TABLE nowhere (nothing BIGINT)") }
+        #expect(try world.database.rows("SELECT nothing FROM nowhere", []).isEmpty)
+        try world.database.write(.durable) { _ = try $0.run(Self.insert, [.text("b")]) }
+        #expect(try world.count() == "1")
+    }
+
+    @Test func aChangeIsRefusedWhereOneReads() throws {
+        let world = try World()
+        defer { try? world.database.close() }
+        #expect(throws: (any Error).self) { try world.database.rows(Self.insert + " RETURNING id", [.text("a")]) }
+        #expect(throws: (any Error).self) { try world.database.read { try $0.run(Self.insert, [.text("a")]) } }
+        #expect(try world.count() == "0")
+        try world.database.write(.relaxed) { _ = try $0.run(Self.insert, [.text("a")]) }
+        #expect(try world.count() == "1")
+    }
+
+    @Test("A connection that is cut between two statements, or before COMMIT, leaves nothing; the next transaction has another one")
+    func cut() throws {
+        let world = try World()
+        defer { try? world.database.close() }
+        func cut(_ connection: any DatabaseConnection) throws { try world.cut(Self.backend(connection)) }
+        var error = #expect(throws: TemporaryStoreError.self) {
+            try world.database.read { connection in
+                try cut(connection)
+                _ = try connection.rows("SELECT 1", [])
+            }
+        }
+        #expect(error?.code == .away)
+        error = #expect(throws: TemporaryStoreError.self) {
+            try world.database.write(.durable) { connection in
+                try connection.run(Self.insert, [.text("a")])
+                try cut(connection)
+                try connection.run(Self.insert, [.text("b")])
+            }
+        }
+        #expect(error?.code == .away)
+        error = #expect(throws: TemporaryStoreError.self) {
+            try world.database.write(.durable) { connection in
+                try connection.run(Self.insert, [.text("a")])
+                try cut(connection)
+            }
+        }
+        #expect(error?.code == .away)
+        #expect(try world.count() == "0")
+        // A read that has read everything is good, even when its end never arrives.
+        let backend = try world.database.read { connection in
+            let backend = try Self.backend(connection)
+            try world.cut(backend)
+            return backend
+        }
+        #expect(try world.database.read(Self.backend) != backend)
+        // Cut while it is idle: whoever comes next does not notice.
+        for _ in 0..<2 {
+            try world.cut(world.database.read(Self.backend))
+            try world.database.write(.durable) { _ = try $0.run("UPDATE teams SET name = 'x'", []) }
+        }
+    }
+
+    @Test func scriptsAreInTheTransaction() throws {
+        let world = try World()
+        defer { try? world.database.close() }
+        #expect(throws: CancellationError.self) {
+            try world.database.write(.durable) { connection in
+                try connection.runScript("CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT)")
+                try connection.run("INSERT INTO two VALUES (?1)", [.integer(1)])
+                throw CancellationError()
+            }
+        }
+        #expect(throws: PermanentStoreError.self) { try world.database.rows("SELECT id FROM two", []) }
+        try world.database.write(.durable) { connection in
+            try connection.run(Self.insert, [.text("a")])
+            try connection.runScript("CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT)")
+            try connection.run("INSERT INTO two VALUES (?1)", [.integer(1)])
+        }
+        #expect(try world.database.rows("SELECT id FROM two", []).count == 1)
+        #expect(try world.count() == "1")
+    }
+}

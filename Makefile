@@ -37,11 +37,11 @@ test: packages test-tools ## Every test, those on a real Postfix included
 MESSAGES = 5000
 ROUNDS = 4
 LANES = 16
-soak: packages ## Two relay hosts on one PostgreSQL, killed and restarted under load; MESSAGES, ROUNDS, LANES
+soak: packages ## Two relay hosts on one PostgreSQL, killed and restarted, and keys replaced, under load; MESSAGES, ROUNDS, LANES
 	@scripts/packages postgresql-15
 	swift build $(SWIFT_FLAGS) --build-tests
 	POSTERN_SOAK_MESSAGES=$(MESSAGES) POSTERN_SOAK_ROUNDS=$(ROUNDS) POSTERN_SOAK_LANES=$(LANES) \
-		swift test $(SWIFT_FLAGS) --skip-build --filter 'PostfixTests.RelayHostsTests/failuresUnderLoad'
+		swift test $(SWIFT_FLAGS) --skip-build --filter 'PostfixTests.RelayHostsTests/(failuresUnderLoad|keysAreReplacedUnderLoad)'
 
 # Each benchmark takes its sizes as arguments: make bench MAIL_BENCH="--messages 100 --rounds 3" STORE_BENCH="--sizes 10000,100000"
 MAIL_BENCH =

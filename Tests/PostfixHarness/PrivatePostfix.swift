@@ -1,6 +1,7 @@
 // A Postfix of one's own: configuration, queue, data and ports apart from the machine's; gone without a trace when it stops.
 
 import Foundation
+import Glibc
 import PostfixSetup
 
 /// A running private Postfix. Needs root, and the packages' users and groups (postfix, postdrop).
@@ -40,7 +41,15 @@ package final class PrivatePostfix: Sendable {
     package let port: UInt16
     /// The ports of `Options.services`, in order.
     package let ports: [UInt16]
-    private let process: ManagedProcess
+    private let life: Watched<Life>
+
+    /// The running Postfix, and the log of those before it, which were killed.
+    private struct Life {
+        var process: ManagedProcess
+        var before: [String] = []
+    }
+
+    private var process: ManagedProcess { life.with { $0.process } }
 
     /// The configuration directory.
     package var configuration: String { directory + "/etc" }
@@ -55,20 +64,22 @@ package final class PrivatePostfix: Sendable {
         self.ports = ports
         do {
             try Self.write(options, directory: directory, port: port, ports: ports)
-            process = try Self.start(directory)
+            life = Watched(Life(process: try Self.start(directory)))
         } catch {
             try? FileManager.default.removeItem(atPath: directory)
             throw error
         }
         do {
-            let line = process.wait { $0.first { $0.contains("daemon started") || $0.contains("postfix ended") } }
-            guard let line, line.contains("daemon started") else {
-                throw HarnessError("Postfix did not start:\n\(process.output)")
-            }
+            try waitUntilStarted()
         } catch {
             stop()
             throw error
         }
+    }
+
+    private func waitUntilStarted() throws {
+        let line = process.wait { $0.first { $0.contains("daemon started") || $0.contains("postfix ended") } }
+        guard let line, line.contains("daemon started") else { throw HarnessError("Postfix did not start:\n\(process.output)") }
     }
 
     deinit { stop() }
@@ -148,26 +159,63 @@ package final class PrivatePostfix: Sendable {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
+    /// Kills every process of it at once, as when the machine loses its power. The queue stays as it is.
+    package func kill() throws {
+        process.end()
+        life.with { $0.before += $0.process.lines }
+        // What one of them has started meanwhile is found in the next turn.
+        for _ in 0..<1000 {
+            let all = Self.processes(in: directory + "/queue")
+            if all.isEmpty { return }
+            for identifier in all { Glibc.kill(identifier, SIGKILL) }
+            usleep(10_000)
+        }
+        throw HarnessError("Postfix cannot be killed")
+    }
+
+    /// Starts it again after `kill`, on the queue that is there.
+    package func restart() throws {
+        try "".write(toFile: "\(directory)/queue/quick-start", atomically: true, encoding: .utf8)
+        let process = try Self.start(directory)
+        life.with { $0.process = process }
+        try waitUntilStarted()
+    }
+
+    /// All of Postfix works in its queue's folder.
+    private static func processes(in folder: String) -> [Int32] {
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return all.compactMap { Int32($0) }.filter { identifier in
+            let place = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(identifier)/cwd")
+            return place.map { $0 == folder || $0.hasPrefix(folder + "/") } ?? false
+        }
+    }
+
     /// The whole log so far.
-    package var log: String { process.output }
+    package var log: String { logLines.joined(separator: "\n") }
 
     /// The end of the log, for the message of a failed test.
-    package var logTail: String { process.lines.suffix(40).joined(separator: "\n") }
+    package var logTail: String { logLines.suffix(40).joined(separator: "\n") }
 
     /// The lines of the log so far.
-    package var logLines: [String] { process.lines }
+    package var logLines: [String] {
+        let (process, before) = life.with { ($0.process, $0.before) }
+        return before + process.lines
+    }
 
     /// Waits for a log line that contains `text`, from line `start` on.
     @discardableResult
     package func waitForLog(containing text: String, from start: Int = 0, seconds: Double = patience) throws -> String {
-        try process.waitForLine(containing: text, from: start, seconds: seconds)
+        let (process, before) = life.with { ($0.process, $0.before) }
+        if let line = before.dropFirst(start).first(where: { $0.contains(text) }) { return line }
+        return try process.waitForLine(containing: text, from: max(0, start - before.count), seconds: seconds)
     }
 
     /// Waits until Postfix has no message left of those that its queue manager has seen, and has seen `queueIDs`.
     package func waitUntilDone(_ queueIDs: [String] = [], seconds: Double = patience) throws {
+        let (process, before) = life.with { ($0.process, $0.before) }
         let done: Bool? = process.wait(seconds: seconds) { lines in
             var open = Set(queueIDs)
-            for line in lines where line.contains("/qmgr[") || line.contains(": milter-discard: ") {
+            for line in before + lines where line.contains("/qmgr[") || line.contains(": milter-discard: ") {
                 guard let text = line.components(separatedBy: "]: ").dropFirst().first,
                     let colon = text.firstIndex(of: ":")
                 else { continue }

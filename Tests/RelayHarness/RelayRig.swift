@@ -149,6 +149,19 @@ package final class RelayRig: @unchecked Sendable {
         return status
     }
 
+    /// Ends the whole host as a loss of power does: Postern and every process of its Postfix, with SIGKILL.
+    package func kill() throws {
+        try process.signal(SIGKILL)
+        try postfix.kill()
+        try end(SIGKILL)
+    }
+
+    /// Starts both again on what they left.
+    package func revive() throws {
+        try postfix.restart()
+        try serve()
+    }
+
     // MARK: Administration
 
     /// Runs a command of postern and gives its output; throws where it fails.

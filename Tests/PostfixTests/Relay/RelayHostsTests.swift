@@ -26,6 +26,22 @@ private struct Hosts {
 
     func stop() { all.forEach { $0.stop() } }
 
+    /// Replaces the keys on the first host, while an operator copies its key file over whenever it changes. The command's output.
+    func rotateKeys() throws -> String {
+        let rotated = Watched<String?>(nil)
+        let first = first
+        Thread.detachNewThread {
+            let output = Result { try first.run(["key-file", "rotate", "--wait", "100"]) }
+            rotated.with { $0 = (try? output.get()) ?? "\(output)" }
+        }
+        try wait("the rotation ends") {
+            try second.copyKeys(from: first)
+            return rotated.with { $0 != nil }
+        }
+        try second.copyKeys(from: first)
+        return rotated.with { $0 } ?? ""
+    }
+
     /// What arrived anywhere.
     var arrived: [SinkMessage] { all.flatMap(\.sink.messages) }
 }
@@ -71,17 +87,7 @@ struct RelayHostsTests {
         // Keys are replaced: every host has to have them first.
         let early = try ManagedProcess.run(first.program, ["key-file", "rotate", "--wait", "1", "--config", first.configuration])
         #expect(early.status == 75 && early.output.contains("mx2.relay.example"), "\(early)")
-        // From here on an operator copies the key file over whenever it changes.
-        let rotated = Watched<String?>(nil)
-        Thread.detachNewThread {
-            let output = Result { try first.run(["key-file", "rotate", "--wait", "100"]) }
-            rotated.with { $0 = (try? output.get()) ?? "\(output)" }
-        }
-        try wait("the rotation ends") {
-            try second.copyKeys(from: first)
-            return rotated.with { $0 != nil }
-        }
-        #expect(rotated.with { $0?.contains("Removed the old seal key a") == true }, "\(rotated.with { $0 ?? "" })")
+        #expect(try hosts.rotateKeys().contains("Removed the old seal key a"))
         try second.copyKeys(from: first)
         for rig in hosts.all { #expect(try send(rig, "8").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
 
@@ -93,6 +99,36 @@ struct RelayHostsTests {
         try first.run(["dkim", "generate", "--algorithm", "ed25519", "--selector", "ed1"])
         try first.run(["dkim", "activate", "ed1", "--force"])
         for (rig, start) in zip(hosts.all, starts) { try rig.process.waitForLine(containing: "signing keys changed", from: start) }
+
+        // A policy that one of them activates is soon followed by the other.
+        let folder = first.folder + "/mine"
+        try first.run(["policy", "show", "--export", folder])
+        for (name, old, new) in [
+            ("policy.yaml", "account.age_hours < 72}", "account.age_hours < 48}"), ("tests.yaml", "account.age_hours: 71", "account.age_hours: 47"),
+        ] {
+            let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
+            try #require(text.contains(old))
+            try text.replacingOccurrences(of: old, with: new).write(toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8)
+        }
+        let lines = try hosts.all.map { try $0.process.lines.count }
+        try first.run(["policy", "activate", folder])
+        for (rig, start) in zip(hosts.all, lines) { try rig.process.waitForLine(containing: "policy in force", from: start) }
+        struct Overview: Decodable {
+            struct Policy: Decodable {
+                let hash: String
+                let isDefault: Bool
+            }
+            struct Host: Decodable { let serving: String? }
+            let policies: [Policy]
+            let hosts: [Host]
+        }
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        try wait("both decide by it") {
+            let overview = try decoder.decode(Overview.self, from: Data(second.run(["policy", "list", "--json"]).utf8))
+            let active = try #require(overview.policies.first { $0.isDefault }).hash
+            return overview.hosts.count == 2 && overview.hosts.allSatisfy { $0.serving == active }
+        }
 
         // Events are delivered by one of them, and by the other as soon as it is gone.
         let holders = """
@@ -110,7 +146,7 @@ struct RelayHostsTests {
         try wait("the first one delivers again") { try Int(holder()) != nil && holder() != after }
     }
 
-    @Test("One host killed, then PostgreSQL restarted, under load: nothing lost, doubled or unrewritten, and senders saw 4xx alone")
+    @Test("A host killed, PostgreSQL restarted, a host lost with its Postfix, under load: nothing lost, doubled or unrewritten, senders saw 4xx alone")
     func failuresUnderLoad() throws {
         let count = Self.parameter("POSTERN_SOAK_MESSAGES", 160)
         let rounds = Self.parameter("POSTERN_SOAK_ROUNDS", 1)
@@ -118,74 +154,230 @@ struct RelayHostsTests {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let hosts = try Hosts(server.url(schema: "relay"), settings: ["limits.messages_per_day": "1000000"])
         defer { hosts.stop() }
-        var expected = 0
+        let traffic = Traffic(hosts)
         for round in 1...max(1, rounds) {
-            try load(hosts, server, round: round, count: count, lanes: lanes)
-            expected += count
-            for rig in hosts.all { try rig.postfix.waitUntilDone() }
-            let arrived = hosts.arrived
-            let ids = Set(arrived.compactMap { $0.value("Message-ID") })
-            #expect(arrived.count == expected && ids.count == expected, "\(arrived.count) arrived, \(ids.count) different, of \(expected)")
-            for message in arrived {
-                #expect(message.recipients == ["<anna@home.example>"])
-                #expect(message.address("From").hasSuffix("@relay.example"))
-                #expect(message.value("DKIM-Signature")?.contains("d=relay.example") == true)
-            }
-            print("round \(round): \(arrived.count) of \(expected) messages arrived, each once and rewritten")
+            try load(hosts, traffic, server, round: round, count: count, lanes: lanes)
+            for rig in hosts.all { try rig.postfix.waitUntilDone(seconds: 10 * patience) }
+            traffic.check(expected: round * count)
+            print("round \(round): \(traffic.summary)")
         }
         for rig in hosts.all { #expect(!rig.sink.messages.isEmpty) }
+        for rig in hosts.all { #expect(try rig.postfix.queue().isEmpty) }
     }
 
-    /// Sends messages over both hosts, as a sender that keeps its mail until it is taken, while one host is killed and then
-    /// PostgreSQL goes away and comes back.
-    private func load(_ hosts: Hosts, _ server: PostgresServer, round: Int, count: Int, lanes: Int) throws {
-        let taken = Watched(0)
-        let deferred = Watched(0)
-        let isWell = Watched(true)
+    /// Sends messages over both hosts while one `postern serve` is killed, then PostgreSQL goes away and comes back, then a host is
+    /// lost as a whole and comes back.
+    private func load(_ hosts: Hosts, _ traffic: Traffic, _ server: PostgresServer, round: Int, count: Int, lanes: Int) throws {
         let group = DispatchGroup()
+        let before = traffic.taken.with { $0 }
+        let all = before + count
         for lane in 0..<lanes {
             group.enter()
             Thread.detachNewThread {
                 defer { group.leave() }
-                for number in stride(from: lane, to: count, by: lanes) {
-                    let text = World.message(to: hosts.address, id: "m\(number).\(round)@juice.example")
-                    var isTaken = false
-                    // Balanced over both: the next attempt goes to the other host, as with two MX records.
-                    for attempt in 0..<6000 where !isTaken {
-                        let rig = hosts.all[(number + attempt) % 2]
-                        let result = try? rig.send(from: "bounce@juice.example", to: [hosts.address], text)
-                        isTaken = result?.data?.code == 250
-                        guard !isTaken else { break }
-                        deferred.with { $0 += 1 }
-                        let worst = [result?.mail.code, result?.recipients.first?.code, result?.data?.code].compactMap { $0 }.max() ?? 0
-                        if worst / 100 == 5 { Issue.record("a 5xx: \(String(describing: result))") }
-                        _ = isWell.wait(seconds: 0.1) { $0 ? true : nil }
-                    }
-                    if !isTaken { Issue.record("message \(number) was never taken") }
-                    taken.with { $0 += 1 }
-                }
+                for number in stride(from: lane, to: count, by: lanes) { traffic.send("m\(number).\(round)@juice.example", first: number) }
             }
         }
-        func reach(_ part: Int) { _ = taken.wait(seconds: 2 * patience) { $0 >= count * part / 10 ? true : nil } }
+        func reach(_ part: Int) { _ = traffic.taken.wait(seconds: 2 * patience) { $0 >= before + count * part / 10 ? true : nil } }
         func meanwhile(_ trouble: () throws -> Void, _ end: () throws -> Void) throws {
-            isWell.with { $0 = false }
-            let before = deferred.with { $0 }
+            traffic.isWell.with { $0 = false }
+            let before = traffic.deferred.with { $0 }
             try trouble()
-            _ = deferred.wait(seconds: 2 * patience) { $0 >= before + lanes ? true : nil }
+            // Until senders have met with it, or have no mail left.
+            try wait("senders notice") { traffic.deferred.with { $0 } >= before + max(1, lanes / 2) || traffic.taken.with { $0 } >= all }
             try end()
-            isWell.with { $0 = true }
+            traffic.isWell.with { $0 = true }
         }
-        reach(2)
-        let victim = hosts.all[round % 2]
+        let (victim, other) = (hosts.all[round % 2], hosts.all[(round + 1) % 2])
+        reach(1)
         try meanwhile {
             let status = try victim.end(SIGKILL)
             #expect(status == 128 + SIGKILL)
         } _: {
             try victim.serve()
         }
-        reach(5)
+        reach(3)
         try meanwhile { server.stop(immediately: round.isMultiple(of: 2)) } _: { try server.start() }
+        reach(5)
+        traffic.lost.with { _ = $0.insert(other.folder) }
+        try meanwhile { try other.kill() } _: { try other.revive() }
         #expect(group.wait(timeout: .now() + 10 * patience) == .success)
-        #expect(deferred.with { $0 } > 0)
+        #expect(traffic.deferred.with { $0 } > 0)
+    }
+
+    @Test("Keys are replaced while mail flows over both hosts: all of it arrives, and a copy of the database shows neither inbox, name nor key")
+    func keysAreReplacedUnderLoad() throws {
+        let rotations = Self.parameter("POSTERN_SOAK_ROUNDS", 1)
+        let lanes = Self.parameter("POSTERN_SOAK_LANES", 4)
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let hosts = try Hosts(server.url(schema: "relay"), settings: ["limits.messages_per_day": "1000000"])
+        defer { hosts.stop() }
+        let (first, second) = (hosts.first, hosts.second)
+        try first.run([
+            "user", "add", "jane", "--inbox", "secretive.person@private-home.example", "--verified", "--name", "Jane Quietly Doe",
+        ])
+        _ = try first.address("juice", "jane")
+        let traffic = Traffic(hosts, sender: Self.longSender)
+        var secrets = try Self.secrets(first.keyFile)
+        let isOver = Watched(false)
+        let group = DispatchGroup()
+        for lane in 0..<lanes {
+            group.enter()
+            Thread.detachNewThread {
+                defer { group.leave() }
+                var number = lane
+                while !isOver.with({ $0 }) {
+                    traffic.send("k\(number)@juice.example", first: number)
+                    number += lanes
+                }
+            }
+        }
+        func flow() throws {
+            let before = traffic.taken.with { $0 }
+            try wait("mail flows") { traffic.taken.with { $0 } >= before + 2 * lanes }
+        }
+        let result = Result {
+            for _ in 0..<max(1, rotations) {
+                try flow()
+                let output = try hosts.rotateKeys()
+                #expect(output.contains("Removed the old seal key") && output.contains("Removed the old index key"), "\(output)")
+                secrets.formUnion(try Self.secrets(first.keyFile))
+            }
+            try flow()
+        }
+        isOver.with { $0 = true }
+        #expect(group.wait(timeout: .now() + 10 * patience) == .success)
+        try result.get()
+        for rig in hosts.all { try rig.postfix.waitUntilDone(seconds: 10 * patience) }
+        traffic.check(expected: traffic.taken.with { $0 })
+        print("\(max(1, rotations)) rotations: \(traffic.summary)")
+
+        // With the new keys alone everything opens.
+        struct Key: Decodable {
+            let purpose, id, state: String
+        }
+        let keys = try JSONDecoder().decode([Key].self, from: Data(try second.run(["key-file", "show", "--json"]).utf8))
+        for purpose in ["seal", "index"] {
+            let own = keys.filter { $0.purpose == purpose }
+            #expect(own.count == 1 && own.first?.state == "active" && own.first?.id != "a", "\(keys)")
+        }
+        for rig in hosts.all { #expect(try rig.run(["inbox", "list", "jane", "--reveal"]).contains("secretive.person@private-home.example")) }
+        #expect(try first.run(["user", "show", "jane", "--reveal"]).contains("Jane Quietly Doe"))
+        let stored = try server.psql("SELECT COUNT(*) FROM relay.stored_tokens").trimmingCharacters(in: .whitespacesAndNewlines)
+        #expect(try #require(Int(stored)) > 0, "return paths with long senders are stored")
+
+        // The files of the database with its log, as a thief would have them.
+        try server.psql("CHECKPOINT")
+        func files(_ flag: String, _ pattern: String) throws -> String {
+            let found = try ManagedProcess.run(
+                "/usr/bin/grep", ["-ral\(flag)", "-e", pattern, server.folder.path], environment: ["LC_ALL": "C"])
+            return found.output
+        }
+        // What is in the clear is found, in the write-ahead log too, so the search works.
+        #expect(try files("F", "The Juice Company").contains("/pg_wal/"))
+        for secret in ["secretive.person", "private-home.example", "anna@home.example", "Jane Quietly", "Quietly Doe", Self.longSender] {
+            #expect(try files("F", secret) == "", "\(secret) stands in the database")
+        }
+        #expect(secrets.count >= 5)
+        for secret in secrets {
+            #expect(try files("iF", secret) == "", "a key stands in the database")
+            let octets = stride(from: 0, to: secret.count, by: 2).map { "\\x" + String(Array(secret)[$0..<$0 + 2]) }
+            #expect(try files("P", octets.joined()) == "", "a key stands in the database")
+        }
+    }
+
+    /// Too long for a return path, so that it is stored, sealed.
+    private static let longSender = "bounce+0123456789012345678901234567890123456789@juice.example"
+
+    /// The secrets in a key file, in hexadecimal.
+    private static func secrets(_ path: String) throws -> Set<String> {
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(whereSeparator: \.isNewline)
+        return Set(lines.filter { !$0.hasPrefix("#") }.compactMap { $0.split(separator: " ").last.map(String.init) }.filter { $0.count == 64 })
+    }
+}
+
+/// Mail over both hosts, by a sender that keeps each message until it is taken.
+private final class Traffic: Sendable {
+    let taken = Watched(0)
+    /// Attempts after which a message had to be sent again.
+    let deferred = Watched(0)
+    /// While it is false, senders wait a little before they try again.
+    let isWell = Watched(true)
+    /// Folders of hosts that were lost as a whole.
+    let lost = Watched<Set<String>>([])
+    /// Messages, by their ids, that may have been taken: the connection was lost after the final dot, before an answer came.
+    private let unanswered = Watched<[String: Int]>([:])
+    private let hosts: Hosts
+    private let sender: String
+
+    init(_ hosts: Hosts, sender: String = "bounce@juice.example") {
+        self.hosts = hosts
+        self.sender = sender
+    }
+
+    /// Returns when one of the hosts has taken the message: the next attempt goes to the other one, as with two MX records.
+    func send(_ id: String, first: Int) {
+        let text = World.message(to: hosts.address, id: id).replacingOccurrences(of: "\n", with: "\r\n")
+        for attempt in 0..<6000 {
+            if self.attempt(hosts.all[(first + attempt) % 2], id, Array(text.utf8)) { return taken.with { $0 += 1 } }
+            deferred.with { $0 += 1 }
+            _ = isWell.wait(seconds: 0.1) { $0 ? true : nil }
+        }
+        Issue.record("message \(id) was never taken")
+    }
+
+    private func attempt(_ rig: RelayRig, _ id: String, _ text: [UInt8]) -> Bool {
+        guard let client = try? rig.postfix.connect() else { return false }
+        defer { client.close() }
+        func positive(_ reply: SMTPServerReply) -> Bool {
+            if reply.code / 100 == 5 { Issue.record("a 5xx: \(reply)") }
+            return reply.code / 100 == 2 || reply.code == 354
+        }
+        for line in ["EHLO client.test", "MAIL FROM:<\(sender)>", "RCPT TO:<\(hosts.address)>", "DATA"] {
+            guard let reply = try? client.command(line), positive(reply) else { return false }
+        }
+        guard (try? client.send(SMTPClient.stuffed(text))) != nil, let reply = try? client.reply() else {
+            unanswered.with { $0[id, default: 0] += 1 }
+            return false
+        }
+        return positive(reply)
+    }
+
+    /// Nothing lost, nothing doubled, nothing unrewritten.
+    func check(expected: Int) {
+        let arrived = hosts.all.flatMap { rig in rig.sink.messages.map { (host: rig.folder, message: $0) } }
+        let byID = Dictionary(grouping: arrived) { $0.message.value("Message-ID") ?? "" }
+        #expect(byID.count == expected, "\(byID.count) different messages arrived, of \(expected)")
+        let (lost, unanswered) = (lost.with { $0 }, unanswered.with { $0 })
+        for (id, copies) in byID {
+            // A host that is lost may have taken a message without having said so (RFC 5321, 4.2.5 and 6.1): the sender cannot but send it
+            // again. It is taken once more then, under another queue id, and never more often.
+            let queued = Dictionary(grouping: copies) { Self.queueID($0.message) }
+            let more = unanswered[String(id.dropFirst().dropLast())] ?? 0
+            #expect(queued.count <= 1 + more, "\(id) was taken \(queued.count) times")
+            // Nor may Postfix know of a delivery that was taken in the moment before.
+            for copies in queued.values where copies.count > 1 {
+                #expect(copies.count == 2 && copies.allSatisfy { lost.contains($0.host) }, "\(id) was delivered \(copies.count) times")
+            }
+        }
+        for (_, message) in arrived {
+            #expect(message.recipients == ["<anna@home.example>"])
+            #expect(message.address("From").hasSuffix("@relay.example"))
+            #expect(message.mailFrom.hasSuffix("@relay.example>"))
+            #expect(message.value("DKIM-Signature")?.contains("d=relay.example") == true)
+        }
+    }
+
+    var summary: String {
+        let arrived = hosts.arrived
+        let ids = Set(arrived.compactMap { $0.value("Message-ID") })
+        return "\(ids.count) messages arrived rewritten, \(arrived.count - ids.count) of them twice after a loss of the host in the moment of "
+            + "an answer (\(unanswered.with { $0.values.reduce(0, +) }) attempts had none); \(deferred.with { $0 }) attempts deferred"
+    }
+
+    /// The queue id that the host gave the message when it took it: of the topmost Received field.
+    private static func queueID(_ message: SinkMessage) -> String {
+        let received = message.value("Received") ?? ""
+        return received.components(separatedBy: " id ").dropFirst().first.map { String($0.prefix { $0.isLetter || $0.isNumber }) } ?? ""
     }
 }

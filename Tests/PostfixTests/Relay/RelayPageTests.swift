@@ -144,6 +144,28 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         let arrived = try rig.arrival(for: "billing@juice.example")
         #expect(arrived.address("From") == address && !arrived.text.contains("home.example"))
 
+        // With the old token key gone, without a restart: the page's addresses, and those that an answer to Postern's own messages
+        // goes to, are good.
+        try rig.run(["key-file", "rotate", "token"])
+        let start = try rig.process.lines.count
+        try rig.run(["key-file", "retire", "token", "a", "--yes"])
+        try rig.process.waitForLine(containing: "keys changed", from: start)
+        #expect(try rig.send(from: "anna@home.example", to: [reverse], letter).data == nil, "what the old key made has ended")
+        try browser.open(url + "/me/addresses/1")
+        try browser.type("billing@juice.example", into: "#correspondent")
+        try browser.click(".pair button")
+        #expect(try browser.shows(".result code", "billing=juice.example."))
+        let new = try browser.text(".result code")
+        #expect(new != reverse)
+        #expect(try rig.send(from: "anna@home.example", to: [new], letter.replacingOccurrences(of: reverse, with: new)).data?.code == 250)
+        try browser.open(url + "/me/inboxes")
+        try browser.type("second@home.example", into: "#email")
+        try browser.click("#add button")
+        let answerTo = try rig.arrival(for: "second@home.example").address("Reply-To")
+        let yes = "From: second@home.example\nTo: \(answerTo)\nSubject: Re: your code\n\nyes\n"
+        #expect(try rig.send(from: "second@home.example", to: [answerTo], yes).data?.code == 250)
+        #expect(try !rig.run(["inbox", "list", "anna"]).contains("unverified"))
+
         // Nothing was asked of anybody else, and nothing was complained about.
         #expect(try browser.hostsAsked() == [String(url.dropFirst("http://".count))])
         #expect(try browser.complaints() == [])

@@ -85,9 +85,13 @@ package final class MilterServer: Sendable {
         installation.log(.listening(configuration.socket.description))
     }
 
+    /// Sets for the whole process how memory of sessions is given back. `start` does it too; done before other threads begin, it also bounds
+    /// the heaps that each of them would get of its own.
+    package static func returnMemory() { postern_return_memory() }
+
     private func prepare() throws(MilterServerError) {
         Self.ignoreHangup()
-        postern_return_memory()
+        Self.returnMemory()
         guard smfi_settimeout(configuration.idleTimeout) == MI_SUCCESS else { throw .libmilter("smfi_settimeout") }
         guard smfi_setbacklog(configuration.backlog) == MI_SUCCESS else { throw .libmilter("smfi_setbacklog") }
         try register()

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Logging
+import Milter
 import PosternServer
 
 struct ServeCommand: AsyncParsableCommand {
@@ -23,6 +24,8 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var options: InstallationOptions
 
     func run() async throws {
+        // Before there are threads.
+        MilterServer.returnMemory()
         let environment = ProcessInfo.processInfo.environment
         let (flag, set) = (options.config, options.set)
         let installation = try Installation.open(flag: flag, environment: environment, set: set, now: PosternClock.now())

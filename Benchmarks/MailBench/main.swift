@@ -92,9 +92,10 @@ let forwardingLimit = 64.0
             case .forward where count == 200: report.goal("MiB with 200 sessions of 1 MB forwarding", memory.peak, forwardingLimit, atMost: true)
             case .reply:
                 report.add(BenchResult(name + ".deferred", Double(memory.deferred), "messages"))
+                // Both rounds together; each that did not fit has a connection all the same.
                 report.goal(
                     "MiB beyond those of the idle process with \(count) sessions of 1 MB replying", memory.peak - (idle ?? 0),
-                    Double(replyMemory) / 1_048_576, atMost: true)
+                    Double(replyMemory) / 1_048_576 + 0.2 * Double(memory.deferred) / 2, atMost: true)
             default: break
             }
         }

@@ -25,6 +25,8 @@ package final class BudgetedResolver: DNSResolver {
     }
 
     private let base: any DNSResolver
+    /// The same, where it can be told how long it may take.
+    private let timed: (any TimedDNSResolver)?
     private let limits: Limits
     private let now: @Sendable () -> Int64
     private let state = Mutex(State())
@@ -34,6 +36,17 @@ package final class BudgetedResolver: DNSResolver {
         _ base: any DNSResolver, limits: Limits = Limits(), now: @escaping @Sendable () -> Int64 = MonotonicClock.milliseconds
     ) {
         self.base = base
+        timed = base as? any TimedDNSResolver
+        self.limits = limits
+        self.now = now
+    }
+
+    /// For a resolver that is known to be told how long it may take; made for each message.
+    package init(
+        _ base: any TimedDNSResolver, limits: Limits = Limits(), now: @escaping @Sendable () -> Int64 = MonotonicClock.milliseconds
+    ) {
+        self.base = base
+        timed = base
         self.limits = limits
         self.now = now
     }
@@ -53,7 +66,7 @@ package final class BudgetedResolver: DNSResolver {
         guard remaining > 0 else {
             return .temporaryFailure("more than \(limits.milliseconds) ms of DNS for one message")
         }
-        guard let timed = base as? any TimedDNSResolver else { return base.query(name, type) }
+        guard let timed else { return base.query(name, type) }
         return timed.query(name, type, within: remaining)
     }
 }

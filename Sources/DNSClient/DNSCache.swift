@@ -12,6 +12,9 @@ package struct DNSQuestion: Sendable, Hashable {
         self.name = name
         self.type = type
     }
+
+    /// By the name alone: few are asked for more than one type, and the type would be hashed as the text that it is.
+    package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 /// The cache itself; a value, guarded by its owner. Times are seconds on any clock that does not go back.
@@ -50,8 +53,10 @@ package struct DNSCache: Sendable {
             remove(slot)
             return nil
         }
-        unlink(slot)
-        link(slot)
+        if slot != newest {
+            unlink(slot)
+            link(slot)
+        }
         return entry.answer
     }
 

@@ -8,10 +8,10 @@ import Synchronization
 final class ParsedRecords<Value: Sendable>: Sendable {
     /// Octets of a text that is kept; a longer one is parsed each time.
     private let longest: Int
-    /// Texts kept. Beyond it all are forgotten.
-    private let capacity: Int
+    /// Texts kept, and octets of all of them; what a text parses to takes up to eight times as many. Beyond either all are forgotten.
+    private let (capacity, octets): (Int, Int)
     private let parse: @Sendable ([UInt8]) -> Value
-    private let known = Mutex<[Text: Value]>([:])
+    private let known = Mutex<(values: [Text: Value], octets: Int)>(([:], 0))
 
     /// Octets hashed and compared in one piece; those of an array are taken one by one.
     private struct Text: Hashable, Sendable {
@@ -30,8 +30,8 @@ final class ParsedRecords<Value: Sendable>: Sendable {
         func hash(into hasher: inout Hasher) { octets.withUnsafeBytes { hasher.combine(bytes: $0) } }
     }
 
-    init(capacity: Int = 512, longest: Int = 2_048, parse: @escaping @Sendable ([UInt8]) -> Value) {
-        self.capacity = capacity
+    init(capacity: Int = 512, octets: Int = 262_144, longest: Int = 2_048, parse: @escaping @Sendable ([UInt8]) -> Value) {
+        (self.capacity, self.octets) = (capacity, octets)
         self.longest = longest
         self.parse = parse
     }
@@ -39,15 +39,16 @@ final class ParsedRecords<Value: Sendable>: Sendable {
     subscript(text: [UInt8]) -> Value {
         guard text.count <= longest else { return parse(text) }
         let key = Text(octets: text)
-        if let value = known.withLock({ $0[key] }) { return value }
+        if let value = known.withLock({ $0.values[key] }) { return value }
         let value = parse(text)
         known.withLock { known in
-            if known.count >= capacity { known.removeAll() }
-            known[key] = value
+            if known.values.count >= capacity || known.octets + text.count > octets { known = ([:], 0) }
+            // Another thread may have parsed it meanwhile.
+            if known.values.updateValue(value, forKey: key) == nil { known.octets += text.count }
         }
         return value
     }
 
     /// How many texts are kept.
-    var count: Int { known.withLock { $0.count } }
+    var count: Int { known.withLock { $0.values.count } }
 }

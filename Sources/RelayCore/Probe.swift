@@ -58,8 +58,8 @@ package struct ProbeIdentity: Sendable {
     }
 
     package func isProved(_ header: HeaderSection, now: Int64) -> Bool {
-        let fields = header.fields.filter { $0.isNamed(Self.fieldName) }
-        guard fields.count == 1, let field = fields.first else { return false }
+        var fields = header.fields.lazy.filter { $0.isNamed(Self.fieldName) }.makeIterator()
+        guard let field = fields.next(), fields.next() == nil else { return false }
         let words = field.rawValue.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A }
         guard words.count == 2, let end = Int64(String(decoding: words[0], as: UTF8.self)), end >= now, end - now <= Self.lifetime,
             let id = words[1].first, let key = keys.key(id)

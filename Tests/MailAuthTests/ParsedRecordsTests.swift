@@ -38,6 +38,11 @@ import Testing
             #expect(records[Array("\(number)".utf8)] == "\(number)".utf8.count)
             #expect(records.count <= 8)
         }
+        let bounded = ParsedRecords<Int>(capacity: 1_000, octets: 40) { $0.count }
+        for length in 1...30 {
+            #expect(bounded[[UInt8](repeating: 1, count: length)] == length)
+            #expect(bounded.count <= 8)
+        }
         let before = parses.withLock { $0 }
         for _ in 0..<3 { #expect(records[[UInt8](repeating: 1, count: 11)] == 11) }
         #expect(parses.withLock { $0 } == before + 3)

@@ -61,8 +61,7 @@ private struct BlindRewriter: BodyRewriting {
     /// What the rewriting overlooks is refused as an unrewritable part, and is an error in the log, with nothing of the inbox in it.
     @Test func anIncidentOfTheLastLookIsLoggedAsAnError() {
         let scene = RelayScene()
-        var engine = scene.engine
-        engine.bodyRewriter = { _, _ in BlindRewriter() }
+        let engine = scene.engine.rewriting { _, _ in BlindRewriter() }
         scene.exchange(for: engine)
         let reverse = scene.reverse(RelayScene.anna, "billing@app.example")
         let message = scene.play(

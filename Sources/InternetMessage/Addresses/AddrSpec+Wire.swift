@@ -76,7 +76,8 @@ extension AddrSpec {
     ///
     /// NUL, CR and LF cannot be written and are left out, so that no address can break out of a line.
     package var wireForm: String {
-        wireLocalPart + "@" + String(decoding: domain.utf8.filter { $0 != 0 && $0 != 0x0D && $0 != 0x0A }, as: UTF8.self)
+        guard domain.utf8.contains(where: { $0 == 0 || $0 == 0x0D || $0 == 0x0A }) else { return wireLocalPart + "@" + domain }
+        return wireLocalPart + "@" + String(decoding: domain.utf8.filter { $0 != 0 && $0 != 0x0D && $0 != 0x0A }, as: UTF8.self)
     }
 
     private var wireLocalPart: String {

@@ -126,7 +126,10 @@ enum AddrSpecReader {
             }
         }
         var name = [UInt8]()
-        for token in domain { name.append(contentsOf: HeaderField.unfold(value[token.range])) }
+        for token in domain {
+            // Only a domain literal can be folded.
+            if token.kind == .domainLiteral { name += HeaderField.unfold(value[token.range]) } else { name += value[token.range] }
+        }
         return AddrSpec(localPart: String(decoding: localPart, as: UTF8.self), domain: String(decoding: name, as: UTF8.self))
     }
 

@@ -31,10 +31,9 @@ package struct FieldNameSet: Sendable, ExpressibleByArrayLiteral {
 }
 
 /// Which fields of a header section have the same name. Made and asked in linear time, whatever the names are.
-package struct FieldNameIndex: Sendable {
+package final class FieldNameIndex: Sendable {
     private struct Entry {
-        /// Of the name, and position of the next field above of the same name; -1 for none.
-        let name: Int32
+        /// Position of the next field above of the same name; -1 for none.
         let above: Int32
         /// From 1 on, from the top.
         let ordinal: Int32
@@ -46,43 +45,72 @@ package struct FieldNameIndex: Sendable {
         var last: Int32
     }
 
-    private let fields: [HeaderField]
-    private var entries: [Entry] = []
-    private var names: [Name] = []
-    /// Numbers of names by hash, with open addressing; -1 for none. A power of two, at least half of it free.
-    private var slots: [Int32]
+    private let entries: [Entry]
+    private let table: Table
 
-    package init(_ fields: [HeaderField]) {
-        self.fields = fields
-        var size = 16
-        while size < fields.count * 2 { size *= 2 }
-        slots = [Int32](repeating: -1, count: size)
-        entries.reserveCapacity(fields.count)
-        for (position, field) in fields.enumerated() {
-            let found = field.bytes.withUnsafeBufferPointer { find(UnsafeBufferPointer(rebasing: $0[..<field.nameLength])) }
-            let last: Int32
-            if let name = found.name {
-                last = names[name].last
-                names[name].last = Int32(truncatingIfNeeded: position)
-            } else {
-                last = -1
-                slots[found.slot] = Int32(truncatingIfNeeded: names.count)
-                names.append(Name(hash: found.hash, last: Int32(truncatingIfNeeded: position)))
+    private struct Table {
+        let fields: [HeaderField]
+        var names: [Name] = []
+        /// Numbers of names by hash, with open addressing; -1 for none. A power of two, at least half of it free.
+        var slots: [Int32]
+
+        init(_ fields: [HeaderField]) {
+            self.fields = fields
+            var size = 16
+            while size < fields.count * 2 { size *= 2 }
+            slots = [Int32](repeating: -1, count: size)
+            names.reserveCapacity(fields.count)
+        }
+
+        func find(_ name: UnsafeBufferPointer<UInt8>) -> (name: Int?, slot: Int, hash: UInt64) {
+            let hash = FieldNameIndex.hash(name)
+            let mask = slots.count - 1
+            var slot = Int(truncatingIfNeeded: hash >> 32) & mask
+            while slots[slot] >= 0 {
+                let number = Int(slots[slot])
+                if names[number].hash == hash, hasName(Int(names[number].last), name) { return (number, slot, hash) }
+                slot = (slot + 1) & mask
             }
-            entries.append(
-                Entry(
-                    name: slots[found.slot], above: last, ordinal: last < 0 ? 1 : entries[Int(last)].ordinal + 1))
+            return (nil, slot, hash)
+        }
+
+        private func hasName(_ position: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
+            guard fields[position].nameLength == name.count else { return false }
+            return fields[position].bytes.withUnsafeBufferPointer { bytes in
+                for index in 0..<name.count where bytes[index].asciiLowercased != name[index].asciiLowercased { return false }
+                return true
+            }
         }
     }
 
+    package init(_ fields: [HeaderField]) {
+        var table = Table(fields)
+        var entries: [Entry] = []
+        entries.reserveCapacity(fields.count)
+        for (position, field) in fields.enumerated() {
+            let found = field.bytes.withUnsafeBufferPointer { table.find(UnsafeBufferPointer(rebasing: $0[..<field.nameLength])) }
+            var last: Int32 = -1
+            if let name = found.name {
+                last = table.names[name].last
+                table.names[name].last = Int32(truncatingIfNeeded: position)
+            } else {
+                table.slots[found.slot] = Int32(truncatingIfNeeded: table.names.count)
+                table.names.append(Name(hash: found.hash, last: Int32(truncatingIfNeeded: position)))
+            }
+            entries.append(Entry(above: last, ordinal: last < 0 ? 1 : entries[Int(last)].ordinal + 1))
+        }
+        self.entries = entries
+        self.table = table
+    }
+
     /// How many names there are.
-    package var count: Int { names.count }
+    package var count: Int { table.names.count }
 
     /// The number of a name, 0 and up; nil where no field has it.
-    package func number(of name: UnsafeBufferPointer<UInt8>) -> Int? { find(name).name }
+    package func number(of name: UnsafeBufferPointer<UInt8>) -> Int? { table.find(name).name }
 
     /// Position of the lowest field of a name.
-    package func last(_ name: Int) -> Int { Int(names[name].last) }
+    package func last(_ name: Int) -> Int { Int(table.names[name].last) }
 
     /// Position of the next field above that has the same name as the one at a position; nil where that is the topmost.
     package func above(_ position: Int) -> Int? {
@@ -92,26 +120,6 @@ package struct FieldNameIndex: Sendable {
 
     /// Which of the fields of its name the one at a position is, from 1 on, from the top.
     package func ordinal(_ position: Int) -> Int { Int(entries[position].ordinal) }
-
-    private func find(_ name: UnsafeBufferPointer<UInt8>) -> (name: Int?, slot: Int, hash: UInt64) {
-        let hash = Self.hash(name)
-        let mask = slots.count - 1
-        var slot = Int(truncatingIfNeeded: hash >> 32) & mask
-        while slots[slot] >= 0 {
-            let number = Int(slots[slot])
-            if names[number].hash == hash, hasName(fields[Int(names[number].last)], name) { return (number, slot, hash) }
-            slot = (slot + 1) & mask
-        }
-        return (nil, slot, hash)
-    }
-
-    private func hasName(_ field: HeaderField, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard field.nameLength == name.count else { return false }
-        return field.bytes.withUnsafeBufferPointer { bytes in
-            for index in 0..<name.count where bytes[index].asciiLowercased != name[index].asciiLowercased { return false }
-            return true
-        }
-    }
 
     /// Different in each process, so that nobody can choose names that fall into one slot.
     private static let seed = UInt64(truncatingIfNeeded: Hasher().finalize()) | 1

@@ -53,10 +53,11 @@ package struct HeaderField: Sendable, Hashable {
 
     /// Whether the field has this name; ASCII letters compare case-insensitively (RFC 5322 section 1.2.2).
     package func isNamed(_ other: String) -> Bool {
+        // Most fields differ in this already.
+        guard other.utf8.count == nameLength else { return false }
         var other = other
         return other.withUTF8 { other in
-            guard other.count == nameLength else { return false }
-            for index in 0..<nameLength where bytes[index].asciiLowercased != other[index].asciiLowercased { return false }
+            for index in 0..<other.count where bytes[index].asciiLowercased != other[index].asciiLowercased { return false }
             return true
         }
     }

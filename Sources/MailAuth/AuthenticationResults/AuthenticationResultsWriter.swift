@@ -14,78 +14,95 @@ extension AuthenticationResults {
     package static func field(
         authservID: String, evidence: AuthenticationEvidence, fromDomain: String? = nil, mailFrom: String? = nil
     ) -> HeaderField {
-        var results: [Result] = evidence.spf.map { finding in
-            let address = finding.identity == .mailFrom ? mailFrom : nil
-            return Result(
-                method: "spf", result: finding.result.rawValue,
-                properties: properties(
-                    ("smtp", finding.identity == .mailFrom ? "mailfrom" : "helo", address ?? finding.domain)))
+        var writer = Writer(authservID: authservID, version: 1)
+        for finding in evidence.spf {
+            let isMailFrom = finding.identity == .mailFrom
+            writer.begin("spf", finding.result.rawValue)
+            writer.addIfAny("smtp", isMailFrom ? "mailfrom" : "helo", isMailFrom ? mailFrom ?? finding.domain : finding.domain)
         }
-        results += evidence.dkim.map { finding in
-            Result(
-                method: "dkim", result: finding.result.rawValue,
-                properties: properties(
-                    ("header", "d", finding.domain), ("header", "s", finding.selector), ("header", "a", finding.algorithm)))
+        for finding in evidence.dkim {
+            writer.begin("dkim", finding.result.rawValue)
+            writer.addIfAny("header", "d", finding.domain)
+            writer.addIfAny("header", "s", finding.selector)
+            writer.addIfAny("header", "a", finding.algorithm)
         }
         if let dmarc = evidence.dmarc {
-            results.append(
-                Result(
-                    method: "dmarc", result: dmarc.result.rawValue,
-                    properties: properties(("header", "from", fromDomain ?? ""), ("policy", "dmarc", dmarc.policy))))
+            writer.begin("dmarc", dmarc.result.rawValue)
+            writer.addIfAny("header", "from", fromDomain ?? "")
+            writer.addIfAny("policy", "dmarc", dmarc.policy)
         }
-        return AuthenticationResults(authservID: authservID, results: results).field()
+        return writer.field
     }
 
     /// The field in its written form; the version is written where it is not 1.
     package func field() -> HeaderField {
-        var value: [UInt8] = [0x20]
-        value.reserveCapacity(64 + 128 * results.count)
-        Self.append(authservID, to: &value)
-        if version != 1 { value += " \(version)".utf8 }
-        if results.isEmpty { value += "; none".utf8 }
+        var writer = Writer(authservID: authservID, version: version)
         for result in results {
+            writer.begin(result.method, result.result, version: result.methodVersion, reason: result.reason)
+            for property in result.properties { writer.add(property.ptype, property.property, property.value) }
+        }
+        return writer.field
+    }
+
+    /// The value while it is written.
+    private struct Writer {
+        private var value: [UInt8] = [0x20]
+        private var isEmpty = true
+
+        init(authservID: String, version: Int) {
+            value.reserveCapacity(512)
+            append(authservID)
+            if version != 1 { value += " \(version)".utf8 }
+        }
+
+        /// The outcome of a method; what it is about follows.
+        mutating func begin(_ method: String, _ result: String, version: Int = 1, reason: String? = nil) {
+            isEmpty = false
             value += ";\r\n\t".utf8
-            value += result.method.utf8
-            if result.methodVersion != 1 { value += "/\(result.methodVersion)".utf8 }
+            value += method.utf8
+            if version != 1 { value += "/\(version)".utf8 }
             value.append(UInt8(ascii: "="))
-            value += result.result.utf8
-            if let reason = result.reason {
-                value += " reason=".utf8
-                Self.append(reason, to: &value)
+            value += result.utf8
+            guard let reason else { return }
+            value += " reason=".utf8
+            append(reason)
+        }
+
+        mutating func addIfAny(_ ptype: String, _ property: String, _ text: String) {
+            if !text.isEmpty { add(ptype, property, text) }
+        }
+
+        mutating func add(_ ptype: String, _ property: String, _ text: String) {
+            value.append(0x20)
+            value += ptype.utf8
+            value.append(UInt8(ascii: "."))
+            value += property.utf8
+            value.append(UInt8(ascii: "="))
+            append(text)
+        }
+
+        var field: HeaderField {
+            HeaderField(name: AuthenticationResults.fieldName, rawValue: isEmpty ? value + Array("; none".utf8) : value)
+        }
+
+        /// Longest value that is written, in octets; what is beyond is cut, so that no line passes the 998 of RFC 5322.
+        private static let maximumLength = 255
+
+        /// Writes a token as it is; anything else as a quoted-string in which each octet outside printable ASCII is a question mark, so
+        /// that neither a line break nor another result can be smuggled in.
+        private mutating func append(_ text: String) {
+            let octets = text.utf8.prefix(Self.maximumLength)
+            // RFC 2045 section 5.1.
+            if !octets.isEmpty, octets.allSatisfy(\.isTokenText) {
+                value += octets
+                return
             }
-            for property in result.properties {
-                value.append(0x20)
-                value += property.ptype.utf8
-                value.append(UInt8(ascii: "."))
-                value += property.property.utf8
-                value.append(UInt8(ascii: "="))
-                Self.append(property.value, to: &value)
+            value.append(UInt8(ascii: "\""))
+            for octet in octets {
+                if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") { value.append(UInt8(ascii: "\\")) }
+                value.append(octet >= 0x20 && octet < 0x7F ? octet : UInt8(ascii: "?"))
             }
+            value.append(UInt8(ascii: "\""))
         }
-        return HeaderField(name: Self.fieldName, rawValue: value)
-    }
-
-    private static func properties(_ values: (String, String, String)...) -> [Property] {
-        values.filter { !$0.2.isEmpty }.map { Property(ptype: $0.0, property: $0.1, value: $0.2) }
-    }
-
-    /// Longest value that is written, in octets; what is beyond is cut, so that no line passes the 998 of RFC 5322.
-    private static let maximumValue = 255
-
-    /// Writes a token as it is; anything else as a quoted-string in which each octet outside printable ASCII is a question mark, so that
-    /// neither a line break nor another result can be smuggled in.
-    private static func append(_ text: String, to value: inout [UInt8]) {
-        let octets = text.utf8.prefix(maximumValue)
-        // RFC 2045 section 5.1.
-        if !octets.isEmpty, octets.allSatisfy(\.isTokenText) {
-            value += octets
-            return
-        }
-        value.append(UInt8(ascii: "\""))
-        for octet in octets {
-            if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") { value.append(UInt8(ascii: "\\")) }
-            value.append(octet >= 0x20 && octet < 0x7F ? octet : UInt8(ascii: "?"))
-        }
-        value.append(UInt8(ascii: "\""))
     }
 }

@@ -84,18 +84,41 @@ struct DKIMNameList: Sendable {
     private let octets: [UInt8]
     private let ranges: [Range<Int>]
 
-    init(_ names: [String]) { self.init(names.map { Array($0.utf8)[...] }) }
-
-    init(_ names: [ArraySlice<UInt8>]) {
+    init(_ names: [String]) {
         var octets: [UInt8] = []
         var ranges: [Range<Int>] = []
-        octets.reserveCapacity(names.reduce(0) { $0 + $1.count })
-        ranges.reserveCapacity(names.count)
         for name in names {
-            let start = octets.count
-            for octet in name { octets.append(octet.asciiLowercased) }
-            ranges.append(start..<octets.count)
+            ranges.append(octets.count..<(octets.count + name.utf8.count))
+            octets += name.utf8.map(\.asciiLowercased)
         }
+        self.octets = octets
+        self.ranges = ranges
+    }
+
+    /// Reads the value of `h=`: names of printable ASCII between colons, white space around them; nil for anything else.
+    init?(_ value: ArraySlice<UInt8>) {
+        var octets: [UInt8] = []
+        var ranges: [Range<Int>] = []
+        octets.reserveCapacity(value.count)
+        ranges.reserveCapacity(value.count / 8)
+        var start = 0
+        // Whether white space stands behind the name.
+        var isEnded = false
+        for octet in value {
+            if octet == UInt8(ascii: ":") {
+                guard octets.count > start else { return nil }
+                ranges.append(start..<octets.count)
+                start = octets.count
+                isEnded = false
+            } else if DKIMSyntax.isFolding(octet) {
+                isEnded = octets.count > start
+            } else {
+                guard !isEnded, octet > 0x20, octet < 0x7F else { return nil }
+                octets.append(octet.asciiLowercased)
+            }
+        }
+        guard octets.count > start else { return nil }
+        ranges.append(start..<octets.count)
         self.octets = octets
         self.ranges = ranges
     }
@@ -129,13 +152,6 @@ struct DKIMSignedFields {
 
     private func count(_ name: UnsafeBufferPointer<UInt8>) -> Int { index.number(of: name).map { index.ordinal(index.last($0)) } ?? 0 }
 
-    /// How many fields of each name there are, in the order of the names.
-    func counts(_ names: DKIMNameList) -> [Int] {
-        var counts: [Int] = []
-        names.forEach { counts.append(count($0)) }
-        return counts
-    }
-
     /// The fields that are signed, in the order of the names.
     /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil where it is not among the fields.
     func signed(_ names: DKIMNameList, own: Int?) -> [Int] {
@@ -152,17 +168,20 @@ struct DKIMSignedFields {
         return chosen
     }
 
-    /// The fields that are signed where all of each name are, in the order of the names.
-    func all(_ names: DKIMNameList) -> [Int] {
-        var chosen: [Int] = []
+    /// The fields that are signed where all of each name are, in the order of the names, and how many there are of each.
+    func all(_ names: DKIMNameList) -> (chosen: [Int], counts: [Int]) {
+        var (chosen, counts): ([Int], [Int]) = ([], [])
+        chosen.reserveCapacity(fields.count)
         names.forEach { name in
+            let before = chosen.count
             var position = index.number(of: name).map(index.last)
             while let found = position {
                 chosen.append(found)
                 position = index.above(found)
             }
+            counts.append(chosen.count - before)
         }
-        return chosen
+        return (chosen, counts)
     }
 
     /// SHA-256 over fields and, last and without CRLF, the signature field with an empty `b=`.

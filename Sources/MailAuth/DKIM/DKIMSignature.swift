@@ -100,11 +100,7 @@ struct DKIMSignature {
     }
 
     private static func names(_ value: ArraySlice<UInt8>) throws(DKIMSyntaxError) -> DKIMNameList {
-        let names = DKIMSyntax.colonList(value)
-        guard names.allSatisfy({ !$0.isEmpty && $0.allSatisfy { $0 > 0x20 && $0 < 0x7F } }) else {
-            throw DKIMSyntaxError("h= holds no field name")
-        }
-        let list = DKIMNameList(names)
+        guard let list = DKIMNameList(value) else { throw DKIMSyntaxError("h= holds no field name") }
         guard list.count("from") > 0 else { throw DKIMSyntaxError("h= does not cover From") }
         return list
     }

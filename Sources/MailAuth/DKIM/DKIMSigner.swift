@@ -52,8 +52,8 @@ package struct DKIMSigner: Sendable {
     ]
 
     private static let signedNameList = DKIMNameList(signedNames)
-    /// Each with a colon behind it, as in `h=`.
-    private static let signedNameParts = signedNames.map { Array("\($0):".utf8) }
+    /// Each with a colon behind it, as in `h=`, one after the other.
+    private static let signedNameText = Array(signedNames.map { $0 + ":" }.joined().utf8)
 
     /// `d=`, lower case.
     package let domain: String
@@ -101,16 +101,23 @@ package struct DKIMSigner: Sendable {
         text.reserve(1_024)
         text.append("t=\(max(0, now));")
         text.begin("h=")
-        for (part, count) in zip(Self.signedNameParts, fields.counts(Self.signedNameList)) {
-            for _ in 0...count { text.append(part: part) }
+        let (chosen, counts) = fields.all(Self.signedNameList)
+        Self.signedNameText.withUnsafeBufferPointer { names in
+            var rest = names[...]
+            for count in counts {
+                guard let colon = rest.firstIndex(of: UInt8(ascii: ":")) else { break }
+                let part = UnsafeBufferPointer(rebasing: rest[...colon])
+                for _ in 0...count { text.append(part: part) }
+                rest = rest[(colon + 1)...]
+            }
         }
         text.endList()
         text.begin("bh=")
-        text.append(part: DKIMBase64.encode(bodyHash.sha256) + [UInt8(ascii: ";")])
+        (DKIMBase64.encode(bodyHash.sha256) + [UInt8(ascii: ";")]).withUnsafeBufferPointer { text.append(part: $0) }
         text.begin("b=")
         let unsigned = HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
         let digest = fields.digest(
-            fields.all(Self.signedNameList), canonicalization: Self.canonicalization, signatureField: unsigned,
+            chosen, canonicalization: Self.canonicalization, signatureField: unsigned,
             signatureRange: unsigned.bytes.count..<unsigned.bytes.count)
         let signature: [UInt8]
         switch key {
@@ -164,7 +171,7 @@ private struct DKIMFieldText: Sendable {
     }
 
     /// A part of the tag that was begun; before it there may be a fold.
-    mutating func append(part: [UInt8]) {
+    mutating func append(part: UnsafeBufferPointer<UInt8>) {
         if column + part.count > Self.lineLength { foldWithin() }
         bytes += part
         column += part.count

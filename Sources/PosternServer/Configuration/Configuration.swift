@@ -92,7 +92,7 @@ package struct Configuration: Sendable {
         package let hops: Limit
         /// Recipients of a transaction.
         package let recipients: Limit
-        /// Octets of replies held, over all sessions.
+        /// Octets that replies take, over all sessions.
         package let replyMemory: Limit
     }
 

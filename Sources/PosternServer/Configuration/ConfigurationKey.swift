@@ -122,7 +122,7 @@ package struct ConfigurationKey: Sendable {
         ConfigurationKey(
             "limits.reply_memory", .size(10_000_000...100_000_000_000), .value(.integer(256_000_000)),
             beyond: .tryLater(code: 452, enhanced: "4.3.1"),
-            "Octets of replies held at one time, over all sessions: a reply is read whole before it is rewritten."),
+            "Octets of memory that replies take at one time, over all sessions: what is held of them, and what rewriting takes, four times the largest."),
         ConfigurationKey(
             "suspension.failures", .integer(0...10_000), .value(.integer(5)),
             "Permanent failures of an inbox within the window that suspend forwarding to it: a few may be a server's mistake. 0: never."),

@@ -31,10 +31,10 @@ package enum ForwardProof {
             aligned(finding.domain) || sources.contains { $0.isPaired(envelope: finding.domain) }
         }
 
+        if let signature = evidence.dkim.first(where: { $0.isProof && aligned($0.domain) }) { return .dkim(domain: signature.domain) }
+        if let envelope = evidence.spf.first(where: { $0.result == .pass && alignedEnvelope($0) }) { return .spf(domain: envelope.domain) }
         let signatures = evidence.dkim.filter { aligned($0.domain) }
         let envelopes = evidence.spf.filter(alignedEnvelope)
-        if let signature = signatures.first(where: { $0.isProof }) { return .dkim(domain: signature.domain) }
-        if let envelope = envelopes.first(where: { $0.result == .pass }) { return .spf(domain: envelope.domain) }
 
         // A signature over a part of the body could prove nothing even with its key.
         if let trouble = signatures.first(where: { $0.result == .temperror && $0.coversWholeBody })?.reason

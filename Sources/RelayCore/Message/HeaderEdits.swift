@@ -24,6 +24,7 @@ package struct HeaderEdits: Sendable {
     /// The header section after the edits.
     package var result: HeaderSection {
         var fields = inserted
+        fields.reserveCapacity(inserted.count + original.count)
         for (field, edit) in zip(original, edits) {
             switch edit {
             case .keep: fields.append(field)

@@ -3,7 +3,8 @@
 import InternetMessage
 import MailAuth
 
-package struct RelayEngine: Sendable {
+/// Immutable, and shared: a message hands it from part to part.
+package final class RelayEngine: Sendable {
     package let settings: RelaySettings
     package let directory: any RelayDirectory
     package let authenticator: any SenderAuthenticator
@@ -18,7 +19,7 @@ package struct RelayEngine: Sendable {
     /// Gives that many random octets.
     package let randomness: @Sendable (Int) -> [UInt8]
     /// Makes what rewrites a reply's body.
-    var bodyRewriter: @Sendable (ReplyNames, RelaySettings.UnrewritableReply) -> any BodyRewriting = { BodyRewriter(names: $0, unrewritable: $1) }
+    let bodyRewriter: @Sendable (ReplyNames, RelaySettings.UnrewritableReply) -> any BodyRewriting
 
     /// - Parameter keys: the versioned keys of tokens, ids and marks. Nil is returned where no key can be derived from them.
     package init?(
@@ -37,14 +38,25 @@ package struct RelayEngine: Sendable {
         self.mark = RelayMark(keys: keys)
         self.replyMemory = replyMemory
         self.randomness = randomness
+        bodyRewriter = { BodyRewriter(names: $0, unrewritable: $1) }
     }
 
     /// The same engine with another authenticator.
     package func authenticating(by authenticator: any SenderAuthenticator) -> RelayEngine {
-        RelayEngine(copying: self, authenticator: authenticator)
+        RelayEngine(copying: self, authenticator: authenticator, bodyRewriter: bodyRewriter)
     }
 
-    private init(copying other: RelayEngine, authenticator: any SenderAuthenticator) {
+    /// The same engine with another rewriter of bodies.
+    func rewriting(
+        by bodyRewriter: @escaping @Sendable (ReplyNames, RelaySettings.UnrewritableReply) -> any BodyRewriting
+    ) -> RelayEngine {
+        RelayEngine(copying: self, authenticator: authenticator, bodyRewriter: bodyRewriter)
+    }
+
+    private init(
+        copying other: RelayEngine, authenticator: any SenderAuthenticator,
+        bodyRewriter: @escaping @Sendable (ReplyNames, RelaySettings.UnrewritableReply) -> any BodyRewriting
+    ) {
         settings = other.settings
         directory = other.directory
         self.authenticator = authenticator
@@ -56,7 +68,7 @@ package struct RelayEngine: Sendable {
         mark = other.mark
         replyMemory = other.replyMemory
         randomness = other.randomness
-        bodyRewriter = other.bodyRewriter
+        self.bodyRewriter = bodyRewriter
     }
 
     /// 40 random bits for a return path.

@@ -201,6 +201,7 @@ package final class RelayTransaction {
         } else if !field.isSafe {
             early = unsafeHeader
         } else {
+            if header.fields.isEmpty { header.fields.reserveCapacity(32) }
             header.fields.append(field)
         }
     }

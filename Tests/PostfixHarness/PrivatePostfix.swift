@@ -160,17 +160,20 @@ package final class PrivatePostfix: Sendable {
     }
 
     /// Kills every process of it at once, as when the machine loses its power. The queue stays as it is.
-    package func kill() throws {
-        process.end()
-        life.with { $0.before += $0.process.lines }
+    /// - Parameter others: further processes of the machine.
+    package func kill(together others: [Int32] = []) throws {
+        let process = process
+        // The shell first, which would end Postfix in good order; then all in one go.
+        var all = [process.identifier] + others + Self.processes(in: directory + "/queue")
         // What one of them has started meanwhile is found in the next turn.
-        for _ in 0..<1000 {
-            let all = Self.processes(in: directory + "/queue")
-            if all.isEmpty { return }
+        for _ in 0..<1000 where !all.isEmpty {
             for identifier in all { Glibc.kill(identifier, SIGKILL) }
             usleep(10_000)
+            all = Self.processes(in: directory + "/queue")
         }
-        throw HarnessError("Postfix cannot be killed")
+        guard all.isEmpty else { throw HarnessError("Postfix cannot be killed") }
+        process.end()
+        life.with { $0.before += process.lines }
     }
 
     /// Starts it again after `kill`, on the queue that is there.

@@ -151,8 +151,7 @@ package final class RelayRig: @unchecked Sendable {
 
     /// Ends the whole host as a loss of power does: Postern and every process of its Postfix, with SIGKILL.
     package func kill() throws {
-        try process.signal(SIGKILL)
-        try postfix.kill()
+        try postfix.kill(together: [process.identifier])
         try end(SIGKILL)
     }
 

@@ -5,7 +5,7 @@ import Hummingbird
 import MailCrypto
 
 /// Makes and reads cursors: where a listing goes on, with a MAC over it and over what is listed for whom.
-package struct Cursors: Sendable {
+package struct Cursors: Sendable, SecretHolder {
     private let key: [UInt8]
     private static let macLength = 12
     /// Octets of a position: an identifier, or a few numbers.

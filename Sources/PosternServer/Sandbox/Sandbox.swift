@@ -101,8 +101,8 @@ package struct Sandbox {
         }
         var group = ServiceGroupConfiguration(
             services: [
-                .init(service: DecisionLogService(parts: parts, store: store, pool: pool, now: clockNow, logger: logger)),
-                .init(service: api),
+                .init(service: NamedService(DecisionLogService(parts: parts, store: store, pool: pool, now: clockNow, logger: logger))),
+                .init(service: NamedService(api)),
             ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(10)
         try await ServiceGroup(configuration: group).run()

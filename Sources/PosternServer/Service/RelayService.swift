@@ -91,7 +91,7 @@ package enum RelayService {
         services.append(MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) })
 
         var group = ServiceGroupConfiguration(
-            services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            services: services.map { .init(service: NamedService($0)) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
         try await ServiceGroup(configuration: group).run()
         parts.mailQueue.stop()

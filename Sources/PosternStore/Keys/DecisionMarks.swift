@@ -3,7 +3,7 @@
 import MailCrypto
 
 /// Hashes under keys of their own, derived from the index key, which outlives restarts and is never changed silently.
-package struct DecisionMarks: Sendable {
+package struct DecisionMarks: Sendable, SecretHolder {
     private let key: [UInt8]
     /// 128 bits: two values with one mark do not happen.
     private static let length = 16
@@ -36,9 +36,4 @@ package struct DecisionMarks: Sendable {
         }
         return Array(HMACSHA256.authenticationCode(for: message, key: key).prefix(Self.length))
     }
-}
-
-extension DecisionMarks: CustomStringConvertible, CustomReflectable {
-    package var description: String { "<decision marks>" }
-    package var customMirror: Mirror { Mirror(self, children: [:]) }
 }

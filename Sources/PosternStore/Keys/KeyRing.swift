@@ -1,5 +1,7 @@
 // The secret keys of an installation, by purpose and version. They live outside the database.
 
+import MailCrypto
+
 /// What a key is for. A key of one purpose is never used for another.
 package enum KeyPurpose: String, Sendable, Hashable, CaseIterable {
     /// AES-256-GCM for inbox addresses and names in the database.
@@ -29,9 +31,8 @@ package struct KeyVersion: Sendable, Hashable {
     package var idText: String { String(decoding: [id], as: UTF8.self) }
 }
 
-extension KeyVersion: CustomStringConvertible, CustomReflectable {
+extension KeyVersion: SecretHolder {
     package var description: String { "<key \(idText)>" }
-    package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 /// What a version of a key does.

@@ -3,7 +3,7 @@
 import MailCrypto
 
 /// Hashes secrets under the key of marks, of which there is exactly one version: what was given out stays valid when others rotate.
-struct SecretHash: Sendable {
+struct SecretHash: Sendable, SecretHolder {
     /// What a secret is for. One that was made for one thing opens no other.
     enum Purpose: String {
         case verificationCode = "verification code"

@@ -3,7 +3,7 @@
 import MailCrypto
 
 /// Marks under keys of their own, used for nothing else, derived from the key of marks, of which there is only one.
-struct TombstoneMarks: Sendable {
+struct TombstoneMarks: Sendable, SecretHolder {
     private let tombstoneKey: [UInt8]
     private let nameKey: [UInt8]
     /// 128 bits: two values with one mark do not happen.

@@ -3,7 +3,7 @@
 import MailCrypto
 
 /// HMAC keys by one-character key id. New tokens take the active one; the others go on verifying until they are retired.
-package struct TokenKeys: Sendable {
+package struct TokenKeys: Sendable, SecretHolder {
     /// One base32 character.
     package typealias KeyID = UInt8
 

@@ -1,0 +1,20 @@
+// Values that hold keys, printed.
+
+import PosternStore
+import Testing
+
+@Suite struct SecretHolderTests {
+    /// Whatever prints the store, or what contains it, prints no key: neither as text nor through reflection.
+    @Test func printingTheStoreShowsNoKey() throws {
+        let store = try TestStore(.sqlite).store
+        var dumped = ""
+        dump(store, to: &dumped)
+        for text in ["\(store)", String(reflecting: store)] {
+            #expect(text.contains("TombstoneMarks") && text.contains("DecisionMarks"))
+            #expect(text.firstMatch(of: /\[\d+(, \d+){7}/)?.output == nil)
+        }
+        // Octets stand one a line there.
+        #expect(dumped.contains("TombstoneMarks"))
+        #expect(dumped.firstMatch(of: /(\n\s*- \d+){8}/)?.output == nil)
+    }
+}

@@ -51,7 +51,7 @@ package struct ServiceParts: Sendable {
         trust = IssuerTrust(installation.store, now: now, logger: logger)
         cursors = Cursors(
             key: try HKDFSHA256.derive(
-                key: installation.keys.token.active.secret, info: Array("postern cursors 1".utf8), length: 32))
+                key: installation.keys.marks.active.secret, info: Array("postern cursors 1".utf8), length: 32))
         mailer = try MailerFactory.mailer(installation, signer: signer)
         page = try MePage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,

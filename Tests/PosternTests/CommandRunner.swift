@@ -1,6 +1,7 @@
 // Runs the built command in a folder of its own.
 
 import Foundation
+import PostfixHarness
 import Testing
 
 /// What a run of `postern` gave.
@@ -42,25 +43,26 @@ final class CommandRunner: Sendable {
     func run(
         _ arguments: [String], input: String = "", environment: [String: String] = [:]
     ) throws -> CommandResult {
-        let process = Process()
-        process.executableURL = Self.executable
-        process.arguments = arguments
-        process.currentDirectoryURL = folder
         var variables = ["PATH": "/usr/bin:/bin", "COLUMNS": "80", "POSTERN_CONFIG": configuration]
         variables.merge(environment) { $1 }
-        process.environment = variables
         // Files, not pipes: a command never waits for us to read.
         let names = ["in", "out", "err"].map { folder.appendingPathComponent("\(UUID().uuidString).\($0)") }
         defer { for name in names { try? FileManager.default.removeItem(at: name) } }
         try Data(input.utf8).write(to: names[0])
         for name in names[1...] { try Data().write(to: name) }
-        process.standardInput = try FileHandle(forReadingFrom: names[0])
-        process.standardOutput = try FileHandle(forWritingTo: names[1])
-        process.standardError = try FileHandle(forWritingTo: names[2])
-        try process.run()
-        process.waitUntilExit()
+        let files = [try FileHandle(forReadingFrom: names[0]), try FileHandle(forWritingTo: names[1]), try FileHandle(forWritingTo: names[2])]
+        let (ended, status) = (DispatchSemaphore(value: 0), Watched<Int32>(-1))
+        _ = try ChildProcess(
+            Self.executable.path, arguments, environment: variables, directory: folder.path,
+            descriptors: (files[0].fileDescriptor, files[1].fileDescriptor, files[2].fileDescriptor)
+        ) { number in
+            status.with { $0 = number }
+            ended.signal()
+        }
+        ended.wait()
+        for file in files { try file.close() }
         return CommandResult(
-            status: process.terminationStatus, output: try String(contentsOf: names[1], encoding: .utf8),
+            status: status.with { $0 }, output: try String(contentsOf: names[1], encoding: .utf8),
             errors: try String(contentsOf: names[2], encoding: .utf8))
     }
 

@@ -31,8 +31,9 @@ package final class ManagedProcess: @unchecked Sendable {
 
     /// The program's path, for messages.
     package let executable: String
-    private let process = Process()
-    private let input = Pipe()
+    private let process: ChildProcess
+    /// Our end of the program's standard input; nil once it is closed.
+    private let input: Watched<Int32?>
     private let state = Watched(State())
 
     /// Starts `executable`; `environment` is added to this process's own. Standard input stays open until `closeInput`.
@@ -40,34 +41,30 @@ package final class ManagedProcess: @unchecked Sendable {
         _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], directory: String? = nil
     ) throws {
         self.executable = executable
-        process.executableURL = URL(fileURLWithPath: executable)
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
-        process.standardInput = input
-        let streams = [Pipe(), Pipe()]
-        process.standardOutput = streams[0]
-        process.standardError = streams[1]
+        let (toChild, output, errors) = (try ChildProcess.pipe(), try ChildProcess.pipe(), try ChildProcess.pipe())
+        input = Watched(toChild.write)
         let state = state
-        process.terminationHandler = { process in
-            // As a shell says it: 128 + signal for a killed process.
-            let status = process.terminationStatus + (process.terminationReason == .uncaughtSignal ? 128 : 0)
-            state.with { $0.status = status }
+        defer { for descriptor in [toChild.read, output.write, errors.write] { close(descriptor) } }
+        do {
+            process = try ChildProcess(
+                executable, arguments, environment: ProcessInfo.processInfo.environment.merging(environment) { $1 }, directory: directory,
+                descriptors: (toChild.read, output.write, errors.write)
+            ) { status in state.with { $0.status = status } }
+        } catch {
+            for descriptor in [toChild.write, output.read, errors.read] { close(descriptor) }
+            throw error
         }
-        // Threads of Dispatch block signals, and a child would inherit that.
-        var none = sigset_t()
-        var old = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, &old)
-        defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
-        try process.run()
-        for (index, stream) in streams.enumerated() {
-            let descriptor = dup(stream.fileHandleForReading.fileDescriptor)
+        for (index, descriptor) in [output.read, errors.read].enumerated() {
             Thread.detachNewThread { Self.follow(descriptor, index, state) }
         }
     }
 
-    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+    deinit {
+        if isRunning { process.signal(SIGKILL) }
+        closeInput()
+    }
+
+    private var isRunning: Bool { state.with { $0.status == nil } }
 
     private static func follow(_ descriptor: Int32, _ index: Int, _ state: Watched<State>) {
         state.with { $0.descriptors[index] = descriptor }
@@ -92,7 +89,7 @@ package final class ManagedProcess: @unchecked Sendable {
         close(descriptor)
     }
 
-    package var identifier: Int32 { process.processIdentifier }
+    package var identifier: Int32 { process.identifier }
 
     /// All lines of standard output and standard error so far, in the order they were read.
     package var lines: [String] {
@@ -124,11 +121,27 @@ package final class ManagedProcess: @unchecked Sendable {
         return line
     }
 
-    package func writeInput(_ text: String) { input.fileHandleForWriting.write(Data(text.utf8)) }
+    /// What a program that has ended does not read is lost.
+    package func writeInput(_ text: String) {
+        input.with { input in
+            guard let input else { return }
+            var rest = Array(text.utf8)[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { write(input, $0.baseAddress, $0.count) }
+                guard count > 0 || errno == EINTR else { return }
+                rest = rest.dropFirst(max(0, count))
+            }
+        }
+    }
 
-    package func closeInput() { try? input.fileHandleForWriting.close() }
+    package func closeInput() {
+        input.with { input in
+            if let input { close(input) }
+            input = nil
+        }
+    }
 
-    package func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+    package func signal(_ number: Int32) { if isRunning { process.signal(number) } }
 
     /// Waits for the end and all output; the exit status, or 128 + the signal that killed it.
     @discardableResult
@@ -137,28 +150,18 @@ package final class ManagedProcess: @unchecked Sendable {
         while waited < seconds {
             if let status = state.wait(seconds: 1, for: { $0.openStreams == 0 ? $0.status : nil }) { return status }
             waited += 1
-            // A child that another thread started at the same moment may have been given our pipes, and hold them for as long as it
-            // lives: then neither the end of the output nor, by way of Foundation, that of the program is ever seen.
-            guard let status = state.with({ $0.status }) ?? ended else { continue }
+            // A program of its own that it left behind may hold its output for as long as it lives.
+            guard let status = state.with({ $0.status }) else { continue }
             since += 1
             if since >= 3 { return status }
         }
         throw HarnessError("\(executable) did not end within \(seconds) s; it wrote:\n\(output)")
     }
 
-    /// The status that the kernel keeps of a program that ended, until somebody takes it.
-    private var ended: Int32? {
-        var info = siginfo_t()
-        guard waitid(P_PID, id_t(process.processIdentifier), &info, WEXITED | WNOHANG | WNOWAIT) == 0, info.si_signo == SIGCHLD else {
-            return nil
-        }
-        return info._sifields._sigchld.si_status + (info.si_code == Int32(CLD_EXITED) ? 0 : 128)
-    }
-
     /// Kills the program if it still runs, and waits for it.
     package func end() {
         closeInput()
-        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        if isRunning { process.signal(SIGKILL) }
         _ = state.wait(seconds: 10) { $0.status }
     }
 

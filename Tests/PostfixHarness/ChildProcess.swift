@@ -1,0 +1,82 @@
+// A program started by the system's own posix_spawn.
+
+import Foundation
+
+/// A child of this process. Foundation's `Process` lists all open files of this one to close them in the child, and with some 1,360 of
+/// them reads past the end of its list, which has crashed whole runs; and it shares its pipes with children that others start at the moment.
+package final class ChildProcess: Sendable {
+    package let identifier: Int32
+
+    /// - Parameters:
+    ///   - environment: all of it.
+    ///   - descriptors: standard input, output and error of the child, which gets no other open file.
+    ///   - ended: called once, with the exit status as a shell says it: 128 + signal for a killed process.
+    package init(
+        _ executable: String, _ arguments: [String], environment: [String: String], directory: String? = nil,
+        descriptors: (Int32, Int32, Int32), ended: @escaping @Sendable (Int32) -> Void
+    ) throws {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for (number, descriptor) in [descriptors.0, descriptors.1, descriptors.2].enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(number))
+        }
+        _ = posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+        if let directory { _ = posix_spawn_file_actions_addchdir_np(&actions, directory) }
+        // Threads of Dispatch block signals, and this process ignores some: a child would inherit that.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var (none, all) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        sigfillset(&all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
+        let variables = environment.map { "\($0.key)=\($0.value)" }
+        var child: pid_t = 0
+        let failure = Self.withCStrings([executable] + arguments) { arguments in
+            Self.withCStrings(variables) { variables in posix_spawn(&child, executable, &actions, &attributes, arguments, variables) }
+        }
+        guard failure == 0 else { throw HarnessError("\(executable) cannot be started: \(String(cString: strerror(failure)))") }
+        identifier = child
+        let identifier = child
+        Thread.detachNewThread {
+            var status: Int32 = 0
+            while waitpid(identifier, &status, 0) < 0 && errno == EINTR {}
+            let signal = status & 0x7F
+            ended(signal == 0 ? (status >> 8) & 0xFF : 128 + signal)
+        }
+    }
+
+    package func signal(_ number: Int32) { kill(identifier, number) }
+
+    /// A pipe whose ends no other child gets.
+    package static func pipe() throws -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw HarnessError("no pipe: \(String(cString: strerror(errno)))") }
+        return (ends[0], ends[1])
+    }
+
+    private static func withCStrings<Result>(
+        _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
+    ) -> Result {
+        let copies = strings.map { strdup($0) } + [nil]
+        defer { copies.forEach { free($0) } }
+        return copies.withUnsafeBufferPointer { body($0.baseAddress.unsafelyUnwrapped) }
+    }
+}
+
+// Of glibc (2.34), which shows them to C with _GNU_SOURCE alone: Swift's module of it leaves them out.
+
+@_silgen_name("posix_spawn_file_actions_addclosefrom_np")
+private func posix_spawn_file_actions_addclosefrom_np(_ actions: UnsafeMutablePointer<posix_spawn_file_actions_t>, _ from: Int32) -> Int32
+
+@_silgen_name("posix_spawn_file_actions_addchdir_np")
+private func posix_spawn_file_actions_addchdir_np(
+    _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t>, _ path: UnsafePointer<CChar>
+) -> Int32
+
+@_silgen_name("pipe2")
+private func pipe2(_ ends: UnsafeMutablePointer<Int32>, _ flags: Int32) -> Int32

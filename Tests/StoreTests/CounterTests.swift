@@ -1,5 +1,6 @@
 // Counters, limits and things that happen once: exact under concurrency.
 
+import Foundation
 import PosternStore
 import Testing
 
@@ -141,6 +142,42 @@ import Testing
         buffer.note(124, account: account, kind: .forwarded, day: 3, now: 200)
         #expect(try reserve(now: 200))
         #expect(try stored() == 125)
+    }
+
+    /// While the store was slow, each message that waited for it let another part be counted in memory.
+    @Test(arguments: Engine.all) func noMoreThanAPartIsAheadOfAStoreThatIsSlow(_ engine: Engine) async throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let buffer = CounterBuffer(test.store.counters)
+        // Ten are a part of the limit.
+        @Sendable func reserve() throws -> Bool {
+            try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: 0)
+        }
+        let (held, go, over) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        Thread.detachNewThread {
+            _ = try? test.database.write(.relaxed) { connection in
+                try connection.run("INSERT INTO daily_counters (account_id, day, kind, count) VALUES (?1, 3, 1, 0)", [.integer(account)])
+                held.signal()
+                go.wait()
+            }
+            over.signal()
+        }
+        held.wait()
+        buffer.note(0, account: account, kind: .forwarded, day: 3, now: 0)
+        for _ in 0..<10 { #expect(try reserve()) }
+        // The eleventh takes the ten with it, and waits; the twelfth must not begin a part of its own.
+        for _ in 0..<2 {
+            Thread.detachNewThread {
+                _ = try? reserve()
+                over.signal()
+            }
+        }
+        #expect(over.wait(timeout: .now() + .milliseconds(300)) == .timedOut, "both wait for the store")
+        go.signal()
+        for _ in 0..<3 { #expect(over.wait(timeout: .now() + 60) == .success) }
+        try buffer.flush()
+        #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 12)
     }
 
     @Test(arguments: Engine.all) func oneProcessNeverPassesTheLimitAndSeveralHardly(_ engine: Engine) async throws {

@@ -11,11 +11,18 @@ package final class CounterBuffer: Sendable {
         let kind: CounterKind
     }
 
-    private struct Entry {
+    private struct Known: Equatable {
+        let count: Int
+        let at: Int64
+    }
+
+    private struct Entry: Equatable {
         /// Counted and not written yet.
         var pending = 0
+        /// On its way into the store: where that is slow, no more than a part is ahead of it all the same.
+        var writing = 0
         /// What the store held when it was last read or written, in seconds since 1970.
-        var known: (count: Int, at: Int64)?
+        var known: Known?
     }
 
     /// Distinct counters held while the store is away; beyond it further ones are dropped and counted in `dropped`.
@@ -50,7 +57,7 @@ package final class CounterBuffer: Sendable {
         state.withLock { state in
             let key = Key(account: account, day: day, kind: kind)
             guard state.entries.count < Self.capacity || state.entries[key] != nil else { return }
-            state.entries[key, default: Entry()].known = (count, now)
+            state.entries[key, default: Entry()].known = Known(count: count, at: now)
         }
     }
 
@@ -62,25 +69,39 @@ package final class CounterBuffer: Sendable {
         let part = limit / Self.parts
         let pending: Int? = state.withLock { state in
             var entry = state.entries[key] ?? Entry()
-            defer { if entry.pending != 0 || entry.known != nil { state.entries[key] = entry } }
-            if let known = entry.known, now - known.at <= Self.freshness, entry.pending < part,
-                known.count + entry.pending < limit - Self.reserved * part
-            {
+            defer { if entry != Entry() { state.entries[key] = entry } }
+            let ahead = entry.pending + entry.writing
+            if let known = entry.known, now - known.at <= Self.freshness, ahead < part, known.count + ahead < limit - Self.reserved * part {
                 entry.pending += 1
                 return nil
             }
             // Whatever happens to these, they are written with this one, or come back.
-            defer { entry.pending = 0 }
+            defer {
+                entry.writing += entry.pending
+                entry.pending = 0
+            }
             return entry.pending
         }
         guard let pending else { return true }
         do {
             let count = try repository.reserve(account: account, kind: kind, day: day, limit: limit, adding: pending)
+            written(pending, key, isWritten: true)
             if let count { note(count, account: account, kind: kind, day: day, now: now) }
             return count != nil
         } catch {
-            if pending > 0 { state.withLock { $0.entries[key, default: Entry()].pending += pending } }
+            written(pending, key, isWritten: false)
             throw error
+        }
+    }
+
+    /// What was on its way into the store is there, or comes back.
+    private func written(_ count: Int, _ key: Key, isWritten: Bool) {
+        guard count != 0 else { return }
+        state.withLock { state in
+            var entry = state.entries[key] ?? Entry()
+            entry.writing -= count
+            if !isWritten { entry.pending += count }
+            state.entries[key] = entry == Entry() ? nil : entry
         }
     }
 
@@ -101,18 +122,20 @@ package final class CounterBuffer: Sendable {
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
     package func flush() throws {
         let counts = state.withLock { state in
-            let counts = state.entries.filter { $0.value.pending != 0 }
-            state.entries = [:]
+            let counts = state.entries.filter { $0.value.pending != 0 }.mapValues(\.pending)
+            // What was known is too old with this; what is on its way stays in view until it is there.
+            state.entries = state.entries.compactMapValues { entry in
+                let writing = entry.writing + entry.pending
+                return writing == 0 ? nil : Entry(writing: writing)
+            }
             return counts
         }
         do {
-            try repository.add(
-                counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1.pending) })
+            try repository.add(counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1) })
         } catch {
-            state.withLock { state in
-                for (key, entry) in counts { state.entries[key, default: Entry()].pending += entry.pending }
-            }
+            for (key, count) in counts { written(count, key, isWritten: false) }
             throw error
         }
+        for (key, count) in counts { written(count, key, isWritten: true) }
     }
 }

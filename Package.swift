@@ -199,7 +199,10 @@ let package = Package(
         .target(name: "PostgresHarness", path: "Tests/PostgresHarness", swiftSettings: strict),
         .testTarget(
             name: "StoreTests",
-            dependencies: ["PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto"],
+            dependencies: [
+                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "MeTests",

@@ -43,8 +43,8 @@ struct SeededStore {
                     first_asked_at, last_seen_at)
                     \(numbers) SELECT i, i, \(app?.groupNumber ?? 1), 'authorized', \(first), \(first), i % 3, \(first),
                     \(now) - 60 FROM n;
-                INSERT INTO relay_addresses (account_id, local_part, domain, created_at)
-                    \(numbers) SELECT i, printf('%016d', i), 'relay.example', \(first) FROM n;
+                INSERT INTO relay_addresses (account_id, ordinal, local_part, domain, created_at)
+                    \(numbers) SELECT i, 1, printf('%016d', i), 'relay.example', \(first) FROM n;
                 INSERT INTO daily_counters (account_id, day, kind, count)
                     \(numbers) SELECT i, \(day) - i % 20, 1 + i % 3, 1 FROM n;
                 INSERT INTO checks (decision_id, challenge, grant_id, initiated_at, passed_at)

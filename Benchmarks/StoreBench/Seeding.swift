@@ -56,12 +56,12 @@ enum Seeding {
                     INSERT INTO inboxes (id, user_id, address_key, address_sealed, index_key, address_index, canonical_index, is_default,
                         created_at, verified_at)
                         SELECT n.i, n.i, 'a', \(engine.sealed), 'a', \(engine.octets), \(engine.octets), 1, \(now), \(now) FROM \(numbers);
-                    INSERT INTO accounts (id, team_id, user_id, sub, created_at)
-                        SELECT n.i, \(team.number), n.i, \(engine.digits), \(now) FROM \(numbers);
+                    INSERT INTO accounts (id, team_id, user_id, sub, created_at, has_live_grant, target_inbox)
+                        SELECT n.i, \(team.number), n.i, \(engine.digits), \(now), 1, n.i FROM \(numbers);
                     INSERT INTO grants (id, account_id, group_id, state, first_authorized_at, last_authorized_at)
                         SELECT n.i, n.i, 77, 'authorized', \(now), \(now) FROM \(numbers);
-                    INSERT INTO relay_addresses (id, account_id, local_part, domain, created_at)
-                        SELECT n.i, n.i, \(engine.digits), '\(domain)', \(now) FROM \(numbers);
+                    INSERT INTO relay_addresses (account_id, ordinal, local_part, domain, created_at)
+                        SELECT n.i, 1, \(engine.digits), '\(domain)', \(now) FROM \(numbers);
                     """)
             }
             first = last + 1

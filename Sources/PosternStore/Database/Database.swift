@@ -10,7 +10,8 @@ package enum Durability: Sendable, Hashable {
 
 /// What differs in table definitions.
 package struct Dialect: Sendable, Hashable {
-    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations.
+    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations, and for `{sqlite}` and `{postgresql}`,
+    /// before a line that is for one engine: nothing, or the beginning of a comment.
     package let types: [String: String]
 
     package init(types: [String: String]) { self.types = types }

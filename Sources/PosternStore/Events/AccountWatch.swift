@@ -111,9 +111,8 @@ final class AccountWatch {
         JOIN grants g ON g.account_id = a.id
         JOIN event_endpoints e ON e.group_id = g.group_id
         LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
-        LEFT JOIN inboxes i ON i.id = COALESCE(
-            a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
-        WHERE (c.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM external_identities x WHERE x.account_id = a.id))
+        LEFT JOIN inboxes i ON i.id = a.target_inbox
+        WHERE (c.account_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM external_identities x WHERE x.account_id = a.id))
         """
 
     private func read(_ scope: AccountScope) throws -> [Known] {

@@ -199,16 +199,9 @@ package struct ImportRepository: Sendable {
             guard try !connection.isRetired(marks.retired(given.wireForm)) else {
                 throw StoreRefusal(.exists, "this relay address was a deleted account's, and is never used again")
             }
-            let added = try connection.row(
-                """
-                INSERT INTO relay_addresses (account_id, local_part, domain, created_at) VALUES (?1, ?2, ?3, ?4)
-                ON CONFLICT (local_part, domain) DO NOTHING RETURNING id
-                """,
-                [
-                    .integer(account), .text(given.localPart), .text(given.domain),
-                    .integer(row.since ?? change.now),
-                ])
-            guard added != nil else { throw StoreRefusal(.exists, "this relay address is another account's") }
+            guard try connection.add(given, to: account, at: row.since ?? change.now) else {
+                throw StoreRefusal(.exists, "this relay address is another account's")
+            }
             address = given
         } else {
             guard let domain = relayDomains.first else {

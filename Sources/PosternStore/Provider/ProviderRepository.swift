@@ -290,8 +290,7 @@ package struct ProviderRepository: Sendable {
         case .real:
             let row = try connection.row(
                 """
-                SELECT i.user_id, i.address_key, i.address_sealed FROM accounts a JOIN inboxes i ON i.id = COALESCE(
-                    a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+                SELECT i.user_id, i.address_key, i.address_sealed FROM accounts a JOIN inboxes i ON i.id = a.target_inbox
                 WHERE a.id = ?1 AND i.verified_at IS NOT NULL
                 """, [.integer(account.number)])
             return try row.map { .shared(try sealer.inbox($0, 1, user: $0.integer(0))) }

@@ -127,12 +127,8 @@ package struct AddressRepository: Sendable {
         for _ in 0..<Self.attempts {
             let local = Base32.characters(fromRandom: try random(addressLength))
             guard try !connection.isRetired(marks.retired("\(local)@\(domain)")) else { continue }
-            let row = try connection.row(
-                """
-                INSERT INTO relay_addresses (account_id, local_part, domain, created_at) VALUES (?1, ?2, ?3, ?4)
-                ON CONFLICT (local_part, domain) DO NOTHING RETURNING id
-                """, [.integer(account), .text(local), .text(domain.text), .integer(change.now)])
-            if row != nil { return AddrSpec(localPart: local, domain: domain.text) }
+            let address = AddrSpec(localPart: local, domain: domain.text)
+            if try connection.add(address, to: account, at: change.now) { return address }
         }
         throw PermanentStoreError(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
     }
@@ -154,7 +150,7 @@ package struct AddressRepository: Sendable {
                 conditions.append("a.user_id = ?\(arguments.count)")
             }
             let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
-            return try connection.rows(Self.select + condition + " ORDER BY t.handle, u.handle, r.id", arguments)
+            return try connection.rows(Self.select + condition + " ORDER BY t.handle, u.handle, r.account_id, r.ordinal", arguments)
                 .map(Self.address(row:))
         }
     }
@@ -203,7 +199,7 @@ package struct AddressRepository: Sendable {
     private static let select = """
         SELECT r.local_part, r.domain, r.is_current, r.forwarding_on, r.retired_at, r.created_at,
             \(Account.columns),
-            CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized') THEN 1 ELSE 0 END
+            a.has_live_grant
         FROM relay_addresses r JOIN accounts a ON a.id = r.account_id JOIN teams t ON t.id = a.team_id
             LEFT JOIN users u ON u.id = a.user_id
         """
@@ -229,5 +225,17 @@ package struct AddressRepository: Sendable {
             address: AddrSpec(localPart: try row.text(0), domain: try row.text(1)), account: account, isCurrent: try row.bool(2),
             isForwardingOn: try row.bool(3), retiredAt: try row.optionalInteger(4), hasLiveGrant: try row.bool(6 + Account.columnCount),
             createdAt: try row.integer(5))
+    }
+}
+
+extension DatabaseConnection {
+    /// Gives the account, which has no current one, a relay address; false where somebody has it.
+    func add(_ address: AddrSpec, to account: Int64, at now: Int64) throws -> Bool {
+        try run(
+            """
+            INSERT INTO relay_addresses (account_id, ordinal, local_part, domain, created_at)
+            VALUES (?1, (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM relay_addresses WHERE account_id = ?1), ?2, ?3, ?4)
+            ON CONFLICT (local_part, domain) DO NOTHING
+            """, [.integer(account), .text(address.localPart), .text(address.domain), .integer(now)]) == 1
     }
 }

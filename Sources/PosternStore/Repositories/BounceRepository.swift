@@ -64,8 +64,7 @@ package struct BounceRepository: Sendable {
                 SELECT i.id, i.failures_from, i.suspended_at, u.handle
                 FROM accounts a
                 JOIN users u ON u.id = a.user_id
-                JOIN inboxes i ON i.id = COALESCE(
-                    a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+                JOIN inboxes i ON i.id = a.target_inbox
                 WHERE a.id = ?1
                 """, [.integer(failure.account)])
             // What was relayed before the inbox was confirmed, or went to another one, says nothing of it.
@@ -109,7 +108,7 @@ extension DatabaseConnection {
             """
             SELECT CAST(COALESCE(SUM(n.count), 0) AS BIGINT)
             FROM inboxes i
-            JOIN accounts a ON a.user_id = i.user_id AND (a.inbox_id = i.id OR (a.inbox_id IS NULL AND i.is_default = 1))
+            JOIN accounts a ON a.user_id = i.user_id AND a.target_inbox = i.id
             JOIN daily_counters n ON n.account_id = a.id AND n.day >= ?2 AND n.kind = 1
             WHERE i.id = ?1 AND n.day >= i.failures_from
             """, [.integer(inbox), .integer(day)])

@@ -57,10 +57,7 @@ package struct GrantRepository: Sendable {
         }
         if let kind = request.emailKind {
             try connection.run(
-                """
-                UPDATE accounts SET email_kind = ?2 WHERE id = ?1
-                    AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = ?1 AND g.state = 'authorized')
-                """, [.integer(account), .text(kind.rawValue)])
+                "UPDATE accounts SET email_kind = ?2 WHERE id = ?1 AND has_live_grant = 0", [.integer(account), .text(kind.rawValue)])
         }
     }
 

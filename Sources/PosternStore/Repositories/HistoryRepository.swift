@@ -98,7 +98,7 @@ package struct HistoryRepository: Sendable {
             (SELECT COUNT(*) FROM verified_signups s WHERE s.velocity_index = i.velocity_index AND s.team_id = a.team_id
                 AND s.user_id = a.user_id AND s.at > ?4),
             (SELECT CAST(COALESCE(SUM(c.count), 0) AS BIGINT) FROM accounts b JOIN daily_counters c ON c.account_id = b.id
-                WHERE b.user_id = a.user_id AND (b.inbox_id = i.id OR (b.inbox_id IS NULL AND i.is_default = 1))
+                WHERE b.user_id = a.user_id AND b.target_inbox = i.id
                 AND c.day > ?5 AND c.kind = \(CounterKind.bouncedPermanently.rawValue)),
             (SELECT CAST(COALESCE(SUM(d.deletions), 0) AS BIGINT) FROM tombstones d
                 WHERE d.mark = i.tombstone_index AND d.day > ?6),
@@ -109,8 +109,7 @@ package struct HistoryRepository: Sendable {
         LEFT JOIN external_identities e ON e.account_id = a.id
         LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
         LEFT JOIN users u ON u.id = a.user_id
-        LEFT JOIN inboxes i ON i.id = COALESCE(
-            a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+        LEFT JOIN inboxes i ON i.id = a.target_inbox
         WHERE a.id = \(account)
         """
     }

@@ -17,7 +17,7 @@ package struct PersonRepository: Sendable {
             let rows = try connection.rows(
                 """
                 SELECT a.id, t.id, t.handle, t.name, t.created_at, r.local_part, r.domain, r.forwarding_on, a.created_at, a.inbox_id,
-                    (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1)
+                    a.target_inbox
                 FROM accounts a JOIN teams t ON t.id = a.team_id
                 LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
                 WHERE a.user_id = ?1 ORDER BY t.name, a.id
@@ -29,7 +29,7 @@ package struct PersonRepository: Sendable {
                     number: number, team: try Team(row: row, first: 1),
                     address: try row.optionalText(5).map { AddrSpec(localPart: $0, domain: try row.text(6)) },
                     isForwardingOn: try row.optionalInteger(7) == 1, createdAt: try row.integer(8),
-                    inboxNumber: try own ?? row.optionalInteger(10), hasOwnInbox: own != nil,
+                    inboxNumber: try row.optionalInteger(10), hasOwnInbox: own != nil,
                     consents: try consents(connection, account: number), recent: try usage(connection, account: number, since: day),
                     total: try usage(connection, account: number, since: 0))
             }

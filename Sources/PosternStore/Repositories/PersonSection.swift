@@ -74,7 +74,7 @@ struct PersonSection: Sendable {
             "relay_addresses",
             """
             SELECT x.account_id, x.local_part || '@' || x.domain, x.is_current, x.forwarding_on, x.created_at, x.retired_at
-            FROM relay_addresses x \(ofUser) ORDER BY x.id
+            FROM relay_addresses x \(ofUser) ORDER BY x.created_at, x.account_id, x.ordinal
             """,
             [
                 ("account", .integer), ("address", .text), ("is_current", .flag), ("forwarding_is_on", .flag), ("since", .time),

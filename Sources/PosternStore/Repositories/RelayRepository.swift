@@ -56,10 +56,10 @@ package struct RelayRepository: Sendable {
         """
 
     /// With ten million addresses every index and every row lies on a page of its own, so as few as possible are looked at: the
-    /// account's current address only where this is an earlier one (no row has a NULL account), live grants in an index of theirs.
+    /// account's current address only where this is an earlier one (no row has a NULL account).
     private static let relayAddress = """
         SELECT a.id, t.id, t.handle, t.name, t.created_at, r.forwarding_on, r.retired_at,
-            CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized') THEN 1 ELSE 0 END,
+            a.has_live_grant,
             CASE WHEN r.is_current = 1 THEN r.local_part ELSE c.local_part END,
             CASE WHEN r.is_current = 1 THEN r.domain ELSE c.domain END,
             a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at,
@@ -70,8 +70,7 @@ package struct RelayRepository: Sendable {
         JOIN accounts a ON a.id = r.account_id
         JOIN teams t ON t.id = a.team_id
         LEFT JOIN relay_addresses c ON c.account_id = CASE WHEN r.is_current = 1 THEN NULL ELSE a.id END AND c.is_current = 1
-        LEFT JOIN inboxes i ON i.id = COALESCE(
-            a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+        LEFT JOIN inboxes i ON i.id = a.target_inbox
         LEFT JOIN outbound_sources s ON s.team_id = t.id
 
         """
@@ -84,24 +83,22 @@ package struct RelayRepository: Sendable {
             let rows = try connection.rows(
                 """
                 SELECT t.id, t.handle, t.name, t.created_at, c.local_part, c.domain, c.forwarding_on,
-                    CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized')
-                        THEN 1 ELSE 0 END,
-                    a.shares_name, a.user_id, u.name_key, u.name_sealed,
+                    a.has_live_grant, a.shares_name, a.user_id, u.name_key, u.name_sealed,
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 1),
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 2),
-                    a.inbox_id, i.id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default, c.is_current,
+                    a.target_inbox, i.id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default, c.is_current,
                     i.suspended_at
                 FROM accounts a
                 JOIN teams t ON t.id = a.team_id
                 LEFT JOIN users u ON u.id = a.user_id
-                LEFT JOIN relay_addresses c ON c.id = (
-                    SELECT x.id FROM relay_addresses x WHERE x.account_id = a.id ORDER BY x.is_current DESC, x.id DESC LIMIT 1)
+                LEFT JOIN relay_addresses c ON c.account_id = a.id
+                    AND c.ordinal = (SELECT MAX(x.ordinal) FROM relay_addresses x WHERE x.account_id = a.id)
                 LEFT JOIN inboxes i ON i.user_id = a.user_id
                 WHERE a.id = ?1 ORDER BY i.id
                 """, [.integer(number), .integer(day)])
             guard let first = rows.first else { return nil }
             let team = try Team(row: first, first: 0)
-            let chosen = try first.optionalInteger(14)
+            let targetNumber = try first.optionalInteger(14)
             var inboxes: [InboxRecord] = []
             var target: InboxRecord?
             for row in rows {
@@ -110,8 +107,7 @@ package struct RelayRepository: Sendable {
                     address: address, isVerified: !row.isNull(18), isReplyOnly: try row.bool(19), isDefault: try row.bool(20),
                     isSuspended: !row.isNull(22))
                 inboxes.append(record)
-                let isTarget = if let chosen { try row.integer(15) == chosen } else { record.isDefault }
-                if isTarget { target = record }
+                if try row.integer(15) == targetNumber { target = record }
             }
             let last = try first.optionalText(4).map { AddrSpec(localPart: $0, domain: try first.text(5)) }
             let isCurrent = try first.optionalInteger(21) == 1

@@ -192,8 +192,7 @@ extension DatabaseConnection {
         try run(
             """
             INSERT INTO verified_signups (velocity_index, team_id, user_id, day, at)
-            SELECT i.velocity_index, ?2, ?3, ?4, ?5 FROM accounts a JOIN inboxes i ON i.id = COALESCE(
-                a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1))
+            SELECT i.velocity_index, ?2, ?3, ?4, ?5 FROM accounts a JOIN inboxes i ON i.id = a.target_inbox
             WHERE a.id = ?1 AND i.velocity_index IS NOT NULL
             ON CONFLICT (velocity_index, team_id, user_id, day) DO NOTHING
             """,

@@ -1,0 +1,97 @@
+// A database file, mapped into memory as a whole and once for all connections of the process.
+
+import Glibc
+import Synchronization
+
+/// The pages of a database file as memory that is shared with the system's cache: reading one is no system call and no copy. SQLite maps
+/// for itself too, but each connection anew, and of a file no more than 2 GB as Debian builds it.
+///
+/// What is mapped reaches beyond the end of the file, so that nothing moves when it grows; nobody is given what is not there yet. The
+/// file is one that changes in place: what another connection or process writes is seen at once, as in a read(2).
+final class MappedFile: Sendable {
+    /// Address space taken for a file, octets; it costs nothing until pages are touched. What lies beyond is read by SQLite itself.
+    static let reach = 1 << 38
+
+    /// Which file it is, whatever its name.
+    private struct Identity: Hashable, Sendable {
+        let device: UInt
+        let number: UInt
+    }
+
+    private struct Entry {
+        let file: MappedFile
+        var users: Int
+    }
+
+    private static let files = Mutex([Identity: Entry]())
+
+    private let identity: Identity
+    private let descriptor: Int32
+    private let start: UInt
+    /// Octets that the file has at least.
+    private let size: Atomic<Int>
+
+    /// The mapping of the file at `path`, shared with all who have it already; to be given back with `release`.
+    /// Nil where the file cannot be mapped, on a file system or under a limit that does not allow it: it is then read.
+    static func of(_ path: UnsafePointer<CChar>) -> MappedFile? {
+        files.withLock { files in
+            var status = stat()
+            guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+            let identity = Identity(device: UInt(status.st_dev), number: UInt(status.st_ino))
+            if files[identity] == nil {
+                guard let file = MappedFile(path, identity) else { return nil }
+                files[identity] = Entry(file: file, users: 0)
+            }
+            files[identity]?.users += 1
+            return files[identity]?.file
+        }
+    }
+
+    /// The last one to give it back unmaps. That closes a descriptor of the file, and by POSIX all locks of the process on the file end
+    /// with it: so only after SQLite has closed its own, and under the lock under which others begin.
+    func release() {
+        Self.files.withLock { files in
+            files[identity]?.users -= 1
+            guard files[identity]?.users == 0 else { return }
+            files[identity] = nil
+            munmap(UnsafeMutableRawPointer(bitPattern: start), Self.reach)
+            close(descriptor)
+        }
+    }
+
+    private init?(_ path: UnsafePointer<CChar>, _ identity: Identity) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        // Between name and descriptor the file may have become another one.
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, UInt(status.st_dev) == identity.device, UInt(status.st_ino) == identity.number,
+            let start = mmap(nil, Self.reach, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor, 0), start != MAP_FAILED
+        else {
+            close(descriptor)
+            return nil
+        }
+        self.identity = identity
+        self.descriptor = descriptor
+        self.start = UInt(bitPattern: start)
+        size = Atomic(Int(status.st_size))
+    }
+
+    /// Where the octets stand, or nil where the file is not that long: touching them would end the process.
+    func octets(at offset: Int64, count: Int32) -> UnsafeMutableRawPointer? {
+        guard offset >= 0, count >= 0, offset <= Int64(Self.reach) - Int64(count) else { return nil }
+        let end = Int(offset) + Int(count)
+        if end > size.load(ordering: .acquiring) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { return nil }
+            size.store(Int(status.st_size), ordering: .releasing)
+            guard end <= Int(status.st_size) else { return nil }
+        }
+        return UnsafeMutableRawPointer(bitPattern: start + UInt(offset))
+    }
+
+    /// The file is about to end at `offset`.
+    func shrinks(to offset: Int64) {
+        let current = size.load(ordering: .acquiring)
+        if Int64(current) > offset { size.store(Int(max(0, offset)), ordering: .releasing) }
+    }
+}

@@ -1,0 +1,117 @@
+// The database file in memory: one mapping for all connections, which follows the file, and takes no locks away.
+
+import Foundation
+import GRDB
+import PosternSQLite
+import PosternStore
+import Testing
+
+@Suite struct MappedFileTests {
+    /// Mappings of the file itself, not of its log's index.
+    private func mappings(of path: String) throws -> Int {
+        try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n").count { $0.hasSuffix(" " + path) }
+    }
+
+    /// Parts of the file that this process has locked, as the kernel lists them.
+    private func locks(of path: String) throws -> [String] {
+        let number = try #require(try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? NSNumber).uint64Value
+        return try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n").filter {
+            let words = $0.split(separator: " ")
+            return words.contains("POSIX") && words.contains("\(getpid())") && words.contains { $0.hasSuffix(":\(number)") }
+        }.map { $0.split(separator: " ").dropFirst().joined(separator: " ") }
+    }
+
+    private func path(_ test: TestStore) -> String { test.folder.url.appendingPathComponent("postern.db").resolvingSymlinksInPath().path }
+
+    /// Rows of 1,000 octets each, in a table of their own.
+    private func fill(_ database: any PosternStore.Database, from first: Int, to last: Int) throws {
+        try database.write(.relaxed) { connection in
+            try connection.runScript("CREATE TABLE IF NOT EXISTS filler (id INTEGER PRIMARY KEY, octets BLOB NOT NULL) STRICT")
+            try connection.run(
+                """
+                INSERT INTO filler (id, octets) WITH RECURSIVE c (i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM c WHERE i < ?2)
+                SELECT i, CAST(printf('%01000d', i) AS BLOB) FROM c
+                """, [.integer(Int64(first)), .integer(Int64(last))])
+        }
+    }
+
+    private func check(_ database: any PosternStore.Database, count: Int) throws {
+        let rows = try database.rows("SELECT id, octets FROM filler ORDER BY id", [])
+        #expect(rows.count == count)
+        for row in rows {
+            let expected = String(format: "%01000d", try row.integer(0))
+            guard try row.blob(1) == Array(expected.utf8) else { return #expect(Bool(false), "row \(try row.integer(0)) is another one") }
+        }
+    }
+
+    @Test func allConnectionsShareOneMappingThatEndsWithTheLast() throws {
+        let test = try TestStore(.sqlite)
+        let path = path(test)
+        // A reader within a reader is a second connection.
+        try test.database.read { first in
+            _ = try first.rows("SELECT id FROM teams", [])
+            try test.database.read { _ = try $0.rows("SELECT id FROM teams", []) }
+        }
+        #expect(try mappings(of: path) == 1)
+        let other = try SQLiteDatabase(path: path)
+        #expect(try mappings(of: path) == 1)
+        try test.database.close()
+        _ = try other.rows("SELECT id FROM teams", [])
+        #expect(try mappings(of: path) == 1)
+        try other.close()
+        #expect(try mappings(of: path) == 0)
+    }
+
+    @Test func whatComesBehindTheEndOfTheFileIsRead() throws {
+        let test = try TestStore(.sqlite)
+        let path = path(test)
+        try fill(test.database, from: 1, to: 100)
+        try check(test.database, count: 100)
+        // More than the log holds: it is moved into the file, which grows far beyond what it was when it was mapped.
+        let before = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
+        for part in 0..<4 { try fill(test.database, from: 101 + part * 5000, to: 100 + (part + 1) * 5000) }
+        let after = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
+        #expect(after > before + 10_000_000)
+        try check(test.database, count: 20_100)
+    }
+
+    @Test func aFileThatShrinksAndGrowsAgainIsReadRightly() throws {
+        let test = try TestStore(.sqlite)
+        let path = path(test)
+        try fill(test.database, from: 1, to: 5000)
+        let other = try DatabaseQueue(path: path)
+        _ = try other.inDatabase { try Row.fetchOne($0, sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        try check(test.database, count: 5000)
+        try test.database.write(.relaxed) { _ = try $0.run("DELETE FROM filler WHERE id > 10", []) }
+        let before = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
+        try other.inDatabase { try $0.execute(sql: "VACUUM") }
+        _ = try other.inDatabase { try Row.fetchOne($0, sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        let after = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
+        #expect(after < before - 4_000_000)
+        try check(test.database, count: 10)
+        try fill(test.database, from: 11, to: 5000)
+        _ = try other.inDatabase { try Row.fetchOne($0, sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        try check(test.database, count: 5000)
+        try other.close()
+    }
+
+    /// Closing any descriptor of a file ends all POSIX locks of the process on it. Without them another process, the last one out, removes
+    /// the log that this one writes.
+    @Test func closingOneDatabaseKeepsTheLocksOfAnotherOnTheSameFile() throws {
+        let test = try TestStore(.sqlite)
+        let path = path(test)
+        let other = try SQLiteDatabase(path: path)
+        _ = try other.rows("SELECT id FROM teams", [])
+        let before = try locks(of: path)
+        #expect(!before.isEmpty)
+        try test.database.close()
+        #expect(try locks(of: path) == before)
+        // Those of a connection that comes and goes beside it too.
+        let third = try SQLiteDatabase(path: path)
+        _ = try third.rows("SELECT id FROM teams", [])
+        try third.close()
+        #expect(try locks(of: path) == before)
+        try other.close()
+        #expect(try locks(of: path).isEmpty)
+    }
+}

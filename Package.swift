@@ -41,6 +41,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", path: "Sources/COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CMilter", path: "milter/CMilter", pkgConfig: "milter", providers: [.apt(["libmilter-dev"])]),
         .systemLibrary(name: "CAres", path: "Sources/CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
+        .systemLibrary(name: "CPrefetch", path: "Sources/CPrefetch"),
         .systemLibrary(name: "CPQ", path: "Sources/CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 
         // MARK: Pure modules: no I/O, no clock
@@ -72,7 +73,7 @@ let package = Package(
             name: "PosternStore", dependencies: ["InternetMessage", "MailCrypto"], swiftSettings: strict),
         .target(
             name: "PosternSQLite",
-            dependencies: [
+            dependencies: ["CPrefetch", 
                 "PosternStore", .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

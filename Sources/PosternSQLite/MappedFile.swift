@@ -1,5 +1,6 @@
 // A database file, mapped into memory as a whole and once for all connections of the process.
 
+import CPrefetch
 import Glibc
 import Synchronization
 
@@ -86,7 +87,11 @@ final class MappedFile: Sendable {
             size.store(Int(status.st_size), ordering: .releasing)
             guard end <= Int(status.st_size) else { return nil }
         }
-        return UnsafeMutableRawPointer(bitPattern: start + UInt(offset))
+        let octets = UnsafeMutableRawPointer(bitPattern: start + UInt(offset))
+        // A page of a large file is in no cache, and not even its place is. SQLite looks at its head and into the list of its rows next,
+        // which is as far as this asks for at once; one after another each would be waited for.
+        postern_prefetch(octets)
+        return octets
     }
 
     /// The file is about to end at `offset`.

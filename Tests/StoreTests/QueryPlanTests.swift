@@ -44,6 +44,28 @@ import Testing
             #expect(scans.isEmpty, "\(sql): \(plan)")
         }
     }
+
+    /// With millions of addresses each of them is a page, or two, that no cache holds.
+    @Test func aLookUpReadsOneRowOfEachOfThreeLargeTablesAndNoIndexOfThem() throws {
+        let test = try TestStore(.sqlite)
+        try test.user("u1")
+        let address = try test.address("u1").address
+        let recorder = RecordingDatabase(test.database)
+        let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        _ = try store.relay.relayAddress(localPart: address.localPart, domain: address.domain, now: 1)
+        let (sql, arguments) = try #require(recorder.statements.first)
+        #expect(recorder.statements.count == 1)
+        let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0.text(3) }
+        // Teams and their sources are few, and of transfers and counters there are none for most.
+        let large = plan.filter { step in !["t", "s", "m", "n"].contains { step.hasPrefix("SEARCH \($0) ") } && step.hasPrefix("SEARCH") }
+        #expect(
+            large == [
+                "SEARCH r USING PRIMARY KEY (local_part=? AND domain=?)", "SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",
+                // Asked for only where the address is not the current one.
+                "SEARCH c USING INDEX relay_addresses_current (account_id=?) LEFT-JOIN",
+                "SEARCH i USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+            ])
+    }
 }
 
 extension QueryPlanTests {

@@ -41,6 +41,8 @@ package struct Migrator: Sendable {
         var applied: [String] = []
         for migration in migrations where migration.version > from {
             let isNew = try database.write(.durable) { connection in
+                // SQLite has one writer anyway. On PostgreSQL a step would begin on what another process is just changing.
+                try connection.runScript(database.dialect.translate("{postgresql}LOCK TABLE schema_migrations IN EXCLUSIVE MODE"))
                 guard try check(connection) < migration.version else { return false }
                 try connection.runScript(database.dialect.translate(migration.sql))
                 try connection.run(

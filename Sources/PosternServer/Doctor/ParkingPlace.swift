@@ -158,11 +158,12 @@ final class ParkingPlace: @unchecked Sendable {
                 }
                 say("354 go on")
                 guard let data = message(&reader) else { return }
+                // First the answer: whoever waits for the message may end everything, and Postfix would keep the message.
+                say("250 2.0.0 Ok")
                 condition.lock()
                 messages.append(ParkedMessage(mail: mail, recipients: recipients, data: data))
                 condition.broadcast()
                 condition.unlock()
-                say("250 2.0.0 Ok")
             } else if upper == "QUIT" {
                 return say("221 2.0.0 Bye")
             } else {

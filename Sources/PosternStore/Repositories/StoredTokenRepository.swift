@@ -10,19 +10,17 @@ package struct StoredTokenRepository: Sendable {
     /// The address under a token, or nil where there is none, it was made for another purpose, or it expired.
     package func find(_ token: String, purpose: StoredTokenPurpose, now: Int64) throws -> StoredToken? {
         let token = token.lowercased()
-        return try database.read { connection in
-            let row = try connection.row(
-                """
-                SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
-                WHERE token = ?1 AND purpose = ?2 AND (expires_at IS NULL OR expires_at > ?3)
-                """, [.text(token), .text(purpose.rawValue), .integer(now)])
-            guard let row else { return nil }
-            return StoredToken(
-                accountNumber: try row.integer(0),
-                address: try sealer.openAddress(
-                    SealedValue(key: row.text(1), octets: row.blob(2)), .storedToken(token)),
-                expiresAt: try row.optionalInteger(3))
-        }
+        let row = try database.rows(
+            """
+            SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
+            WHERE token = ?1 AND purpose = ?2 AND (expires_at IS NULL OR expires_at > ?3)
+            """, [.text(token), .text(purpose.rawValue), .integer(now)]
+        ).first
+        guard let row else { return nil }
+        return StoredToken(
+            accountNumber: try row.integer(0),
+            address: try sealer.openAddress(SealedValue(key: row.text(1), octets: row.blob(2)), .storedToken(token)),
+            expiresAt: try row.optionalInteger(3))
     }
 
     /// Writes a token once. Again with the same account and address it only moves the expiry on; a different address or account

@@ -27,21 +27,25 @@ final class MappedFile: Sendable {
     private static let files = Mutex([Identity: Entry]())
 
     private let identity: Identity
+    /// -1 where the file could not be opened a second time.
     private let descriptor: Int32
+    /// 0 where the file is not mapped.
     private let start: UInt
     /// Octets that the file has at least.
     private let size: Atomic<Int>
 
-    /// The mapping of the file at `path`, shared with all who have it already; to be given back with `release`.
-    /// Nil where the file cannot be mapped, on a file system or under a limit that does not allow it: it is then read.
+    /// Whether pages can be had from here. A file system or a limit may not allow it; SQLite then maps or reads for itself.
+    var isMapped: Bool { start != 0 }
+
+    /// The mapping of the file at `path`, shared with all who have it already; to be given back with `release`, mapped or not.
+    /// Nil for what is no file.
     static func of(_ path: UnsafePointer<CChar>) -> MappedFile? {
         files.withLock { files in
             var status = stat()
             guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
             let identity = Identity(device: UInt(status.st_dev), number: UInt(status.st_ino))
             if files[identity] == nil {
-                guard let file = MappedFile(path, identity) else { return nil }
-                files[identity] = Entry(file: file, users: 0)
+                files[identity] = Entry(file: MappedFile(path, identity), users: 0)
             }
             files[identity]?.users += 1
             return files[identity]?.file
@@ -55,43 +59,48 @@ final class MappedFile: Sendable {
             files[identity]?.users -= 1
             guard files[identity]?.users == 0 else { return }
             files[identity] = nil
-            munmap(UnsafeMutableRawPointer(bitPattern: start), Self.reach)
-            close(descriptor)
+            if isMapped { munmap(UnsafeMutableRawPointer(bitPattern: start), Self.reach) }
+            if descriptor >= 0 { close(descriptor) }
         }
     }
 
-    private init?(_ path: UnsafePointer<CChar>, _ identity: Identity) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
+    /// A descriptor that turns out to be of no use is kept all the same, until `release`.
+    private init(_ path: UnsafePointer<CChar>, _ identity: Identity) {
+        self.identity = identity
+        descriptor = open(path, O_RDONLY | O_CLOEXEC)
         // Between name and descriptor the file may have become another one.
         var status = stat()
-        guard fstat(descriptor, &status) == 0, UInt(status.st_dev) == identity.device, UInt(status.st_ino) == identity.number,
+        guard descriptor >= 0, fstat(descriptor, &status) == 0, UInt(status.st_dev) == identity.device,
+            UInt(status.st_ino) == identity.number,
             let start = mmap(nil, Self.reach, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor, 0), start != MAP_FAILED
         else {
-            close(descriptor)
-            return nil
+            start = 0
+            size = Atomic(0)
+            return
         }
-        self.identity = identity
-        self.descriptor = descriptor
         self.start = UInt(bitPattern: start)
         size = Atomic(Int(status.st_size))
     }
 
     /// Where the octets stand, or nil where the file is not that long: touching them would end the process.
     func octets(at offset: Int64, count: Int32) -> UnsafeMutableRawPointer? {
-        guard offset >= 0, count >= 0, offset <= Int64(Self.reach) - Int64(count) else { return nil }
+        guard isMapped, offset >= 0, count >= 0, offset <= Int64(Self.reach) - Int64(count) else { return nil }
         let end = Int(offset) + Int(count)
-        if end > size.load(ordering: .acquiring) {
-            var status = stat()
-            guard fstat(descriptor, &status) == 0 else { return nil }
-            size.store(Int(status.st_size), ordering: .releasing)
-            guard end <= Int(status.st_size) else { return nil }
-        }
+        guard end <= size.load(ordering: .acquiring) || end <= look() else { return nil }
         let octets = UnsafeMutableRawPointer(bitPattern: start + UInt(offset))
         // A page of a large file is in no cache, and not even its place is. SQLite looks at its head and into the list of its rows next,
         // which is as far as this asks for at once; one after another each would be waited for.
         postern_prefetch(octets)
         return octets
+    }
+
+    /// How long the file is now.
+    @discardableResult
+    func look() -> Int {
+        var status = stat()
+        let length = descriptor >= 0 && fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
+        size.store(length, ordering: .releasing)
+        return length
     }
 
     /// The file is about to end at `offset`.

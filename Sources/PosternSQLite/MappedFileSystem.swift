@@ -35,7 +35,7 @@ enum MappedFileSystem {
         file.map { (UnsafeMutableRawPointer($0) + offset).assumingMemoryBound(to: OpenFile.self) }
     }
 
-    /// Opens as SQLite does, and puts our functions in place of three of its own for a main database.
+    /// Opens as SQLite does, and puts our functions in place of some of its own for a main database.
     private static let open: @convention(c) (
         UnsafeMutablePointer<sqlite3_vfs>?, UnsafePointer<CChar>?, UnsafeMutablePointer<sqlite3_file>?, Int32, UnsafeMutablePointer<Int32>?
     ) -> Int32 = { _, name, file, flags, taken in
@@ -46,23 +46,31 @@ enum MappedFileSystem {
         else { return status }
         let ours = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
         ours.initialize(to: methods.pointee)
-        ours.pointee.xFetch = fetch
-        ours.pointee.xUnfetch = { _, _, _ in SQLITE_OK }
-        ours.pointee.xTruncate = truncate
-        ours.pointee.xFileControl = control
         ours.pointee.xClose = close
+        if mapping.isMapped {
+            ours.pointee.xFetch = fetch
+            ours.pointee.xUnfetch = unfetch
+            ours.pointee.xTruncate = truncate
+            ours.pointee.xFileControl = control
+        }
         known.initialize(to: OpenFile(mapping: .passUnretained(mapping), original: methods, ours: ours))
         file.pointee.pMethods = UnsafePointer(ours)
         return status
     }
 
-    // What SQLite calls for each page. It holds on to no page longer than it reads it, and the mapping outlives them all: so there is
-    // nothing to count, and nothing to do when a page is given back.
+    /// What SQLite calls for each page.
     private static let fetch: @convention(c) (
         UnsafeMutablePointer<sqlite3_file>?, Int64, Int32, UnsafeMutablePointer<UnsafeMutableRawPointer?>?
     ) -> Int32 = { file, offset, count, page in
         // No page is an answer too: SQLite then reads it.
         page?.pointee = known(file)?.pointee.mapping._withUnsafeGuaranteedRef { $0.octets(at: offset, count: count) }
+        return SQLITE_OK
+    }
+
+    /// The mapping outlives every page that was handed out, so there is nothing to count. No page: others may have shortened the file.
+    private static let unfetch: @convention(c) (UnsafeMutablePointer<sqlite3_file>?, Int64, UnsafeMutableRawPointer?) -> Int32 = {
+        file, _, page in
+        if page == nil { known(file)?.pointee.mapping._withUnsafeGuaranteedRef { _ = $0.look() } }
         return SQLITE_OK
     }
 

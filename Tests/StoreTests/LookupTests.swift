@@ -1,5 +1,6 @@
 // What an account knows of its grants and inboxes (migration 12) is what they say, whatever happens to them.
 
+import Foundation
 import InternetMessage
 import PosternStore
 import Testing
@@ -90,6 +91,47 @@ import Testing
         #expect(try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant == true)
         try test.database.write(.durable) { _ = try $0.run("DELETE FROM app_groups WHERE id = ?1", [.integer(grant.grant.group.number)]) }
         #expect(try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant == false)
+    }
+
+    /// The step copied what it saw when it began, and then waited for another host, whose new address went with the old table.
+    @Test(arguments: Engine.all) func aMigrationTakesAlongWhatAnotherHostIsWriting(_ engine: Engine) throws {
+        let folder = try TemporaryFolder()
+        let database = try engine.open(folder.url)
+        defer { try? database.close() }
+        _ = try Migrator(migrations: Migration.all.filter { $0.version < 12 }).migrate(database, now: 1)
+        let host = try engine.open(folder.url)
+        defer { try? host.close() }
+        let ended = DispatchSemaphore(value: 0)
+        try host.write(.durable) { connection in
+            try connection.runScript(
+                """
+                INSERT INTO teams (id, handle, name, created_at) VALUES (1, 'juice', 'Juice', 1);
+                INSERT INTO app_groups (id, team_id, primary_client_id, created_at) VALUES (1, 1, 'com.juice', 1);
+                INSERT INTO users (id, handle, created_at) VALUES (1, 'u1', 1);
+                INSERT INTO accounts (id, team_id, user_id, sub, created_at) VALUES (1, 1, 1, 's1', 1);
+                INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at) VALUES (1, 1, 'authorized', 1, 1);
+                INSERT INTO relay_addresses (account_id, local_part, domain, created_at) VALUES (1, 'new', 'relay.example', 5);
+                """)
+            Thread.detachNewThread {
+                _ = try? Migrator().migrate(database, now: 2)
+                ended.signal()
+            }
+            // Until the step waits for this transaction. SQLite's waits before it has looked at anything, and nothing shows it.
+            guard engine.name == "postgresql" else { return }
+            let end = Date(timeIntervalSinceNow: 60)
+            while try connection.row(
+                """
+                SELECT COUNT(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE NOT l.granted AND n.nspname = current_schema()
+                """, [])?.integer(0) == 0
+            {
+                try #require(Date() < end, "nobody waits")
+            }
+        }
+        ended.wait()
+        #expect(try database.rows("SELECT ordinal FROM relay_addresses", []).map { try $0.integer(0) } == [1])
+        #expect(try database.rows("SELECT has_live_grant FROM accounts", []).map { try $0.integer(0) } == [1])
+        #expect(try Migrator().pending(database).isEmpty)
     }
 
     @Test(arguments: Engine.all) func addressesGrantsAndInboxesOfBeforeAreKept(_ engine: Engine) throws {

@@ -10,6 +10,9 @@ extension Migration {
     static let lookups = Migration(
         version: 12, name: "lookups",
         sql: """
+            -- Other hosts write meanwhile: nothing of theirs may come between a table and its copy.
+            {postgresql}LOCK TABLE accounts, grants, inboxes, relay_addresses IN ACCESS EXCLUSIVE MODE;
+
             -- ordinal: the how-manyth address of its account, from 1.
             CREATE TABLE new_relay_addresses (
                 local_part TEXT NOT NULL,
@@ -58,7 +61,7 @@ extension Migration {
             {sqlite}        EXISTS (SELECT 1 FROM grants g WHERE g.account_id = accounts.id AND g.state = 'authorized')
             {sqlite}        WHERE id = OLD.account_id;
             {sqlite}END;
-            {postgresql}CREATE FUNCTION settle_live_grant() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            {postgresql}CREATE FUNCTION settle_live_grant() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
             {postgresql}    UPDATE accounts a SET has_live_grant = 1 - a.has_live_grant
             {postgresql}        WHERE a.id IN (OLD.account_id, NEW.account_id) AND (a.has_live_grant = 1) <>
             {postgresql}        EXISTS (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized');
@@ -88,14 +91,14 @@ extension Migration {
             {sqlite}        inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = accounts.user_id AND d.is_default = 1))
             {sqlite}        WHERE user_id = OLD.user_id;
             {sqlite}END;
-            {postgresql}CREATE FUNCTION settle_target_inbox() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            {postgresql}CREATE FUNCTION settle_target_inbox() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
             {postgresql}    NEW.target_inbox := COALESCE(
             {postgresql}        NEW.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = NEW.user_id AND d.is_default = 1));
             {postgresql}    RETURN NEW;
             {postgresql}END $$;
             {postgresql}CREATE TRIGGER accounts_changed BEFORE INSERT OR UPDATE OF inbox_id, user_id ON accounts
             {postgresql}    FOR EACH ROW EXECUTE FUNCTION settle_target_inbox();
-            {postgresql}CREATE FUNCTION settle_target_inboxes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            {postgresql}CREATE FUNCTION settle_target_inboxes() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
             {postgresql}    UPDATE accounts a SET target_inbox = t.inbox FROM (
             {postgresql}        SELECT x.id, COALESCE(
             {postgresql}            x.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = x.user_id AND d.is_default = 1)) AS inbox

@@ -41,8 +41,7 @@ package struct Migrator: Sendable {
         var applied: [String] = []
         for migration in migrations where migration.version > from {
             let isNew = try database.write(.durable) { connection in
-                // SQLite has one writer anyway. On PostgreSQL a step would begin on what another process is just changing.
-                try connection.runScript(database.dialect.translate("{postgresql}LOCK TABLE schema_migrations IN EXCLUSIVE MODE"))
+                try connection.runScript(database.dialect.translate(Self.prologue))
                 guard try check(connection) < migration.version else { return false }
                 try connection.runScript(database.dialect.translate(migration.sql))
                 try connection.run(
@@ -88,6 +87,14 @@ package struct Migrator: Sendable {
         }
         return version
     }
+
+    /// SQLite has one writer, who waits for nobody. On PostgreSQL a step sees what the locks that it takes have waited for (a serializable
+    /// one would see what was before the first of them), begins when no other process is migrating, and may take as long as it takes.
+    private static let prologue = """
+        {postgresql}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+        {postgresql}SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
+        {postgresql}LOCK TABLE schema_migrations IN EXCLUSIVE MODE;
+        """
 
     private static func title(_ migration: Migration) -> String {
         let digits = String(migration.version)

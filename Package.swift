@@ -73,8 +73,8 @@ let package = Package(
             name: "PosternStore", dependencies: ["InternetMessage", "MailCrypto"], swiftSettings: strict),
         .target(
             name: "PosternSQLite",
-            dependencies: ["CPrefetch", 
-                "PosternStore", .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            dependencies: [
+                "CPrefetch", "PosternStore", .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["CPQ", "PosternStore"], swiftSettings: strict),

@@ -8,12 +8,12 @@ import Glibc
 enum MappedFileSystem {
     /// Makes it the process's default, once. Where that fails SQLite goes on as it is.
     static let isRegistered: Bool = {
-        guard let original = sqlite3_vfs_find(nil), original.pointee.iVersion >= 1 else { return false }
+        guard let original = sqlite3_vfs_find(nil), original.pointee.iVersion >= 1, let name = strdup("postern-mapped") else { return false }
         let layout = (Int(original.pointee.szOsFile) + MemoryLayout<OpenFile>.alignment - 1) & -MemoryLayout<OpenFile>.alignment
         let ours = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
         ours.initialize(to: original.pointee)
         ours.pointee.pNext = nil
-        ours.pointee.zName = UnsafePointer(strdup("postern-mapped"))
+        ours.pointee.zName = UnsafePointer(name)
         ours.pointee.szOsFile = Int32(layout + MemoryLayout<OpenFile>.size)
         ours.pointee.xOpen = open
         (Self.original, offset) = (original, layout)

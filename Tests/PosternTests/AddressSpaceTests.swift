@@ -28,12 +28,15 @@ import Testing
         }
         #expect(lengths.allSatisfy { $0 < 1 << 34 }, "the limit is above what a mapping takes")
 
-        let number = try #require(try FileManager.default.attributesOfItem(atPath: database)[.systemFileNumber] as? NSNumber).uint64Value
-        let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n").filter { line in
-            let words = line.split(separator: " ")
-            return words.contains("\(process.identifier)") && words.contains("POSIX") && words.contains { $0.hasSuffix(":\(number)") }
-        }
-        #expect(!locks.isEmpty, "nothing of \(process.identifier) is locked")
+        let descriptor = open(database, O_RDWR)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        // Who is in the way of one who wants all of it for itself.
+        var lock = flock()
+        lock.l_type = Int16(F_WRLCK)
+        lock.l_whence = Int16(SEEK_SET)
+        try #require(fcntl(descriptor, F_GETLK, &lock) == 0)
+        #expect(lock.l_type == Int16(F_RDLCK) && lock.l_pid == process.identifier)
 
         process.signal(SIGTERM)
         #expect(try process.waitForExit() == 0)

@@ -74,16 +74,32 @@ package struct DMARCFinding: Sendable, Hashable {
     package let result: DMARCResult
     /// The domain at which a record was found; empty where there is none.
     package let domain: String
-    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty where there is no record.
+    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty where there is no record, or where it is not known.
     package let policy: String
     /// The organizational domain of the From domain, by the records actually found; nil where no record was found.
     package let organizationalDomain: String?
+    /// Whether the record that was found asks for a signature of the From domain itself (`adkim=s`); false where none was found.
+    package let isStrictDKIM: Bool
+    /// The same for SPF (`aspf=s`).
+    package let isStrictSPF: Bool
 
-    package init(result: DMARCResult, domain: String, policy: String, organizationalDomain: String?) {
+    package init(
+        result: DMARCResult, domain: String, policy: String, organizationalDomain: String?, isStrictDKIM: Bool = false,
+        isStrictSPF: Bool = false
+    ) {
         self.result = result
         self.domain = domain
         self.policy = policy
         self.organizationalDomain = organizationalDomain
+        self.isStrictDKIM = isStrictDKIM
+        self.isStrictSPF = isStrictSPF
+    }
+
+    /// The same with another result and policy.
+    package func with(result: DMARCResult, policy: String) -> DMARCFinding {
+        DMARCFinding(
+            result: result, domain: domain, policy: policy, organizationalDomain: organizationalDomain, isStrictDKIM: isStrictDKIM,
+            isStrictSPF: isStrictSPF)
     }
 }
 

@@ -5,7 +5,7 @@ import InternetMessage
 /// Evaluates the proof of each message itself.
 package struct NativeAuthenticator: SenderAuthenticator {
     /// Gives the resolver of one message, with a budget of its own.
-    private let resolver: @Sendable () -> any DNSResolver
+    fileprivate let resolver: @Sendable () -> any DNSResolver
 
     package init(resolver: @escaping @Sendable () -> any DNSResolver) { self.resolver = resolver }
 
@@ -37,7 +37,7 @@ package struct NativeAuthenticator: SenderAuthenticator {
     }
 }
 
-/// Believes trusted filters where they have left a result, and evaluates what they have not judged.
+/// Believes trusted filters where they have left a result, and evaluates messages that they have not judged.
 package struct PreferringAuthenticator: SenderAuthenticator {
     private let upstream: UpstreamResultsAuthenticator
     private let native: NativeAuthenticator
@@ -52,7 +52,41 @@ package struct PreferringAuthenticator: SenderAuthenticator {
             guard let results = AuthenticationResults.parse(field.rawValue) else { return false }
             return upstream.trustedIDs.contains { AuthenticationResults.sameID($0, results.authservID) }
         }
-        return isJudged
-            ? upstream.begin(client: client, header: header, now: now) : native.begin(client: client, header: header, now: now)
+        guard isJudged else { return native.begin(client: client, header: header, now: now) }
+        return JudgedSession(
+            evidence: AuthenticationResults.evidence(from: header, trusting: upstream.trustedIDs), header: header,
+            resolver: native.resolver())
+    }
+
+    /// A message that a trusted filter judged. What the filter did not say of DMARC is evaluated here, from its SPF and DKIM results.
+    private final class JudgedSession: AuthenticationSession {
+        private var evidence: AuthenticationEvidence
+        private let header: HeaderSection
+        private let resolver: any DNSResolver
+
+        init(evidence: AuthenticationEvidence, header: HeaderSection, resolver: any DNSResolver) {
+            self.evidence = evidence
+            self.header = header
+            self.resolver = resolver
+        }
+
+        func update(body: UnsafeRawBufferPointer) {}
+
+        func finish() -> AuthenticationEvidence {
+            let told = evidence.dmarc
+            // Filters write the policy into a comment, if at all; a failure without one does not say what the domain asks for.
+            guard told == nil || (told?.result == .fail && told?.policy.isEmpty == true),
+                case .success(let author) = AuthorAddress.parse(header: header), let domain = author.normalized?.domain
+            else { return evidence }
+            let own = DMARC.evaluate(fromDomain: domain, spf: evidence.spf, dkim: evidence.dkim, resolver: resolver)
+            if let told {
+                evidence.dmarc = told.with(result: .fail, policy: own.result == .none ? "none" : own.policy)
+            } else {
+                // What no filter judged may have passed: without it a message has not failed.
+                let isWhole = !evidence.spf.isEmpty && !evidence.dkim.isEmpty
+                evidence.dmarc = isWhole || own.result != .fail ? own : own.with(result: .none, policy: own.policy)
+            }
+            return evidence
+        }
     }
 }

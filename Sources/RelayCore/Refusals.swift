@@ -97,6 +97,10 @@ extension Refusal {
         permanent(550, "5.7.23", "SPF does not prove the domain of From", reason)
     }
 
+    package static func dmarcFailed(_ reason: RelayReason) -> Refusal {
+        permanent(550, "5.7.26", "DMARC fails, and the domain of From asks that such mail be refused", reason)
+    }
+
     package static func authenticationTrouble(_ detail: String) -> Refusal {
         temporary(451, "4.4.3", "The sender cannot be checked just now; try again later", RelayReason("dns-trouble", detail))
     }

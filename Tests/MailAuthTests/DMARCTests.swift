@@ -15,6 +15,8 @@ import Testing
         var dkim: [String]?
         /// `result domain policy organizational-domain`, `-` for nothing.
         let expect: String
+        /// `dkim`, `spf` or both, where the record asks for strict alignment.
+        var strict: [String]?
         /// The questions asked, in order, where the case is about them.
         var questions: [String]?
     }
@@ -47,6 +49,8 @@ import Testing
                 finding.result.rawValue, finding.domain, finding.policy, finding.organizationalDomain ?? "",
             ].map { $0.isEmpty ? "-" : $0 }.joined(separator: " ")
             #expect(words == vector.expect, "\(vector.name)")
+            let strict = (finding.isStrictDKIM ? ["dkim"] : []) + (finding.isStrictSPF ? ["spf"] : [])
+            #expect(strict == vector.strict ?? [], "\(vector.name)")
             if let questions = vector.questions { #expect(resolver.questions == questions, "\(vector.name)") }
         }
         print("dmarc: \(all.count) vectors")

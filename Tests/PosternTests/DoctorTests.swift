@@ -308,5 +308,16 @@ import Testing
         let testing = key.replacingOccurrences(of: "p=", with: "t=y; p=")
         #expect(try check(testing, "app.example", "--selector", "s9").verdicts["dkim s9._domainkey.app.example"] == "broken")
         #expect(try runner.run(["source", "check", "nobody", "app.example"]).status == 66)
+        // A parent's key is not counted where the domain's own record asks for strict alignment and refusal.
+        let parentKey = #"{"_dmarc.mail.app.example": {"TXT": ["v=DMARC1; p=reject; adkim=s"]}, "# + key.dropFirst()
+        #expect(try check(parentKey, "mail.app.example", "--selector", "s9").verdicts["forwarding"] == "broken")
+        let relaxed = #"{"_dmarc.app.example": {"TXT": ["v=DMARC1; p=reject"]}, "# + key.dropFirst()
+        #expect(try check(relaxed, "mail.app.example", "--selector", "s9").verdicts["forwarding"] == "ok")
+        // Nor is SPF of a paired envelope domain.
+        try runner.succeed("source", "add", "juice", "app.example", "--envelope", "esp.example")
+        let paired = #"{"esp.example": {"TXT": ["v=spf1 ip4:192.0.2.0/28 -all"]}}"#
+        #expect(try check(paired, "app.example").verdicts["forwarding"] == "warning")
+        let refusing = #"{"_dmarc.app.example": {"TXT": ["v=DMARC1; p=reject"]}, "# + paired.dropFirst()
+        #expect(try check(refusing, "app.example").verdicts["forwarding"] == "broken")
     }
 }

@@ -92,11 +92,14 @@ package enum DMARC {
             }
             let record = applicable.record
             guard record.hasUsablePolicy else {
-                return DMARCFinding(result: .none, domain: "", policy: "", organizationalDomain: organization)
+                return DMARCFinding(
+                    result: .none, domain: "", policy: "", organizationalDomain: organization, isStrictDKIM: record.strictDKIM,
+                    isStrictSPF: record.strictSPF)
             }
             return DMARCFinding(
                 result: result(record, spf: spf, dkim: dkim), domain: applicable.domain,
-                policy: policy(applicable).rawValue, organizationalDomain: organization)
+                policy: policy(applicable).rawValue, organizationalDomain: organization, isStrictDKIM: record.strictDKIM,
+                isStrictSPF: record.strictSPF)
         }
 
         private func policy(_ applicable: DMARCTreeWalk.Found) -> DMARCRecord.Policy {

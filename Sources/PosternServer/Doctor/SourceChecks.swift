@@ -32,14 +32,41 @@ package struct SourceChecks {
     }
 
     package func all() -> [Check] {
-        let spf = envelopeDomains.map(spf)
-        let dkim = signingDomains.flatMap(dkim)
-        var checks = [registration()] + spf + dkim + [dmarc()]
-        // Neither alone is needed: one that proves is enough.
-        let hasSPF = spf.contains { $0.verdict == .ok }
-        let hasDKIM = dkim.contains { $0.verdict == .ok }
-        checks.append(conclusion(hasSPF: hasSPF, hasDKIM: hasDKIM))
+        let spf = envelopeDomains.map { ($0, self.spf($0)) }
+        let dkim = signingDomains.map { ($0, self.dkim($0)) }
+        let alignment = Alignment(domain, resolver: resolver)
+        var checks = [registration()] + spf.map(\.1) + dkim.flatMap(\.1) + [dmarc()]
+        // Neither alone is needed: one that proves is enough, unless DMARC does not count it.
+        let envelopes = spf.filter { alignment.counts($0.0, isStrict: alignment.isStrictSPF) }
+        let signers = dkim.filter { alignment.counts($0.0, isStrict: alignment.isStrictDKIM) }
+        checks.append(
+            conclusion(
+                envelopes: envelopes.map(\.0), hasSPF: envelopes.contains { $0.1.verdict == .ok },
+                signers: signers.map(\.0), hasDKIM: signers.contains { $0.1.contains { $0.verdict == .ok } }))
         return checks
+    }
+
+    /// Which domains count for mail of this one, where its DMARC record asks that what fails be refused (docs/DESIGN.md, "Proof").
+    private struct Alignment {
+        private let domain: String
+        private let organization: String
+        /// Whether anything is refused at all.
+        private let isEnforced: Bool
+        let isStrictDKIM: Bool
+        let isStrictSPF: Bool
+
+        init(_ domain: String, resolver: any DNSResolver) {
+            // Nothing passes here: what is asked for is the policy.
+            let finding = DMARC.evaluate(fromDomain: domain, spf: [], dkim: [], resolver: resolver)
+            self.domain = domain
+            organization = finding.organizationalDomain ?? domain
+            isEnforced = finding.result == .fail && finding.policy != DMARCRecord.Policy.none.rawValue
+            (isStrictDKIM, isStrictSPF) = (finding.isStrictDKIM, finding.isStrictSPF)
+        }
+
+        func counts(_ name: String, isStrict: Bool) -> Bool {
+            !isEnforced || name == domain || (!isStrict && DomainName.isEqualOrBelow(name, organization))
+        }
     }
 
     private var covering: [OutboundSource] {
@@ -211,13 +238,13 @@ package struct SourceChecks {
         return .warning(name, "\(domain) has no DMARC record", remedy: "\(advice): publish one at _dmarc.\(domain)")
     }
 
-    private func conclusion(hasSPF: Bool, hasDKIM: Bool) -> Check {
+    private func conclusion(envelopes: [String], hasSPF: Bool, signers: [String], hasDKIM: Bool) -> Check {
         let name = "forwarding"
         guard !covering.isEmpty else {
             return .broken(name, "mail from \(domain) is refused (550 5.7.1)", remedy: "register the source first")
         }
-        let envelopes = envelopeDomains.joined(separator: " or ")
-        let signers = "d=" + signingDomains.joined(separator: " or d=")
+        let envelopes = envelopes.joined(separator: " or ")
+        let signers = "d=" + signers.joined(separator: " or d=")
         switch (hasSPF, hasDKIM) {
         case (true, true):
             return .ok(

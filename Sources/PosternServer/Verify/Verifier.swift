@@ -149,14 +149,6 @@ package enum Verifier {
     }
 }
 
-extension SenderProof {
-    fileprivate var domain: String {
-        switch self {
-        case .dkim(let domain), .spf(let domain), .dmarc(let domain): domain
-        }
-    }
-}
-
 extension RelayCore.OutboundSource {
     fileprivate var name: String {
         switch scope {

@@ -12,6 +12,13 @@ package enum SenderProof: Sendable, Hashable {
     /// A trusted upstream filter's DMARC pass, or one by relaxed alignment.
     case dmarc(domain: String)
 
+    /// Lower case.
+    package var domain: String {
+        switch self {
+        case .dkim(let domain), .spf(let domain), .dmarc(let domain): domain
+        }
+    }
+
     package var method: String {
         switch self {
         case .dkim: "dkim"
@@ -22,8 +29,40 @@ package enum SenderProof: Sendable, Hashable {
 }
 
 package enum ForwardProof {
+    /// Proved by DKIM or SPF of a domain of the source, unless the DMARC policy of the author's domain refuses the message. A paired
+    /// envelope domain does not override that policy: to pair is to say whose servers may send, and not that the domain's owner does
+    /// not mean what its record asks of everybody.
     /// - Parameter sources: the sources that cover the author; at least one.
     package static func prove(
+        author: AddrSpec, sources: [OutboundSource], evidence: AuthenticationEvidence
+    ) throws(Refusal) -> SenderProof {
+        let proof = try registered(author: author, sources: sources, evidence: evidence)
+        if let dmarc = evidence.dmarc { try heed(dmarc, proof: proof, author: author) }
+        return proof
+    }
+
+    /// `quarantine` is refused like `reject`: there is no place here where mail could be held.
+    private static func heed(_ dmarc: DMARCFinding, proof: SenderProof, author: AddrSpec) throws(Refusal) {
+        let isUnknown: Bool
+        switch dmarc.result {
+        case .pass, .none, .permerror: return
+        case .fail:
+            guard dmarc.policy != DMARCRecord.Policy.none.rawValue else { return }
+            isUnknown = dmarc.policy.isEmpty
+        case .temperror:
+            // What proves the author's own domain is aligned by every record.
+            guard dmarc.policy != DMARCRecord.Policy.none.rawValue, proof.domain != author.asciiDomain else { return }
+            isUnknown = true
+        }
+        guard isUnknown else {
+            throw .dmarcFailed(
+                RelayReason(
+                    "dmarc-failed", "\(proof.method) of \(proof.domain) is not aligned with \(author.asciiDomain), p=\(dmarc.policy)"))
+        }
+        throw .authenticationTrouble("DMARC of \(author.asciiDomain) could not be evaluated, and \(proof.domain) may not be aligned")
+    }
+
+    private static func registered(
         author: AddrSpec, sources: [OutboundSource], evidence: AuthenticationEvidence
     ) throws(Refusal) -> SenderProof {
         func aligned(_ domain: String) -> Bool { sources.contains { $0.isAligned(domain, author: author) } }

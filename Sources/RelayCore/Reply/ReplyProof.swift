@@ -4,30 +4,48 @@ import InternetMessage
 import MailAuth
 
 package enum ReplyProof {
-    /// Proved by DKIM or SPF of a domain that is aligned with the author's: equal to it, a parent of it, or of the same
-    /// organizational domain by a DMARC record actually found. A DMARC record is not needed.
+    /// Proved by DKIM or SPF of a domain that is aligned with the author's. Where a DMARC record was found, aligned means what that
+    /// record says: equal (`adkim=s`, `aspf=s`), else of the same organizational domain. Without a record it means equal to the
+    /// author's domain or a parent of it.
     package static func prove(author: AddrSpec, evidence: AuthenticationEvidence) throws(Refusal) -> SenderProof {
         let domain = author.asciiDomain
-        func aligned(_ other: String) -> Bool {
+        let dmarc = evidence.dmarc
+        // A record at a top-level domain would make everyone below it one organization.
+        let organization = dmarc?.organizationalDomain?.lowercased()
+        func canAlign(_ other: String, _ isStrict: Bool) -> Bool {
             let other = other.lowercased()
-            guard !other.isEmpty else { return false }
-            if domain == other || domain.hasSuffix("." + other) { return true }
-            // A record at a top-level domain would make everyone below it one organization.
-            guard let organizational = evidence.dmarc?.organizationalDomain?.lowercased(), organizational.contains(".") else { return false }
-            return other == organizational || other.hasSuffix("." + organizational)
+            guard !other.isEmpty, other != domain else { return other == domain }
+            guard !isStrict else { return false }
+            guard let organization, organization.contains(".") else { return domain.hasSuffix("." + other) }
+            return other == organization || other.hasSuffix("." + organization)
         }
+        /// While the records cannot be read, only the author's own domain is aligned whatever they say.
+        func aligned(_ other: String, _ isStrict: Bool) -> Bool {
+            switch dmarc?.result {
+            case .fail: false
+            case .temperror: other.lowercased() == domain
+            case .pass, .none?, .permerror, nil: canAlign(other, isStrict)
+            }
+        }
+        let strictDKIM = dmarc?.isStrictDKIM == true
+        let strictSPF = dmarc?.isStrictSPF == true
 
-        let signatures = evidence.dkim.filter { aligned($0.domain) }
-        let envelopes = evidence.spf.filter { aligned($0.domain) }
-        if let signature = signatures.first(where: \.isProof) { return .dkim(domain: signature.domain) }
-        if let envelope = envelopes.first(where: { $0.result == .pass }) { return .spf(domain: envelope.domain) }
-        if let dmarc = evidence.dmarc, dmarc.result == .pass, aligned(dmarc.domain), evidence.dkim.isEmpty, evidence.spf.isEmpty {
+        if let signature = evidence.dkim.first(where: { $0.isProof && aligned($0.domain, strictDKIM) }) {
+            return .dkim(domain: signature.domain)
+        }
+        if let envelope = evidence.spf.first(where: { $0.result == .pass && aligned($0.domain, strictSPF) }) {
+            return .spf(domain: envelope.domain)
+        }
+        if let dmarc, dmarc.result == .pass, aligned(dmarc.domain, false), evidence.dkim.isEmpty, evidence.spf.isEmpty {
             return .dmarc(domain: dmarc.domain)
         }
+        let signatures = evidence.dkim.filter { canAlign($0.domain, strictDKIM) }
+        let envelopes = evidence.spf.filter { canAlign($0.domain, strictSPF) }
         // The finding's own reason may name what was asked for, and an SPF macro may have put the user's local part into that.
         let isUndecided =
             signatures.contains { $0.result == .temperror && $0.coversWholeBody } || envelopes.contains { $0.result == .temperror }
-            || (evidence.dmarc?.result == .temperror && hasPass(evidence, near: domain))
+            || (dmarc?.result == .temperror
+                && (signatures.contains(where: \.isProof) || envelopes.contains { $0.result == .pass } || hasPass(evidence, near: domain)))
         if isUndecided {
             throw .authenticationTrouble("a look-up for the domain of the author of a reply failed")
         }

@@ -59,10 +59,22 @@ extension DecodedText {
                         index = end
                     }
                 default:
-                    if octet >= 0x7F || (octet < 0x20 && octet != 0x0D && octet != 0x0A) { isRaw = true }
-                    map.add(.literal, decoded: output.count, raw: base + index, width: 1)
-                    output.append(octet)
-                    index += 1
+                    // All that stands for itself up to the next octet that may not.
+                    let start = index
+                    while index < input.count, input[index] != UInt8(ascii: "=") {
+                        let octet = input[index]
+                        if octet == 0x0A {
+                            if index - lineStart > QuotedPrintable.lineLength + 1 { isLong = true }
+                            lineStart = index + 1
+                        } else if octet.isWhiteSpace {
+                            guard index + 1 < input.count, input[index + 1] > 0x20 else { break }
+                        } else if octet >= 0x7F || (octet < 0x20 && octet != 0x0D) {
+                            isRaw = true
+                        }
+                        index += 1
+                    }
+                    map.add(.literal, decoded: output.count, raw: base + start, width: index - start)
+                    output.append(contentsOf: input[start..<index])
                 }
                 if index > 0, input[index - 1] == 0x0A {
                     lineStart = index

@@ -1,10 +1,51 @@
-// One pass over the lines of a body, with a stack of open entities (RFC 2046 section 5.1).
+// One pass over the lines of a body, with a stack of open entities (RFC 2046 section 5.1). The body may come in pieces.
 
-struct MIMEParser {
-    private let buffer: UnsafeBufferPointer<UInt8>
-    private let base: Int
+/// What is told of a body's entities as they pass, in the order of the message.
+protocol MIMEVisitor {
+    /// Whether the parser builds the tree of `MIMEPart`.
+    static var keepsTree: Bool { get }
+    /// Whether `content` is called.
+    static var wantsContent: Bool { get }
+    /// The header section of an entity has ended; its body range is empty yet.
+    mutating func begin(_ part: MIMEPart)
+    /// The next octets of the innermost open entity's body, encoded as they are: of a leaf, or of what stands around the parts of a multipart.
+    mutating func content(_ octets: UnsafeBufferPointer<UInt8>, isLoose: Bool)
+    /// A delimiter line: what follows does not continue what came before.
+    mutating func delimiter()
+    /// An entity has ended; its range and defects are known.
+    mutating func end(_ part: MIMEPart)
+}
+
+/// Where a body that comes in pieces is read no further.
+package enum MIMEStop: Sendable, Hashable {
+    /// The header section of a part is longer than `MIMEPart.maximumHeaderSize`.
+    case longHeader
+    /// A line that may be a delimiter is longer than `MIMEPart.maximumDelimiterLine`.
+    case longDelimiter
+}
+
+/// Offsets are those of the caller's slice, or of the whole body where it comes in pieces.
+struct MIMEParser<Visitor: MIMEVisitor> {
+    var visitor: Visitor
     private var stack = [Frame]()
     private var partCount = 0
+    /// The octets at hand, of which the first is the body's octet `origin`. Empty between two calls.
+    private var window = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
+    private var origin: Int
+    /// Where the next line begins, or what is left of one that is no delimiter.
+    private var position: Int
+    private var isMidLine = false
+    /// Octets of the line break before `position`.
+    private var lastBreak = 0
+    /// Where the octets begin that were not handed out yet.
+    private var contentStart: Int
+    /// Octets of the line break before `contentStart` that may belong to a delimiter.
+    private var heldBreak = 0
+    private var isOverflowing = false
+    /// Whether the innermost entity's header section goes on, or a delimiter is waited for; kept, as it is asked for each line.
+    private var needsLines = true
+    private var isInHeader = false
+    private(set) var stop: MIMEStop?
 
     private enum Phase {
         /// Lines belong to a header section that began at the offset.
@@ -25,40 +66,148 @@ struct MIMEParser {
         var boundary: [UInt8]?
         /// The type of a part without Content-Type.
         var childDefault = ContentType.plainText
+        /// Where the body of the last part ended.
+        var lastChildEnd = 0
     }
 
-    /// Offsets below are those of the buffer; `base` makes them indices of the caller's slice.
-    init(_ buffer: UnsafeBufferPointer<UInt8>, base: Int) {
-        self.buffer = buffer
-        self.base = base
-    }
-
-    mutating func run(_ header: HeaderSection) -> MIMEPart {
+    /// - Parameters:
+    ///   - header: of the message.
+    ///   - base: index of the body's first octet.
+    init(_ header: HeaderSection, base: Int, visitor: Visitor) {
+        self.visitor = visitor
+        origin = base
+        position = base
+        contentStart = base
         let part = MIMEPart(header: header, headerRange: base..<base, bodyStart: base, depth: 0, default: .plainText)
         stack = [Frame(part: part, phase: .leaf)]
-        open(at: 0)
-        var position = 0
-        var isOverflowing = false
-        while position < buffer.count, !isOverflowing {
-            // A frame that holds only text, with no delimiter to wait for, ends at the end.
-            guard needsLines else { break }
-            let line = Line.next(in: buffer, at: position)
-            if line.end - line.start >= 2, buffer[line.start] == 0x2D, buffer[line.start + 1] == 0x2D, let match = match(line) {
-                isOverflowing = !take(match, line)
-            } else if case .header(let start)? = stack.last?.phase, line.start == line.end {
-                finishHeader(start, headerEnd: line.start, bodyStart: line.next)
-            }
-            position = line.next
-        }
-        close(downTo: 0, at: buffer.count, isDelimited: false)
-        guard var root = stack.first?.part else { return part }
+        open(at: base)
+        look()
+    }
+
+    /// The message as far as it was read; with its parts where the visitor keeps the tree.
+    var root: MIMEPart? {
+        guard var root = stack.first?.part else { return nil }
         if isOverflowing { root.defects.insert(.tooManyParts) }
         return root
     }
 
-    private var needsLines: Bool {
-        if case .header? = stack.last?.phase { return true }
-        return stack.contains { $0.boundary != nil }
+    /// Reads the next octets.
+    /// - Parameters:
+    ///   - window: octets of the body.
+    ///   - origin: index of the first of them: what the last call gave back.
+    ///   - isLast: whether the body ends with them.
+    /// - Returns: the index from which on the octets have to come again, before those that follow.
+    mutating func take(_ window: UnsafeBufferPointer<UInt8>, at origin: Int, isLast: Bool) -> Int {
+        let end = origin + window.count
+        guard stop == nil else {
+            if isLast { close(downTo: 0, at: end, isDelimited: false) }
+            return end
+        }
+        self.window = window
+        self.origin = origin
+        defer { self.window = UnsafeBufferPointer(start: nil, count: 0) }
+        // A frame that holds only text, with no delimiter to wait for, ends at the end.
+        while position < end, needsLines {
+            let line = Line.next(in: window, at: position - origin)
+            if line.next == line.end, !isLast { break }
+            if isMidLine {
+                isMidLine = false
+            } else if line.end - line.start >= 2, window[line.start] == 0x2D, window[line.start + 1] == 0x2D, let match = match(line) {
+                isOverflowing = !take(match, line)
+                look()
+                guard !isOverflowing else { break }
+            } else if isInHeader, line.start == line.end, case .header(let start)? = stack.last?.phase {
+                finishHeader(start, headerEnd: position, bodyStart: origin + line.next)
+                look()
+            }
+            lastBreak = line.next - line.end
+            position = origin + line.next
+        }
+        guard !isLast else {
+            handOut(before: end)
+            close(downTo: 0, at: end, isDelimited: false)
+            return end
+        }
+        return keep(until: end)
+    }
+
+    /// Looks at the stack after it has changed.
+    private mutating func look() {
+        isInHeader = if case .header? = stack.last?.phase { true } else { false }
+        needsLines = !isOverflowing && (isInHeader || stack.contains { $0.boundary != nil })
+    }
+
+    // MARK: Content
+
+    /// Hands out what is sure to be content, before more octets are there.
+    /// - Returns: where the octets begin that are needed again.
+    private mutating func keep(until end: Int) -> Int {
+        if case .header(let start)? = stack.last?.phase {
+            if end - start > MIMEPart.maximumHeaderSize { stop = .longHeader }
+            return start
+        }
+        guard needsLines else {
+            handOut(before: end)
+            position = end
+            return end
+        }
+        if position > contentStart {
+            handOut(before: position - lastBreak)
+            heldBreak = lastBreak
+            contentStart = position
+        }
+        let line = UnsafeBufferPointer(rebasing: window[(position - origin)...])
+        guard let last = line.last else { return end }
+        if !isMidLine, line[0] == 0x2D, line.count < 2 || line[1] == 0x2D {
+            guard line.count > MIMEPart.maximumDelimiterLine else { return position }
+            if mayBecomeDelimiter(line) {
+                stop = .longDelimiter
+                return position
+            }
+        }
+        // Of a CR it is not known yet whether an LF follows.
+        position = last == 0x0D ? end - 1 : end
+        handOut(before: position)
+        isMidLine = true
+        return position
+    }
+
+    /// Hands out the content up to an index, which is not before `contentStart`.
+    private mutating func handOut(before end: Int) {
+        guard Visitor.wantsContent, let phase = stack.last?.phase else { return contentStart = end }
+        let isLoose: Bool
+        switch phase {
+        case .leaf: isLoose = false
+        case .preamble, .epilogue: isLoose = true
+        case .header, .parts, .message: return
+        }
+        if heldBreak > 0 {
+            let lineBreak: (UInt8, UInt8) = (0x0D, 0x0A)
+            withUnsafeBytes(of: lineBreak) { bytes in
+                visitor.content(UnsafeBufferPointer(rebasing: bytes.assumingMemoryBound(to: UInt8.self)[(2 - heldBreak)...]), isLoose: isLoose)
+            }
+            heldBreak = 0
+        }
+        guard end > contentStart else { return }
+        visitor.content(UnsafeBufferPointer(rebasing: window[(contentStart - origin)..<(end - origin)]), isLoose: isLoose)
+        contentStart = end
+    }
+
+    /// Hands out what stands before a delimiter line; the line break before it is the delimiter's.
+    private mutating func handOutBeforeDelimiter() {
+        guard position > contentStart else { return heldBreak = 0 }
+        handOut(before: max(contentStart, position - lastBreak))
+    }
+
+    /// Whether a line that has not ended yet may be a delimiter once it does.
+    private func mayBecomeDelimiter(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
+        let text = line[2...]
+        return stack.contains { frame in
+            guard let boundary = frame.boundary, text.starts(with: boundary.prefix(text.count)) else { return false }
+            var rest = text.dropFirst(boundary.count)
+            if rest.starts(with: [0x2D, 0x2D]) { rest = rest.dropFirst(2) }
+            return rest.dropLast(rest.last == 0x0D ? 1 : 0).allSatisfy(\.isWhiteSpace)
+        }
     }
 
     // MARK: Delimiters
@@ -72,7 +221,7 @@ struct MIMEParser {
     private mutating func match(_ line: Line) -> Match? {
         var found: Match?
         var prefixed: Int?
-        let text = UnsafeBufferPointer(rebasing: buffer[(line.start + 2)..<line.end])
+        let text = UnsafeBufferPointer(rebasing: window[(line.start + 2)..<line.end])
         for index in stack.indices.reversed() {
             guard let boundary = stack[index].boundary, text.count >= boundary.count,
                 text.starts(with: boundary)
@@ -103,26 +252,27 @@ struct MIMEParser {
         if !match.isClosing {
             guard partCount < MIMEPart.maximumPartCount else { return false }
         }
-        close(downTo: match.frame + 1, at: line.start, isDelimited: true)
+        handOutBeforeDelimiter()
+        visitor.delimiter()
+        close(downTo: match.frame + 1, at: position, isDelimited: true)
         if case .preamble = stack[match.frame].phase {
             let start = stack[match.frame].part.bodyRange.lowerBound
-            stack[match.frame].part.preamble = start..<(base + endBefore(line.start, from: start - base))
+            stack[match.frame].part.preamble = start..<endBefore(position, from: start)
         }
+        let next = origin + line.next
         if match.isClosing {
             stack[match.frame].phase = .epilogue
-            stack[match.frame].part.epilogue = (base + line.next)..<(base + line.next)
+            stack[match.frame].part.epilogue = next..<next
+            contentStart = next
         } else {
             stack[match.frame].phase = .parts
-            push(at: line.next, default: stack[match.frame].childDefault)
+            push(at: next, default: stack[match.frame].childDefault)
         }
         return true
     }
 
     /// The end of text before a delimiter line: the line break before the delimiter belongs to the delimiter.
-    private func endBefore(_ lineStart: Int, from start: Int) -> Int {
-        guard lineStart > start, buffer[lineStart - 1] == 0x0A else { return max(start, lineStart) }
-        return lineStart - 1 > start && buffer[lineStart - 2] == 0x0D ? lineStart - 2 : lineStart - 1
-    }
+    private func endBefore(_ lineStart: Int, from start: Int) -> Int { max(start, lineStart - lastBreak) }
 
     // MARK: Entities
 
@@ -130,18 +280,17 @@ struct MIMEParser {
     private mutating func push(at offset: Int, default contentType: ContentType) {
         partCount += 1
         let depth = stack.count
-        let at = base + offset
-        let part = MIMEPart(header: HeaderSection(), headerRange: at..<at, bodyStart: at, depth: depth, default: contentType)
+        let part = MIMEPart(header: HeaderSection(), headerRange: offset..<offset, bodyStart: offset, depth: depth, default: contentType)
         stack.append(Frame(part: part, phase: .header(offset), childDefault: contentType))
     }
 
     /// Parses the header section of the innermost entity and opens its body.
     private mutating func finishHeader(_ start: Int, headerEnd: Int, bodyStart: Int) {
         guard let frame = stack.popLast() else { return }
-        let section = UnsafeBufferPointer(rebasing: buffer[start..<headerEnd])
-        let parsed = HeaderSection.parse(section, base: base + start)
+        let section = UnsafeBufferPointer(rebasing: window[(start - origin)..<(headerEnd - origin)])
+        let parsed = HeaderSection.parse(section, base: start)
         var part = MIMEPart(
-            header: parsed.header, headerRange: (base + start)..<(base + headerEnd), bodyStart: base + bodyStart,
+            header: parsed.header, headerRange: start..<headerEnd, bodyStart: bodyStart,
             depth: frame.part.depth, default: frame.childDefault)
         // Where a delimiter ends the header its last line break is the delimiter's; `.unterminatedHeader` tells that.
         part.headerDefects = parsed.defects.subtracting([.unterminatedLine])
@@ -153,24 +302,28 @@ struct MIMEParser {
     /// Looks at the innermost entity's type and prepares for its body, which begins at `offset`.
     private mutating func open(at offset: Int) {
         guard var frame = stack.popLast() else { return }
+        contentStart = offset
+        heldBreak = 0
+        prepare(&frame)
+        visitor.begin(frame.part)
+        stack.append(frame)
+        if case .message = frame.phase { push(at: offset, default: .plainText) }
+    }
+
+    /// Prepares a frame for the parts, or the message, that the entity's type announces.
+    private func prepare(_ frame: inout Frame) {
         let type = frame.part.contentType
         let isMultipart = type.matches("multipart")
         let isMessage = type.matches("message", "rfc822") || type.matches("message", "global") || type.matches("message", "news")
-        guard isMultipart || isMessage else { return stack.append(frame) }
+        guard isMultipart || isMessage else { return }
         if !frame.part.transferEncoding.isIdentity { frame.part.defects.insert(.encodedComposite) }
         guard stack.count < MIMEPart.maximumDepth else {
-            frame.part.defects.insert(.tooDeep)
-            return stack.append(frame)
+            return _ = frame.part.defects.insert(.tooDeep)
         }
         if isMultipart {
             openMultipart(&frame)
-            stack.append(frame)
         } else if frame.part.transferEncoding.isIdentity, partCount < MIMEPart.maximumPartCount {
             frame.phase = .message
-            stack.append(frame)
-            push(at: offset, default: .plainText)
-        } else {
-            stack.append(frame)
         }
     }
 
@@ -195,7 +348,7 @@ struct MIMEParser {
     /// Ends all entities from index `first` on (the root is never removed) at the line that begins at `end`.
     private mutating func close(downTo first: Int, at end: Int, isDelimited: Bool) {
         // A part that ends within its header has one all the same, and that may open another entity.
-        while case .header(let start)? = stack.last?.phase {
+        while stop == nil, case .header(let start)? = stack.last?.phase {
             let limit = isDelimited ? endBefore(end, from: start) : end
             let count = stack.count
             finishHeader(start, headerEnd: limit, bodyStart: limit)
@@ -204,16 +357,20 @@ struct MIMEParser {
         while stack.count > max(first, 1) {
             guard var frame = stack.popLast() else { return }
             finish(&frame, at: end, isDelimited: isDelimited)
-            stack[stack.count - 1].part.children.append(frame.part)
+            let parent = stack.count - 1
+            stack[parent].lastChildEnd = frame.part.bodyRange.upperBound
+            if Visitor.keepsTree { stack[parent].part.children.append(frame.part) }
         }
-        if first == 0, !stack.isEmpty { finish(&stack[0], at: end, isDelimited: isDelimited) }
+        guard first == 0, var root = stack.first else { return }
+        finish(&root, at: end, isDelimited: isDelimited)
+        stack[0] = root
     }
 
-    private func finish(_ frame: inout Frame, at lineStart: Int, isDelimited: Bool) {
+    private mutating func finish(_ frame: inout Frame, at lineStart: Int, isDelimited: Bool) {
         let start = frame.part.bodyRange.lowerBound
-        let end = isDelimited ? base + endBefore(lineStart, from: start - base) : base + lineStart
+        let end = isDelimited ? endBefore(lineStart, from: start) : lineStart
         // The empty line after a last child's header may be the line break before this delimiter too.
-        frame.part.bodyRange = start..<max(start, end, frame.part.children.last?.bodyRange.upperBound ?? start)
+        frame.part.bodyRange = start..<max(start, end, frame.lastChildEnd)
         switch frame.phase {
         case .preamble:
             frame.part.defects.insert(.noParts)
@@ -224,7 +381,20 @@ struct MIMEParser {
             if let epilogue = frame.part.epilogue {
                 frame.part.epilogue = epilogue.lowerBound..<max(epilogue.lowerBound, end)
             }
-        case .header, .leaf, .message: break
+        // The reading stopped here: nobody was told that it began.
+        case .header: return
+        case .leaf, .message: break
         }
+        visitor.end(frame.part)
     }
+}
+
+/// Builds nothing but the tree.
+struct MIMETree: MIMEVisitor {
+    static let keepsTree = true
+    static let wantsContent = false
+    func begin(_ part: MIMEPart) {}
+    func content(_ octets: UnsafeBufferPointer<UInt8>, isLoose: Bool) {}
+    func delimiter() {}
+    func end(_ part: MIMEPart) {}
 }

@@ -93,11 +93,7 @@ enum Bounce {
         _ report: DeliveryReport, account: RelayAccount, engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
         let decisive = report.decisive
-
-        let names = ReplyNames(
-            engine: engine, account: account, message: HeaderSection(), envelopeSender: "", client: message.client,
-            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
-        let builder = RebuiltReport(engine: engine, account: account, message: message, report: report, names: names)
+        let builder = RebuiltReport(engine: engine, account: account, message: message, report: report)
         let outgoing: (message: OutgoingMessage, to: AddrSpec)
         switch token.purpose {
         case .reply:
@@ -109,7 +105,7 @@ enum Bounce {
             guard let sender = try sender(engine: engine, token: token) else {
                 return discard(engine, message, token, .reportDropped, "sender not stored")
             }
-            outgoing = (try builder.forTeam(sender), sender)
+            outgoing = (builder.forTeam(sender), sender)
         case .silentForward, .reverse, .storedReverse:
             return discard(engine, message, token, .reportDropped, "the sender was not proved")
         }

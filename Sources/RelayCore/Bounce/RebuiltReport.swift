@@ -8,38 +8,29 @@ struct RebuiltReport {
     private let account: RelayAccount
     private let message: IncomingMessage
     private let report: DeliveryReport
-    private let names: ReplyNames
-    private let text: TextRewriter
 
-    init(engine: RelayEngine, account: RelayAccount, message: IncomingMessage, report: DeliveryReport, names: ReplyNames) {
+    init(engine: RelayEngine, account: RelayAccount, message: IncomingMessage, report: DeliveryReport) {
         self.engine = engine
         self.account = account
         self.message = message
         self.report = report
-        self.names = names
-        text = TextRewriter(names: names)
     }
 
-    /// For the envelope sender of a forward. The last look makes sure that nothing of the inbox is in it.
-    func forTeam(_ sender: AddrSpec) throws(Refusal) -> OutgoingMessage {
-        var outgoing = write(.team, to: sender, recipient: account.relayAddress, original: original { $0 })
-        if LastLook(names: names).finds(header: outgoing.header, body: outgoing.bodyForSigning) != nil {
-            // Nothing but what this relay itself says.
-            outgoing = write(.team, to: sender, recipient: account.relayAddress, original: [], diagnostic: "")
-        }
-        if let place = LastLook(names: names).finds(header: outgoing.header, body: outgoing.bodyForSigning) {
-            engine.directory.count(.leakIncident, account: account.number, day: message.day)
-            throw .leakIncident(place: place)
-        }
-        return outgoing
+    /// For the envelope sender of a forward. Nothing in it is the provider's text, which may echo what the team wrote, or name the inbox:
+    /// status, our own words, and of the original what the witness shows to be the team's. Nothing in it depends on the inbox, so that
+    /// there is nothing to search for.
+    func forTeam(_ sender: AddrSpec) -> OutgoingMessage {
+        write(.team, to: sender, recipient: account.relayAddress, original: witnessed)
     }
 
     /// For the user, whose reply did not arrive: the correspondent is named by its reverse address.
     func forUser(_ inbox: InboxAddress) throws(Refusal) -> OutgoingMessage {
         var recipient: AddrSpec?
         if let address = AddrSpec.parseForwardPath(report.decisive?.address ?? "") { recipient = try reverse(address) }
-        let original = original { id in
-            engine.ids.reveal(id, account: account.number, isRelayDomain: engine.settings.isRelayDomain) ?? id
+        var original = [report.original["subject"].flatMap(Self.subject), report.original["date"].flatMap(Self.date)].compactMap { $0 }
+        if let id = report.original["message-id"].flatMap({ MessageIDs.ids(in: $0.utf8).first }) {
+            let own = engine.ids.reveal(id, account: account.number, isRelayDomain: engine.settings.isRelayDomain) ?? id
+            original += [Self.messageID("<" + String(decoding: own, as: UTF8.self) + ">")].compactMap { $0 }
         }
         return write(.user, to: inbox.revealed, recipient: recipient, original: original)
     }
@@ -56,17 +47,10 @@ struct RebuiltReport {
         return AddrSpec(localPart: token.localPart, domain: account.relayAddress.domain)
     }
 
-    private func write(
-        _ reader: ReportWriter.Reader, to: AddrSpec, recipient: AddrSpec?, original: [HeaderField], diagnostic: String? = nil
-    ) -> OutgoingMessage {
-        let domain = account.relayAddress.domain
-        let decisive = report.decisive
-        let redaction = ReportRedaction(names: names, addresses: report.recipients.map(\.address))
+    private func write(_ reader: ReportWriter.Reader, to: AddrSpec, recipient: AddrSpec?, original: [HeaderField]) -> OutgoingMessage {
         let writer = ReportWriter(
-            reader: reader, relayDomain: domain, to: to, recipient: recipient, report: decisive,
-            diagnostic: diagnostic ?? decisive.map { redaction.redact($0.diagnostic) } ?? "", original: original,
-            date: MessageDate.format(message.now),
-            id: String(decoding: Base32.encode(engine.randomness(15)), as: UTF8.self))
+            reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient, report: report.decisive, original: original,
+            date: MessageDate.format(message.now), id: String(decoding: Base32.encode(engine.randomness(15)), as: UTF8.self))
         let (fields, body) = writer.write()
         var hops = 0
         if case .hops(let count) = engine.mark.trace(message.header) { hops = count }
@@ -74,29 +58,36 @@ struct RebuiltReport {
             header: HeaderSection(fields + [engine.mark.field(hops: hops + 1)]), body: [body[...]], bodyForSigning: [body[...]])
     }
 
-    /// Subject, Date and Message-ID of the original, each only where nothing of the user's stands in it.
-    private func original(_ id: ([UInt8]) -> [UInt8]) -> [HeaderField] {
-        var fields: [HeaderField] = []
-        if let subject = report.original["subject"], !subject.isEmpty {
-            let clean = Array(subject.utf8.prefix(900)).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
-            let rewritten = text.rewrite(clean) ?? clean
-            fields.append(
-                HeaderField(
-                    name: "Subject",
-                    rawValue: [0x20]
-                        + HeaderText.unstructured(Array(String(decoding: rewritten, as: UTF8.self).utf8), startingAt: 9)))
+    /// Of the original: its Date, and as they stand Subject and Message-ID, each where the witness confirms it.
+    private var witnessed: [HeaderField] {
+        let witness = report.original[OriginalWitness.fieldName.lowercased()]
+        func isConfirmed(_ part: OriginalWitness.Part, _ value: String) -> Bool {
+            engine.witness.confirms(part, value, by: witness, account: account.number)
         }
-        if let date = report.original["date"], date.utf8.count <= 40,
-            date.utf8.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || " ,:+-".utf8.contains($0) })
-        {
-            fields.append(HeaderField("Date", date))
-        }
-        if let value = report.original["message-id"], let raw = MessageIDs.ids(in: value.utf8).first {
-            let shown = id(raw)
-            if shown.count <= 250, shown.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), text.rewrite(shown) == nil {
-                fields.append(HeaderField(name: "Message-ID", rawValue: MessageIDs.value([shown])))
-            }
-        }
-        return fields
+        return [
+            report.original["subject"].flatMap { isConfirmed(.subject, $0) ? Self.subject($0) : nil },
+            report.original["date"].flatMap(Self.date),
+            report.original["message-id"].flatMap { isConfirmed(.messageID, $0) ? Self.messageID($0) : nil },
+        ].compactMap { $0 }
+    }
+
+    /// Octets of a subject that are shown.
+    private static let shownSubject = 900
+
+    private static func subject(_ subject: String) -> HeaderField? {
+        guard !subject.isEmpty else { return nil }
+        let clean = Array(subject.utf8.prefix(shownSubject)).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
+        let text = Array(String(decoding: clean, as: UTF8.self).utf8)
+        return HeaderField(name: "Subject", rawValue: [0x20] + HeaderText.unstructured(text, startingAt: 9))
+    }
+
+    private static func date(_ date: String) -> HeaderField? {
+        let isDate = date.utf8.count <= 40 && date.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || " ,:+-".utf8.contains($0) }
+        return isDate ? HeaderField("Date", date) : nil
+    }
+
+    private static func messageID(_ value: String) -> HeaderField? {
+        guard let id = MessageIDs.ids(in: value.utf8).first, id.count <= 250, id.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
+        return HeaderField(name: "Message-ID", rawValue: MessageIDs.value([id]))
     }
 }

@@ -18,8 +18,6 @@ struct ReportWriter {
     let recipient: AddrSpec?
     /// Nil where the report could not be understood.
     let report: RecipientReport?
-    /// Redacted already.
-    let diagnostic: String
     /// Subject, Date and Message-ID of the original, each safe to show.
     let original: [HeaderField]
     let date: String
@@ -85,7 +83,6 @@ struct ReportWriter {
                         : "Sending it again as it is will not help.")
             lines.append("")
             lines.append("Status: \(report.status)" + (Self.meaning(report.status).map { " (\($0))" } ?? ""))
-            if !diagnostic.isEmpty { lines.append("The server said: \(diagnostic)") }
         } else {
             lines.append("A mail server sent a report about your message to \(whom).")
             lines.append("It is not written in a form that can be understood, so it is not known whether")
@@ -98,11 +95,6 @@ struct ReportWriter {
         var lines = ["Reporting-MTA: dns; \(relayDomain)", "", "Final-Recipient: rfc822; \(recipientText)"]
         lines.append("Action: \(report?.action.rawValue ?? DeliveryAction.failed.rawValue)")
         lines.append("Status: \((report?.status ?? .unknown).description)")
-        if report != nil, !diagnostic.isEmpty {
-            lines.append(
-                String(
-                    decoding: HeaderText.fold(Array("Diagnostic-Code: smtp; \(diagnostic)".utf8), startingAt: 0), as: UTF8.self))
-        }
         return lines.joined(separator: "\r\n") + "\r\n"
     }
 

@@ -77,6 +77,7 @@ struct ForwardRewriting {
             AuthenticationResults.field(
                 authservID: engine.settings.authservID, evidence: evidence, fromDomain: author.asciiDomain),
             engine.mark.field(hops: hops),
+            engine.witness.field(for: header, account: account.number),
         ]
         if let from = header.first("From") {
             let field = HeaderField(name: Self.originalFromField, rawValue: from.rawValue)

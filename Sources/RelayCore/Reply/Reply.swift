@@ -90,10 +90,7 @@ enum Reply {
             engine.directory.count(.reportDropped, account: account.number, day: message.day)
             return RelayDecision(.discard, reasons: [RelayReason("automatic-limit", isSuccess ? "success" : "one automatic message per correspondent and day")])
         }
-        let names = ReplyNames(
-            engine: engine, account: account, message: HeaderSection(), envelopeSender: "", client: message.client,
-            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
-        let outgoing = try RebuiltReport(engine: engine, account: account, message: message, report: report, names: names).forTeam(first)
+        let outgoing = RebuiltReport(engine: engine, account: account, message: message, report: report).forTeam(first)
         engine.directory.count(.reportRelayed, account: account.number, day: message.day)
         return try outgoing.decision(
             replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>", paths: paths,

@@ -18,6 +18,8 @@ package struct ReplyNames {
     /// Domains of the user's inboxes, canonical: those that may tell who the user is.
     package let inboxDomains: Set<String>
     private let teamDomains: Set<String>
+    private let engine: RelayEngine
+    private let relayAccount: RelayAccount
     private let tokens: TokenMint
     private let stored: StoredAddresses
 
@@ -29,6 +31,8 @@ package struct ReplyNames {
         relayAddress = account.relayAddress
         providers = engine.settings.providers
         self.account = account.number
+        self.engine = engine
+        relayAccount = account
         relayDomains = engine.settings.relayDomains
         tokens = engine.tokens
         self.stored = stored
@@ -96,6 +100,11 @@ package struct ReplyNames {
         guard relayDomains.contains(address.domain.lowercased()) else { return false }
         if case .notAToken = tokens.read(address.localPart) { return false }
         return true
+    }
+
+    /// The message ids of a header section on their way to the team.
+    func ids(in header: HeaderSection, holdsToken: @escaping ([UInt8]) -> Bool) -> OutwardIDs {
+        OutwardIDs(engine: engine, account: relayAccount, header: header, holdsToken: holdsToken)
     }
 
     /// Whether an address is one of the user's own, in any spelling that reaches the same inbox.

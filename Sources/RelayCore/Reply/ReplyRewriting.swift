@@ -41,7 +41,9 @@ struct ReplyRewriting {
         let outgoing = HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)])
         // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
         let searched = rewritten.reasons.isEmpty ? rewritten.body ?? [body[...]] : []
-        if let place = LastLook(names: names).finds(header: outgoing, body: searched) {
+        // Every id is hidden, or the team's own, in which any guess of its may stand.
+        let others = HeaderSection(outgoing.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
+        if let place = LastLook(names: names).finds(header: others, body: searched) {
             throw .leakIncident(place: place)
         }
         return OutgoingMessage(
@@ -104,36 +106,15 @@ struct ReplyRewriting {
     // MARK: Message-ID, In-Reply-To, References
 
     private func identifiers() -> [HeaderField] {
-        let domain = account.relayAddress.domain
-        let all = ["In-Reply-To", "References"].flatMap { header.all($0).flatMap { MessageIDs.ids(in: $0.rawValue) } }
-        let witnesses = all.filter { engine.ids.isWitness($0, isRelayDomain: engine.settings.isRelayDomain) }
-        func outward(_ id: [UInt8]) -> [UInt8] {
-            if isTeams(id) || engine.ids.isWitnessed(id, by: witnesses, account: account.number), tellsNothing(id) { return id }
-            return engine.ids.hide(id, account: account.number, relayDomain: domain)
-        }
+        let ids = text.ids(in: header)
         let own = header.first("Message-ID").flatMap { MessageIDs.ids(in: $0.rawValue).first } ?? engine.randomness(16)
-        var fields = [
-            HeaderField(name: "Message-ID", rawValue: MessageIDs.value([engine.ids.hide(own, account: account.number, relayDomain: domain)]))
-        ]
-        for name in ["In-Reply-To", "References"] {
-            let ids = header.all(name).flatMap { MessageIDs.ids(in: $0.rawValue) }
-                .filter { !engine.ids.isWitness($0, isRelayDomain: engine.settings.isRelayDomain) }
-            if !ids.isEmpty { fields.append(HeaderField(name: name, rawValue: MessageIDs.value(ids.map(outward)))) }
+        var fields = [HeaderField(name: "Message-ID", rawValue: MessageIDs.value([ids.hidden(own)]))]
+        for name in OutwardIDs.threadFields {
+            let outward = header.all(name).flatMap { ids.outward(MessageIDs.ids(in: $0.rawValue)) }
+            if !outward.isEmpty { fields.append(HeaderField(name: name, rawValue: MessageIDs.value(outward))) }
         }
         return fields
     }
-
-    /// Whether an id was made by the team, told by its domain, or is already hidden.
-    private func isTeams(_ id: [UInt8]) -> Bool {
-        guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { return false }
-        let domain = String(decoding: id[(at + 1)...], as: UTF8.self)
-        if engine.ids.isHidden(id, account: account.number, isRelayDomain: engine.settings.isRelayDomain) { return true }
-        return account.sources.contains { $0.ownsIdentifier(at: domain) }
-    }
-
-    /// Whether neither a token nor an address of the user stands in an id. One with either was not made by the team, or not for its eyes:
-    /// it is hidden, so that the reply need not be refused.
-    private func tellsNothing(_ id: [UInt8]) -> Bool { !text.holdsToken(id) && text.rewrite(id) == nil }
 }
 
 extension HeaderField {

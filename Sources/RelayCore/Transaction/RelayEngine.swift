@@ -13,6 +13,7 @@ package final class RelayEngine: Sendable {
     package let tokens: TokenMint
     package let ids: MessageIDs
     package let mark: RelayMark
+    let witness: OriginalWitness
     package let replyMemory: ReplyMemory
     let keys: TokenKeys
     let refusedRecipients: RefusedRecipients
@@ -36,6 +37,7 @@ package final class RelayEngine: Sendable {
         self.tokens = TokenMint(keys: keys)
         self.ids = ids
         self.mark = RelayMark(keys: keys)
+        witness = OriginalWitness(keys: keys)
         self.replyMemory = replyMemory
         self.randomness = randomness
         bodyRewriter = { BodyRewriter(names: $0, unrewritable: $1) }
@@ -66,6 +68,7 @@ package final class RelayEngine: Sendable {
         tokens = other.tokens
         ids = other.ids
         mark = other.mark
+        witness = other.witness
         replyMemory = other.replyMemory
         randomness = other.randomness
         self.bodyRewriter = bodyRewriter

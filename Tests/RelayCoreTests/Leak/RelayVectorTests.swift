@@ -34,7 +34,7 @@ import Testing
 
     /// `# why: …`, `# from: …`, `# to: …`, `# proved: …` (the domain of a valid signature), `# spf: …` (a domain that passes), then
     /// `---`, then the message. `{{reverse:a@b}}`, `{{return:a@b}}`, `{{silent}}` and `{{reply}}` stand for tokens of anna's account,
-    /// `{{hidden:id@domain}}`, `{{bobs-hidden:id@domain}}` and `{{witness:id@domain}}` for message ids, `{{xN}}` for N letters.
+    /// `{{original:id|subject}}` for what a forward's report is known by, `{{hidden:id@domain}}`, `{{bobs-hidden:id@domain}}` and `{{witness:id@domain}}` for message ids, `{{xN}}` for N letters.
     struct Vector {
         var why = ""
         private var from = "anna@inbox.example"
@@ -103,6 +103,9 @@ import Testing
                 case "reply": engine.tokens.replyReturnPath(account: account, nonce: 97, expiryDay: day).localPart
                 case "hidden": text(engine.ids.hide(id, account: account, relayDomain: "relay.example"))
                 case "bobs-hidden": text(engine.ids.hide(id, account: Fixture.bob.number, relayDomain: "relay.example"))
+                case "original":
+                    // `{{original:ID|SUBJECT}}`
+                    witness(parts.count > 1 ? parts[1].split(separator: "|").map(String.init) : [], engine: engine)
                 case "witness": text(engine.ids.witness(for: id, account: account, relayDomain: "relay.example"))
                 case let letters?: Int(letters.dropFirst()).map { String(repeating: "x", count: $0) }
                 case nil: nil
@@ -112,6 +115,12 @@ import Testing
                 return ""
             }
             return local
+        }
+
+        private static func witness(_ words: [String], engine: RelayEngine) -> String? {
+            guard words.count == 2 else { return nil }
+            let header = HeaderSection([HeaderField("Message-ID", words[0]), HeaderField("Subject", words[1])])
+            return engine.witness.field(for: header, account: Fixture.anna.number).unfoldedValue
         }
 
         /// The answer, the envelope and the message as they leave.

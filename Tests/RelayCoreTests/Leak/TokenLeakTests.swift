@@ -73,8 +73,9 @@ import Testing
         #expect(!Self.lastLookFinds(text))
     }
 
-    /// A team that puts a token, or what it took for the inbox, into an id of its own made the reply an incident.
-    @Test func idsWithATokenOrAnInboxAreHiddenWhoeverMadeThem() throws {
+    /// A team that puts a token, or what it took for the inbox, into an id of its own made the reply an incident. A token it cannot know,
+    /// and a guess goes back as it came, right or wrong.
+    @Test func theTeamsIdsStayUnlessTheyHoldAToken() throws {
         let token = Self.reverse(Fixture.anna)
         let ids = ["\(token)@esp.example", "7.anna@inbox.example@esp.example", "7.anna=inbox.example@app.example", "fine@esp.example", "fine@app.example"]
         let witnesses = ids.map { String(decoding: Self.engine.ids.witness(for: Array($0.utf8), account: Fixture.anna.number, relayDomain: "relay.example"), as: UTF8.self) }
@@ -86,8 +87,8 @@ import Testing
             hops: 1, stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
         let outgoing = try rewriting.rewrite(body: Array("Hello\r\n".utf8))
         let references = MessageIDs.ids(in: try #require(outgoing.header.first("References")).rawValue).map { String(decoding: $0, as: UTF8.self) }
-        #expect(references.count == ids.count && references.suffix(2).elementsEqual(["fine@esp.example", "fine@app.example"]))
-        #expect(references.prefix(3).allSatisfy { $0.hasSuffix("@relay.example") && !$0.contains(token) })
+        #expect(references.count == ids.count && references.dropFirst().elementsEqual(ids.dropFirst()))
+        #expect(references[0].hasSuffix("@relay.example") && !references[0].contains(token))
     }
 
     @Test func upperCaseTokensAreReplaced() {

@@ -21,6 +21,9 @@ enum PartHeader {
         "status", "x-status", "x-mozilla-status", "x-mozilla-status2", "x-mozilla-keys", "x-account-key", "bcc",
     ]
 
+    /// Fields of an attached message that name messages: an id is the team's, or hidden.
+    private static let idFields: Set<String> = ["message-id", "resent-message-id", "in-reply-to", "references"]
+
     /// The Content-* fields of the message itself.
     static func contentFields(of root: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter) -> [HeaderField] {
         rewrite(root, with: result, isSigned: false, text: text) { passing.contains($0) && $0 != "mime-version" }.fields
@@ -51,6 +54,7 @@ enum PartHeader {
         var fields: [HeaderField] = []
         var isChanged = !part.headerDefects.isDisjoint(with: [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName])
         var seen: Set<String> = []
+        var ids: OutwardIDs?
         for field in part.header.fields {
             let name = field.name.lowercased()
             // Two programs could choose differently between two of a kind.
@@ -60,6 +64,20 @@ enum PartHeader {
                 || text.rewrite(Array(field.bytes[..<field.nameLength])) == nil
             guard isClean, keeps(name), !name.isEmpty, !name.hasPrefix("content-") || seen.insert(name).inserted else {
                 isChanged = true
+                continue
+            }
+            if idFields.contains(name), !isSigned {
+                let outward = ids ?? text.ids(in: part.header)
+                ids = outward
+                let old = MessageIDs.ids(in: field.rawValue)
+                let new = outward.outward(old)
+                // What stands beside ids is no part of them (RFC 5322 section 3.6.4).
+                if new == old, field.rawValue.filter({ !$0.isFoldingWhiteSpace }) == old.flatMap({ [0x3C] + $0 + [0x3E] }) {
+                    fields.append(field)
+                } else {
+                    isChanged = true
+                    if !new.isEmpty { fields.append(HeaderField(name: field.name, rawValue: MessageIDs.value(new))) }
+                }
                 continue
             }
             let new = rewrite(field, name: name, part: part, result: result, text: text)

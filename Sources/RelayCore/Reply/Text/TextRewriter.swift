@@ -32,8 +32,8 @@ package struct TextRewriter {
     /// Whether there are more names, or more of what looks like tokens, than can be searched for: then nothing may be relayed.
     package var isOverfull: Bool { index.isOverfull || own.isExhausted }
 
-    /// Whether one of the account's tokens stands in a short text, with a domain or without.
-    func holdsToken(_ bytes: [UInt8]) -> Bool { own.occur(in: bytes) }
+    /// The message ids of a header section on their way to the team.
+    func ids(in header: HeaderSection) -> OutwardIDs { names.ids(in: header, holdsToken: { own.occur(in: $0) }) }
 
     /// - Parameter utf8: text in UTF-8 or another superset of ASCII.
     /// - Returns: the new text; nil where nothing changes.

@@ -57,9 +57,15 @@ bench: packages ## Benchmarks, in release builds; results also in .build/bench.j
 	.build/release/MailBench $(MAIL_BENCH)
 	.build/release/StoreBench $(STORE_BENCH)
 
+SECONDS = 60
+TARGETS =
+fuzz: packages ## Each fuzz target for so many seconds, two at a time; SECONDS, TARGETS
+	swift build --package-path Fuzzing --scratch-path .build/fuzzing --product fuzz
+	scripts/fuzz $(SECONDS) $(TARGETS)
+
 soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages build release demo test-tools test soak bench soak-memory
+.PHONY: help packages build release demo test-tools test soak bench fuzz soak-memory
 .DEFAULT_GOAL = help

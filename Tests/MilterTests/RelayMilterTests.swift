@@ -187,6 +187,16 @@ private struct BlindRewriter: BodyRewriting {
         #expect(scene.log.all.isEmpty)
     }
 
+    /// Found by the fuzz target `milter`: mail for elsewhere is let go at the end of its header section, and what came behind that was
+    /// nobody's to judge.
+    @Test func aRecipientBehindTheDataIsNotTakenUnjudged() {
+        let message = RelayScene().play(
+            connection.mail("<b@app.example>").rcpt("<someone@elsewhere.example>").body("x\r\n").rcpt("<bobrelay22@relay.example>").endOfMessage()
+        ).message
+        #expect(message.reply(to: "<bobrelay22@relay.example>")?.status == "451 4.3.5")
+        #expect(message.recipients == ["<someone@elsewhere.example>"])
+    }
+
     @Test func aNoteThatProvesNothingIsDropped() {
         let scene = RelayScene()
         let message = scene.play(

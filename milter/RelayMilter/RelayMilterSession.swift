@@ -80,7 +80,8 @@ final class RelayMilterSession: MilterSession {
     package static let fanOutName = "fanout"
 
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
-        guard let transaction else { return .continue }
+        // No MTA sends RCPT before MAIL or behind DATA. One that did could have a recipient taken that nobody judged.
+        guard let transaction else { return reply(to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros) }
         return histograms.recipient.timed {
             do throws(Refusal) {
                 try transaction.addRecipient(path)

@@ -1,0 +1,1 @@
+../../../Sources/DNSClient/DNSReader.swift

@@ -1,0 +1,1 @@
+../../../Sources/Identity/Tokens/CompactJWS.swift

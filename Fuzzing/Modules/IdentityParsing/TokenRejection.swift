@@ -1,0 +1,1 @@
+../../../Sources/Identity/Tokens/TokenRejection.swift

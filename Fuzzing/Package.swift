@@ -1,0 +1,47 @@
+// swift-tools-version: 6.2
+// Fuzz targets (libFuzzer). A package of its own: its modules are those of the project, by symbolic link, and built with the
+// sanitizers' instrumentation, which the project's own builds must not have.
+import PackageDescription
+
+/// Optimised, since executions count, with all traps and assertions in.
+let instrumented: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .unsafeFlags(["-O", "-assert-config", "Debug", "-enable-testing", "-parse-as-library", "-sanitize=fuzzer,address"]),
+]
+
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Modules/\(name)", swiftSettings: instrumented)
+}
+
+let package = Package(
+    name: "postern-fuzzing",
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    ],
+    targets: [
+        .systemLibrary(name: "COpenSSL", path: "Modules/COpenSSL", pkgConfig: "libcrypto"),
+        .systemLibrary(name: "CMilter", path: "Modules/CMilter", pkgConfig: "milter"),
+        module("InternetMessage"),
+        module("MailCrypto", ["COpenSSL"]),
+        module("MailAuth", ["InternetMessage", "MailCrypto"]),
+        module("RelayCore", ["InternetMessage", "MailAuth", "MailCrypto"]),
+        module("RiskPolicy", [.product(name: "Yams", package: "Yams")]),
+        module("PosternMetrics"),
+        module("Milter", ["CMilter"]),
+        module(
+            "RelayMilter",
+            ["Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", .product(name: "Logging", package: "swift-log")]),
+        module("MilterTesting", ["Milter"]),
+        module("IdentityParsing", ["InternetMessage", "MailCrypto"]),
+        module("DNSWire", ["InternetMessage", "MailAuth"]),
+        .executableTarget(
+            name: "fuzz",
+            dependencies: [
+                "InternetMessage", "MailAuth", "RelayCore", "RiskPolicy", "Milter", "MilterTesting", "RelayMilter", "IdentityParsing", "DNSWire",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: instrumented, linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,52 @@
+// Where libFuzzer comes in: POSTERN_FUZZ names the target that its inputs go to.
+
+import Glibc
+
+/// One input at a time; a target that finds a fault traps.
+typealias FuzzTarget = @Sendable (_ input: [UInt8]) -> Void
+
+/// All targets by name; scripts/fuzz reads this list from `fuzz -help_targets=1`.
+let targets: [String: FuzzTarget] = [
+    "header": HeaderFuzzing.header, "mime": HeaderFuzzing.mime, "addresses": HeaderFuzzing.addresses,
+    "reply": ReplyFuzzing.reply, "report": ReplyFuzzing.report, "archive": ReplyFuzzing.archive,
+    "dkim": AuthFuzzing.dkim, "spf": AuthFuzzing.spf, "dns": AuthFuzzing.dns,
+    "json": TokenFuzzing.json, "jws": TokenFuzzing.jws,
+    "cel": PolicyFuzzing.expression, "policy": PolicyFuzzing.policy,
+    "milter": MilterFuzzing.dialogue,
+]
+
+/// Chosen once, before the first input.
+private let chosen: FuzzTarget = {
+    guard let name = getenv("POSTERN_FUZZ").map({ String(cString: $0) }), let target = targets[name] else {
+        fatalError("POSTERN_FUZZ has to name one of: \(targets.keys.sorted().joined(separator: " "))")
+    }
+    return target
+}()
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzOneInput(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    chosen(Array(UnsafeBufferPointer(start: data, count: count)))
+    return 0
+}
+
+/// The C arguments of a program.
+public typealias ArgumentVector = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runDriver(
+    _ count: UnsafeMutablePointer<CInt>, _ arguments: UnsafeMutablePointer<ArgumentVector>,
+    _ one: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
+) -> CInt
+
+/// SwiftPM makes `main` of this name; libFuzzer's own `main` stays in its archive.
+@_cdecl("fuzz_main")
+public func fuzzMain(_ count: CInt, _ arguments: ArgumentVector) -> CInt {
+    var count = count
+    var arguments = arguments
+    return runDriver(&count, &arguments, fuzzOneInput)
+}
+
+/// Ends the run where a property does not hold.
+func require(_ condition: Bool, _ property: String) {
+    if !condition { fatalError("does not hold: \(property)") }
+}

@@ -1,0 +1,63 @@
+// Replies, reports and archives. The property of a reply: it is refused, or the user's inbox is not in it.
+
+import InternetMessage
+import MailAuth
+
+@testable import RelayCore
+
+enum ReplyFuzzing {
+    private static let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
+    private static let reverse: String = {
+        let correspondent = AddrSpec(localPart: "billing", domain: "app.example")
+        return fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: correspondent).localPart + "@relay.example"
+    }()
+
+    /// The input is header fields behind From, an empty line, and the body.
+    static let reply: FuzzTarget = { input in
+        let text = "From: Anna <anna@inbox.example>\r\n" + String(decoding: input, as: UTF8.self)
+        let decision = fixture.play(from: "anna@inbox.example", to: [reverse], message: text).decision
+        guard case .relay = decision.outcome else { return }
+        let message = Message.parse(Array(text.utf8))
+        var modified = ModifiedMessage(header: message.header, body: message.body, sender: "", recipients: [])
+        modified.apply(decision.modifications)
+        let outgoing = modified.bytes
+        require(!holdsInbox(outgoing), "a relayed reply does not hold the inbox")
+        let parsed = Message.parse(outgoing)
+        for part in MIMEPart.parse(parsed).flattened {
+            guard let decoded = part.transferEncoding.decode(parsed.body[part.bodyRange]) else { continue }
+            require(!holdsInbox(decoded.bytes), "a decoded part of a relayed reply does not hold the inbox")
+        }
+    }
+
+    static let report: FuzzTarget = { input in
+        let message = Message.parse(input)
+        _ = ReportReader.read(header: message.header, body: Array(message.body))
+    }
+
+    static let archive: FuzzTarget = { input in
+        var budget = 1 << 20
+        _ = Archive.entries(in: input, budget: &budget) { _ in false }
+        _ = Inflate.inflate(input[...], limit: 1 << 20)
+    }
+
+    private static let needle = Array("anna@inbox.example".utf8)
+
+    /// A search of its own, without any of the relay's: the address between octets that neither address nor domain goes on with.
+    private static func holdsInbox(_ octets: [UInt8]) -> Bool {
+        let lowered = octets.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+        var index = 0
+        while index + needle.count <= lowered.count {
+            let end = index + needle.count
+            if lowered[index..<end].elementsEqual(needle), index == 0 || !isOfAddress(lowered[index - 1]), end == lowered.count || !isOfAddress(lowered[end]) {
+                return true
+            }
+            index += 1
+        }
+        return false
+    }
+
+    /// Whether an octet may be part of a longer address: a letter, a digit, or what stands within a dot-atom.
+    private static func isOfAddress(_ octet: UInt8) -> Bool {
+        (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) || octet >= 0x80 || "!#$%&'*+-/=?^_`{|}~.".utf8.contains(octet)
+    }
+}

@@ -1,0 +1,8 @@
+// Strict JSON and compact JWS.
+
+import IdentityParsing
+
+enum TokenFuzzing {
+    static let json: FuzzTarget = { input in _ = try? StrictJSON.parse(input, limit: 1 << 16) }
+    static let jws: FuzzTarget = { input in _ = try? CompactJWS(octets: input) }
+}

@@ -36,6 +36,14 @@ extension OutboundSource {
         }
     }
 
+    /// The domain that was registered, or that of the registered address; lower case.
+    var registeredDomain: String {
+        switch scope {
+        case .domain(let domain): domain
+        case .address(let address): address.domain.lowercased()
+        }
+    }
+
     private static func lies(_ domain: String, in source: String) -> Bool {
         domain == source || domain.hasSuffix("." + source)
     }

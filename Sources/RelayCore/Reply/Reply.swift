@@ -34,7 +34,7 @@ enum Reply {
         let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
         let rewriting = ReplyRewriting(
             engine: engine, account: account, header: message.header, envelopeSender: message.client.mailFrom,
-            client: message.client, isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
+            isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
         let rewritten: OutgoingMessage
         do {
             rewritten = try message.body.rewrite(whileWaiting: message.whileWaiting, keeping: { $0.octets(beside: $1) }) { body throws(Refusal) in

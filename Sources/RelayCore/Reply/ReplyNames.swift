@@ -1,32 +1,32 @@
 // What stands for what in a reply: which addresses are to be hidden, and whom a reverse address means.
 
 import InternetMessage
-import MailAuth
 
 /// The addresses of one reply, as headers, bodies and file names are rewritten by them.
 package struct ReplyNames {
     /// What the team knows the user by.
     package let relayAddress: AddrSpec
     /// Every address of the user that may not reach the team: all inboxes, and those that this message itself carries.
+    ///
+    /// Addresses only. A domain, host name or IP address by itself is never looked for in text, whoever's it is: what the user typed
+    /// stays, and a team's guess comes back as it went. Where programs write such names, in trace fields, Content-IDs, boundaries and
+    /// report fields, they go by the name of the field or by `mayTell`, which asks nothing of the inbox either.
     package let hidden: [InboxAddress]
     /// Under which spellings the same inbox is reached.
     package let providers: ProviderRules
     package let account: AccountNumber
     package let relayDomains: [String]
-    /// Host names and addresses of the user's machine, as its SMTP session and the message's Received fields tell them; lower case.
-    package let traces: [String]
-    /// Domains of the user's inboxes, canonical: those that may tell who the user is.
+    /// Domains of the user's inboxes, canonical.
     package let inboxDomains: Set<String>
     private let teamDomains: Set<String>
     private let engine: RelayEngine
     private let relayAccount: RelayAccount
     private let tokens: TokenMint
+    private let ids: MessageIDs
     private let stored: StoredAddresses
 
-    /// - Parameter client: who delivered the message over SMTP; nil where nobody did.
     package init(
-        engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String, client: SMTPClientIdentity? = nil,
-        stored: StoredAddresses
+        engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String, stored: StoredAddresses
     ) {
         relayAddress = account.relayAddress
         providers = engine.settings.providers
@@ -35,12 +35,11 @@ package struct ReplyNames {
         relayAccount = account
         relayDomains = engine.settings.relayDomains
         tokens = engine.tokens
+        ids = engine.ids
         self.stored = stored
         inboxDomains = Set(account.inboxes.map { engine.settings.providers.canonical($0.address.revealed).domain })
         let teamDomains = Set(account.sources.map(\.registeredDomain))
         self.teamDomains = teamDomains
-        traces = ClientTraces.find(in: header, client: client, relayDomains: engine.settings.relayDomains)
-            .filter { !Self.lies($0, in: teamDomains) }
         var found: [AddrSpec] = account.inboxes.map(\.address.revealed)
         if let sender = AddrSpec(envelope: envelopeSender) { found.append(sender) }
         for field in header.fields where Self.carriesOwnAddress(field) {
@@ -71,6 +70,18 @@ package struct ReplyNames {
     private static func lies(_ domain: String, in domains: Set<String>) -> Bool {
         domains.contains { domain == $0 || domain.hasSuffix("." + $0) }
     }
+
+    /// Whether a host name that a program wrote, in a Content-ID or a boundary, may be that of the user's machine or domain. Asked of the
+    /// name alone and never of the inbox: what a team wrote there must come back alike whether it guessed right or wrong.
+    func mayTell(host: some Collection<UInt8>) -> Bool {
+        // Outlook writes a time there, `01D9ABCD.12345678`.
+        guard !host.isEmpty, !host.allSatisfy({ $0.hexValue != nil || $0 == UInt8(ascii: ".") }) else { return false }
+        let host = String(decoding: host, as: UTF8.self).lowercased()
+        return !isTeamDomain(host) && !Self.lies(host, in: Set(relayDomains))
+    }
+
+    /// The id under which the team sees an id of the user's programs.
+    func hide(id: [UInt8]) -> [UInt8] { ids.hide(id, account: account, relayDomain: relayAddress.domain) }
 
     /// The correspondent whom an address at a relay domain means; nil for any other address and for tokens of other accounts.
     package func correspondent(_ address: AddrSpec) -> AddrSpec? {

@@ -1,7 +1,6 @@
 // The header section of a reply: an allowlist, and what becomes of each field on it. Nothing else of the user's leaves.
 
 import InternetMessage
-import MailAuth
 
 /// Writes a reply anew, so that nothing of the user's inbox is left in it.
 struct ReplyRewriting {
@@ -21,8 +20,7 @@ struct ReplyRewriting {
     ]
 
     init(
-        engine: RelayEngine, account: RelayAccount, header: HeaderSection, envelopeSender: String, client: SMTPClientIdentity? = nil,
-        isAutomatic: Bool, now: Int64, hops: Int, stored: StoredAddresses
+        engine: RelayEngine, account: RelayAccount, header: HeaderSection, envelopeSender: String, isAutomatic: Bool, now: Int64, hops: Int, stored: StoredAddresses
     ) {
         self.engine = engine
         self.account = account
@@ -31,7 +29,7 @@ struct ReplyRewriting {
         self.now = now
         self.hops = hops
         names = ReplyNames(
-            engine: engine, account: account, message: header, envelopeSender: envelopeSender, client: client, stored: stored)
+            engine: engine, account: account, message: header, envelopeSender: envelopeSender, stored: stored)
         text = TextRewriter(names: names)
     }
 

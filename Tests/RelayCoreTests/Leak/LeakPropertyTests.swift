@@ -168,9 +168,6 @@ import Testing
                     for trace in [planted.host, planted.helo, planted.address, planted.reverse.localPart] {
                         #expect(!Self.contains(bytes, trace), "\(planted.name): \(trace)")
                     }
-                    if planted.inbox.domain != "gmail.com" {
-                        #expect(!Self.contains(bytes, planted.inbox.domain), "\(planted.name): domain")
-                    }
                 }
             }
             print("leak \(folder): \(entries.count) messages, \(refusals) refused")
@@ -211,7 +208,8 @@ import Testing
                 return type
             }
             let bytes = part.transferEncoding.decode(body[part.bodyRange])?.bytes ?? Array(body[part.bodyRange])
-            return type + " " + String(decoding: bytes, as: UTF8.self)
+            // Ids of parts are hidden whoever made them (`ContentIDs`).
+            return type + " " + String(decoding: bytes, as: UTF8.self).replacing(/(?i)cid:[^"'>\s)]*/, with: "cid:")
         }
     }
 }

@@ -27,6 +27,11 @@ def inbox(r):
     return local, domain
 
 
+def is_distinctive(local):
+    """Whether a local part gives its owner away where it stands alone, as leakcheck.py counts it."""
+    return len(local) >= 6 and re.search(r'[0-9._+-]', local) is not None
+
+
 def ascii_domain(domain):
     return domain.encode('idna').decode()
 
@@ -91,8 +96,6 @@ def plain_forms(r, l, d):
     yield 'quoted-break', f'> write to {l}@{CRLF}> {d} please'
     yield 'ideographic-dot', f'{l}@' + d.replace('.', '\u3002')
     yield 'fullwidth-dot', f'{l}@' + d.replace('.', '\uff0e')
-    if d.endswith('.example') or d == 'gmx.de':
-        yield 'domain-alone', f'see www.{d} for more' if d != 'gmx.de' else a
     if not d.isascii():
         p = ascii_domain(d)
         yield 'punycode', f'{l}@{p}'
@@ -103,7 +106,7 @@ def plain_forms(r, l, d):
         yield 'googlemail', f'{s}@googlemail.com'
         yield 'dots-tag', f'{s[:2]}.{s[2:]}+x@GoogleMail.com'
         yield 'dots-percent', f'{s[:2]}.{s[2:]}%40googlemail.com'
-    if len(l) >= 8:
+    if is_distinctive(l):
         yield 'bare', f'user {l} wrote'
     yield 'base64', 'token ' + base64.b64encode(f'user={a}&ok=1'.encode()).decode()
     yield 'base64-url', 'https://x.example.net/?u=' + base64.urlsafe_b64encode(a.encode()).decode().rstrip('=') + '&v=1'
@@ -267,7 +270,7 @@ def words_q(r, text):
 def parameter(r, name, value):
     """A parameter as RFC 2231 allows to write it, and as programs write it against RFC 2047."""
     kind = r.randrange(6)
-    ascii_value = value.encode('ascii', 'ignore').decode()
+    ascii_value = re.sub('[a-z\u00fc]+[.]example', lambda m: ascii_domain(m.group(0)), value)
     if kind == 0: return f'; {name}="{ascii_value}"'
     if kind == 1: return f"; {name}*=utf-8'en'{urllib.parse.quote(value, safe='')}"
     if kind == 2:
@@ -517,7 +520,8 @@ def build(r, number, planted=None):
         fields = f'In-Reply-To: <{l}.7@{ascii_domain(d)}>{CRLF}References: <1@app.example> <{l}={ascii_domain(d)}@x.example> <{l}.7@{ascii_domain(d)}>{CRLF}Thread-Topic: {a.encode("ascii","ignore").decode()}{CRLF}'
         head, body = first
     elif shape == 'rtf':
-        text = '{\\rtf1\\ansi ' + ' '.join(KEEP) + '\\par ' + r.choice([a, f"{l}\\'40{ascii_domain(d)}", f'{l}\\u64?{ascii_domain(d)}', f'HYPERLINK "mailto:{a}"']) + '}'
+        text = '{\\rtf1\\ansi ' + ' '.join(KEEP) + '\\par ' + r.choice([
+            f'{l}@{ascii_domain(d)}', f"{l}\\'40{ascii_domain(d)}", f'{l}\\u64?{ascii_domain(d)}', f'HYPERLINK "mailto:{l}@{ascii_domain(d)}"']) + '}'
         head, body = multipart(r, [first, attachment(r, r.choice(['application/rtf', 'text/rtf']), text.encode('ascii', 'ignore'))])
         refusable = True
     elif shape in ('json', 'yaml', 'csv', 'xml', 'css-file', 'svg'):
@@ -579,7 +583,7 @@ def build(r, number, planted=None):
 
 
 # Shapes in which nothing has to go but what stands for the user: with somebody else's address in them, the body leaves as it came.
-INNOCENT = {'plain', 'html', 'calendar', 'vcard', 'flowed', 'alternative', 'preamble', 'boundary', 'json', 'yaml', 'csv', 'xml', 'svg', 'css-file', 'octet', 'zip',
+INNOCENT = {'plain', 'html', 'calendar', 'vcard', 'flowed', 'alternative', 'preamble', 'json', 'yaml', 'csv', 'xml', 'svg', 'css-file', 'octet', 'zip',
             'gzip', 'uu', 'image', 'signed', 'tnef', 'cte-odd', 'type-odd', 'quotes', 'invitation', 'armour', 'pgp-key', 'nested-zip', 'rtf', 'mislabelled', 'bom', 'filename'}
 # Shapes in which a token of the relay would not be looked for as an inbox is.
 TOKENLESS = {'signed', 'image', 'zip', 'tnef', 'partial', 'utf8-header'}
@@ -693,8 +697,7 @@ def findings(data, l, d):
     needles = set()
     for domain in {d, u} | ({'gmail.com', 'googlemail.com'} if d == 'gmail.com' else set()):
         needles |= {f'{l}@{domain}', f'{l}={domain}', f'{domain}={l}', f'{l}#{domain}', f'{l}%{domain}', f'{l} at {domain}', f'{l}[at]{domain}', f'{l}(at){domain}', f'{l}(a){domain}'}
-    if d.endswith('.example'): needles |= {d, u}
-    if len(l) >= 8: needles.add(l)
+    if is_distinctive(l): needles.add(l)
     found = set()
     for where, text in leaves(data):
         for t in [text] + (list(run_base64(text)) if len(text) < 20000 else []):

@@ -23,7 +23,7 @@ protocol BodyRewriting {
 
 /// Rewrites the body of one reply.
 package struct BodyRewriter: BodyRewriting {
-    let text: TextRewriter
+    private(set) var text: TextRewriter
     private let unrewritable: RelaySettings.UnrewritableReply
     private let opaque: OpaqueScan
 
@@ -38,8 +38,14 @@ package struct BodyRewriter: BodyRewriting {
 
     package func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses in the header than can be searched for") }
-        var work = Work(bytes: body, nesting: 0)
         let root = MIMEPart.parse(header: header, body: body)
+        var rewriter = self
+        rewriter.text.contentIDs = ContentIDs(of: root, names: text.names)
+        return try rewriter.rewrite(root, body: body)
+    }
+
+    private func rewrite(_ root: MIMEPart, body: [UInt8]) throws(Refusal) -> RewrittenBody {
+        var work = Work(bytes: body, nesting: 0)
         let result = try rewrite(root, in: &work, name: "message text")
         let fields = PartHeader.contentFields(of: root, with: result, text: text)
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }

@@ -1,4 +1,4 @@
-// A multipart's boundary, which has to change where a name stands in it.
+// A multipart's boundary, which has to change where an address or the name of a machine stands in it.
 
 import InternetMessage
 import MailCrypto
@@ -12,7 +12,7 @@ struct Boundary {
 
     init(_ type: ContentType, text: TextRewriter) {
         old = type.boundary ?? []
-        guard !old.isEmpty, text.rewrite(old, syntax: .fileName) != nil else {
+        guard !old.isEmpty, Self.mayTell(old, text.names) || text.rewrite(old, syntax: .fileName) != nil else {
             new = nil
             contentType = nil
             return
@@ -22,6 +22,15 @@ struct Boundary {
         var changed = type
         changed.parameters["boundary"] = String(decoding: made, as: UTF8.self)
         contentType = changed
+    }
+
+    /// Whether a host name stands in it, as some programs write their machine's. Any but a provider's or the team's counts.
+    private static func mayTell(_ boundary: [UInt8], _ names: ReplyNames) -> Bool {
+        boundary.split { !($0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")) }.contains { word in
+            guard let last = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last else { return false }
+            return last.count >= 2 && last.allSatisfy(\.isASCIILetter) 
+                && !SharedProviders.isBelow(String(decoding: word, as: UTF8.self).lowercased()) && names.mayTell(host: word)
+        }
     }
 
     /// Copies a range of delimiter lines, with the new boundary where there is one.

@@ -46,7 +46,7 @@ struct LeakForms {
             let isOwn = names.inboxDomains.contains(canonical.domain) && names.providers.rules[canonical.domain] == nil
                 && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
             for local in locals {
-                let countsGlued = isOwn && LocalPartGuard(local) != .none
+                let countsGlued = isOwn && local.count >= LocalPartGuard.minimumLength
                 for domain in Set(domains.map(Self.octets)) where seen.insert(local + [0] + domain).inserted {
                     needles += Self.forms(local, domain, countsGlued: countsGlued)
                     if names.providers.ignoresDots(canonical.domain) {
@@ -172,19 +172,36 @@ struct LeakForms {
     ) -> Bool {
         // Words that only the missing white space makes: `for get` is not `forget`.
         for index in range.dropFirst() where marks[index] & Self.afterGap != 0 { return false }
-        switch kind {
-        case .none: return false
-        case .anywhere: return true
-        case .word, .name:
+        if kind == .word {
             guard beginsWord(range.lowerBound, view, marks, isAddress: false) else { return false }
             guard
                 range.upperBound == view.count || marks[range.upperBound] & Self.afterGap != 0
                     || !isAlphanumeric(view[range.upperBound])
             else { return false }
-            let isName =
-                marks[range.lowerBound] & Self.wasCapital != 0
-                && range.dropFirst().allSatisfy { marks[$0] & Self.wasCapital == 0 }
-            return !(kind == .name && isName)
         }
+        return kind != .none && standsAlone(range, view, marks)
+    }
+
+    /// Octets on each side of a bare local part that are looked at.
+    private static let reach = 512
+
+    /// Whether nothing around a bare local part could make it a piece of an address, a host name or a URL. The rewriting says exactly
+    /// which it is (`Surroundings`); here, where one and the same octets are read in many ways, a doubt is no incident.
+    private func standsAlone(_ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>) -> Bool {
+        func isGap(_ index: Int) -> Bool { index >= view.count || marks[index] & Self.afterGap != 0 }
+        var end = range.upperBound
+        if !isGap(end), view[end] == UInt8(ascii: "."), !isGap(end + 1), isAlphanumeric(view[end + 1]) { return false }
+        while !isGap(end), end - range.upperBound < Self.reach, isAlphanumeric(view[end]) || view[end] >= 0x80 || "._-'".utf8.contains(view[end]) { end += 1 }
+        if !isGap(end), "@=%#&+\\([{/?".utf8.contains(view[end]) { return false }
+        var start = range.lowerBound
+        while start > 0 {
+            let before = view[start - 1]
+            // A soft line break: what stands before it belongs to the word, in the reading that knows it.
+            if isGap(start) { return before != UInt8(ascii: "=") }
+            if "<>\"'()[]{}|^`".utf8.contains(before) { return true }
+            if "/@?%&#\\".utf8.contains(before) || range.lowerBound - start == Self.reach { return false }
+            start -= 1
+        }
+        return true
     }
 }

@@ -102,7 +102,11 @@ enum PartHeader {
         switch name {
         case "content-type":
             var type = result.contentType ?? part.contentType
-            let changed = rewrite(&type.parameters, text: text)
+            var changed = rewrite(&type.parameters, text: text)
+            if let start = type.parameters["start"], let id = text.contentIDs.outward(start.utf8) {
+                type.parameters["start"] = String(decoding: id, as: UTF8.self)
+                changed = true
+            }
             guard changed || result.contentType != nil || !isSafe(field) || text.rewrite(field.bytes) != nil else { return nil }
             return HeaderField(name: field.name, rawValue: folded(type.serialized, name: field.name))
         case "content-disposition":
@@ -114,6 +118,8 @@ enum PartHeader {
             if let encoding = result.transferEncoding { return HeaderField(field.name, encoding.name) }
             guard !isSafe(field) || text.rewrite(field.bytes) != nil else { return nil }
             return HeaderField(field.name, part.transferEncoding.name)
+        case "content-id" where text.contentIDs.outward(field.rawValue) != nil:
+            return text.contentIDs.outward(field.rawValue).map { HeaderField(name: field.name, rawValue: [0x20] + $0) }
         default:
             let value = text.rewriteUnstructured(field)
             return value.elementsEqual(field.rawValue) ? nil : HeaderField(name: field.name, rawValue: value)

@@ -27,7 +27,8 @@ enum ReportFields {
             if name.count < end - start {
                 switch String(decoding: name, as: UTF8.self).lowercased() {
                 case let name where dropped.contains(name): all.append(TextEdit(range: start..<end, replacement: []))
-                case "reporting-ua": agent(text, start..<end).map { all.append($0) }
+                case "reporting-ua": host(text, start..<end, isFirst: true).map { all.append($0) }
+                case let name where naming.contains(name): host(text, start..<end, isFirst: false).map { all.append($0) }
                 default: break
                 }
             }
@@ -36,13 +37,15 @@ enum ReportFields {
         return all.reconciled
     }
 
-    /// `Reporting-UA: host; product` (RFC 8098 section 3.2.1) loses its host.
-    private static func agent(_ text: [UInt8], _ range: Range<Int>) -> TextEdit? {
-        guard let colon = text[range].firstIndex(of: UInt8(ascii: ":")), let mark = text[range].firstIndex(of: UInt8(ascii: ";")),
-            mark > colon
-        else { return nil }
-        let host = HeaderField.trim(text[(colon + 1)..<mark])
-        guard host.contains(UInt8(ascii: ".")), !host.contains(UInt8(ascii: " ")) else { return nil }
+    /// Fields that name a machine behind its kind: `Reporting-MTA: dns; host` (RFC 3464 section 2.2.2).
+    private static let naming: Set<String> = ["reporting-mta", "remote-mta", "mdn-gateway", "dsn-gateway"]
+
+    /// The name of a machine in such a field becomes `localhost`, whoever's it is. In `Reporting-UA: host; product` (RFC 8098 section
+    /// 3.2.1) it stands first.
+    private static func host(_ text: [UInt8], _ field: Range<Int>, isFirst: Bool) -> TextEdit? {
+        guard let colon = text[field].firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let pieces = text[(colon + 1)..<field.upperBound].split(separator: UInt8(ascii: ";"), maxSplits: 1).map { HeaderField.trim($0) }
+        guard pieces.count == 2, let host = isFirst ? pieces.first : pieces.last, !host.isEmpty, !host.contains(0x20) else { return nil }
         return TextEdit(range: host.startIndex..<host.endIndex, replacement: Array("localhost".utf8))
     }
 }

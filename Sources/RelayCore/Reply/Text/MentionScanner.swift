@@ -43,6 +43,7 @@ struct MentionScanner {
     ) {
         let units = window.units
         var found: [TextEdit] = []
+        var surroundings = Surroundings(window: window, isFileName: syntax == .fileName, hiddenDomains: index.hiddenDomains)
         _ = index.pairs.search(units) { position in
             let start = window.start(position)
             guard start < range.upperBound else { return true }
@@ -54,9 +55,8 @@ struct MentionScanner {
                 switch pattern.kind {
                 case .hiddenDomain(let group): hidden(view, position..<end, index.groups[group], &found)
                 case .relayDomain(let domain): ours(view, position..<end, domain, &found)
-                case .bareLocal(let kind): bare(view, position..<end, kind, &found)
+                case .bareLocal(let kind): bare(view, position..<end, kind, &surroundings, &found)
                 case .token: token(view, position, &found)
-                case .trace: trace(view, position..<end, &found)
                 }
                 return false
             }
@@ -80,9 +80,6 @@ struct MentionScanner {
         func isUnspaced(_ range: Range<Int>) -> Bool {
             range.dropFirst().allSatisfy { window.gaps[$0] & ~LensWindow.unseen == 0 || window.gaps[$0] & LensWindow.lineBreak != 0 }
         }
-
-        /// Whether nothing that is seen stands between the units of a range.
-        func isUnbroken(_ range: Range<Int>) -> Bool { range.dropFirst().allSatisfy { window.gaps[$0] & ~LensWindow.unseen == 0 } }
 
         func isAlphanumeric(_ unit: Int) -> Bool {
             guard unit >= 0, unit < window.units.count else { return false }
@@ -138,17 +135,7 @@ struct MentionScanner {
         if let local = reversedLocal(view, after: domain.upperBound, group) {
             edits.append(TextEdit(range: view.source(local), replacement: relayLocal))
             edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
-            return
         }
-        guard group.isTelling, view.isUnspaced(domain), view.wordBegins(at: domain.lowerBound),
-            !isJoined(view, before: domain.lowerBound)
-        else { return }
-        edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
-    }
-
-    /// Whether a hyphen with a letter before it makes the domain another one: `not-example.org`.
-    private func isJoined(_ view: View, before unit: Int) -> Bool {
-        unit > 1 && !view.hasGap(unit) && view.window.units[unit - 1] == UInt8(ascii: "-") && view.isAlphanumeric(unit - 2)
     }
 
     /// The units of a hidden local part, its tag included, that ends before the separator.
@@ -191,7 +178,7 @@ struct MentionScanner {
                 return at..<end
             }
             // `E-Mailmargarethe@`, `u003cmargarethe@`: at a domain of the user's own a long local part counts with anything before it.
-            if group.backward.isEnd(node), group.isTelling, LocalPartGuard(Array(units[at..<end])) != .none { glued = at..<end }
+            if group.backward.isEnd(node), group.countsGlued, end - at >= LocalPartGuard.minimumLength { glued = at..<end }
         }
         return glued
     }
@@ -214,37 +201,13 @@ struct MentionScanner {
         return found
     }
 
-    private func bare(_ view: View, _ range: Range<Int>, _ kind: LocalPartGuard, _ edits: inout [TextEdit]) {
-        switch kind {
-        case .none: return
-        case .anywhere: guard view.isUnspaced(range) else { return }
-        case .word:
-            guard view.isUnspaced(range), view.wordBegins(at: range.lowerBound), view.wordEnds(at: range.upperBound) else {
-                return
-            }
-        case .name:
-            guard view.isUnbroken(range), view.wordBegins(at: range.lowerBound), view.wordEnds(at: range.upperBound),
-                !isWrittenAsName(view, range)
-            else { return }
-        }
+    private func bare(
+        _ view: View, _ range: Range<Int>, _ kind: LocalPartGuard, _ surroundings: inout Surroundings, _ edits: inout [TextEdit]
+    ) {
+        guard kind != .none, view.isUnspaced(range) else { return }
+        if kind == .word, !(view.wordBegins(at: range.lowerBound) && view.wordEnds(at: range.upperBound)) { return }
+        guard !surroundings.belongElsewhere(range) else { return }
         edits.append(TextEdit(range: view.source(range), replacement: relayLocal))
-    }
-
-    /// `Martina`: a capital followed by small letters, as the person may well sign.
-    private func isWrittenAsName(_ view: View, _ range: Range<Int>) -> Bool {
-        let source = view.source(range)
-        guard source.count == range.count, (0x41...0x5A).contains(view.text[source.lowerBound]) else { return false }
-        // An address goes on behind a name; a name does not.
-        let follows =
-            range.upperBound < view.window.units.count && !view.hasGap(range.upperBound) ? view.window.units[range.upperBound] : 0
-        return source.dropFirst().allSatisfy { (0x61...0x7A).contains(view.text[$0]) } && !"@=%#".utf8.contains(follows)
-    }
-
-    private func trace(_ view: View, _ range: Range<Int>, _ edits: inout [TextEdit]) {
-        guard view.isUnspaced(range), view.wordBegins(at: range.lowerBound), !isJoined(view, before: range.lowerBound),
-            view.domainEnds(at: range.upperBound)
-        else { return }
-        edits.append(TextEdit(range: view.source(range), replacement: relayDomain))
     }
 
     // MARK: Addresses at a relay domain

@@ -5,14 +5,12 @@ import InternetMessage
 /// Search tables over the lower-cased spellings of everything that has to be found. Built once for a message.
 struct NameIndex {
     enum Kind {
-        /// A domain of a hidden address; the value is its group.
+        /// A domain of a hidden address, which tells nothing without a local part; the value is its group.
         case hiddenDomain(Int)
         /// A relay domain.
         case relayDomain(String)
         /// A local part that is hidden also where it stands alone.
         case bareLocal(LocalPartGuard)
-        /// A host name or address of the user's machine, as its Received fields tell it.
-        case trace
         /// What the account's tokens hold behind their key id.
         case token
     }
@@ -25,8 +23,8 @@ struct NameIndex {
     /// Domains that are one and the same, with the local parts that are hidden there.
     struct Group {
         var ignoresDots: Bool
-        /// Whether the domain itself tells who the user is, so that it is hidden by itself too.
-        var isTelling: Bool
+        /// Whether the domain is the user's own, so that a long local part there counts with letters glued to its front, too.
+        var countsGlued: Bool
         var backward = OctetTrie()
         var forward = OctetTrie()
     }
@@ -36,6 +34,8 @@ struct NameIndex {
 
     private(set) var groups: [Group] = []
     private(set) var patterns: [Pattern] = []
+    /// The domains of the hidden addresses in every spelling.
+    private(set) var hiddenDomains: Set<[UInt8]> = []
     /// Whether there were more names than can be searched for in linear time.
     private(set) var isOverfull = false
     /// Finds indices into `patterns`.
@@ -54,12 +54,13 @@ struct NameIndex {
             } else {
                 index = groups.count
                 groupOf[canonical.domain] = index
-                let isTelling =
+                let isOwn =
                     names.inboxDomains.contains(canonical.domain) && names.providers.rules[canonical.domain] == nil
                     && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
-                groups.append(Group(ignoresDots: names.providers.ignoresDots(canonical.domain), isTelling: isTelling))
+                groups.append(Group(ignoresDots: names.providers.ignoresDots(canonical.domain), countsGlued: isOwn))
                 for spelling in Self.spellings([address.domain] + names.providers.aliases(of: canonical.domain)) {
                     add(spelling, .hiddenDomain(index))
+                    hiddenDomains.insert(spelling)
                 }
             }
             groups[index].backward.insert(Self.octets(canonical.localPart).reversed())
@@ -71,7 +72,6 @@ struct NameIndex {
         }
         for domain in names.relayDomains { add(Self.octets(domain), .relayDomain(domain)) }
         for anchor in anchors { add(anchor, .token) }
-        for trace in names.traces { add(Self.octets(trace), .trace) }
         seen = []
     }
 

@@ -1,7 +1,7 @@
-// Mailbox providers whose domain says nothing of a person: mentioned by itself it may stay where it is.
+// Mailbox providers whose domain says nothing of a person.
 
 package enum SharedProviders {
-    /// Domains under which anyone can have a mailbox. Any other inbox domain is taken for the user's own and hidden too.
+    /// Domains under which anyone can have a mailbox. Any other inbox domain is taken for the user's own.
     private static let domains: Set<String> = [
         "gmail.com", "googlemail.com", "outlook.com", "outlook.de", "outlook.fr", "outlook.es", "outlook.it", "outlook.jp",
         "hotmail.com",

@@ -11,6 +11,8 @@ package struct TextRewriter {
     private let own: OwnTokens
     private let scanner: MentionScanner
     private let scratch = Scratch()
+    /// The Content-IDs that change in the message whose texts these are.
+    var contentIDs = ContentIDs()
 
     /// Octets looked at together. A mention that lies across two windows is found, as they overlap.
     private static let window = 262_144
@@ -47,11 +49,12 @@ package struct TextRewriter {
 
     private func edits(_ utf8: [UInt8], syntax: TextSyntax, depth: Int) -> [TextEdit] {
         var edits: [TextEdit] = []
-        if utf8.count <= Self.shortText, isOrdinary(utf8) { return [] }
+        if utf8.count <= Self.shortText, contentIDs.isEmpty, isOrdinary(utf8) { return [] }
         utf8.withUnsafeBufferPointer { text in
             for lens in Self.lenses(text, syntax: syntax) { scan(text, lens: lens, syntax: syntax, into: &edits) }
         }
         edits += encodedWordEdits(utf8)
+        edits += contentIDs.edits(utf8)
         if depth < Self.maximumDepth { edits += base64Edits(utf8, depth: depth) }
         return edits.reconciled
     }

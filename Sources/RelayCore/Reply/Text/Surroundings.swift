@@ -1,0 +1,182 @@
+// Whether a bare local part is a piece of something else: another person's address, a host name, or a URL of another host.
+
+import InternetMessage
+
+/// Looks around words of one window, which are asked for in order. Each octet of a URL is looked at once.
+struct Surroundings {
+    private let units: UnsafeBufferPointer<UInt8>
+    private let gaps: UnsafeBufferPointer<UInt8>
+    private let isFileName: Bool
+    private let hiddenDomains: Set<[UInt8]>
+
+    /// The octets without a break in between that the last word asked for stood in, as far as they may belong to a URL.
+    private var token = 0..<0
+    /// Up to where the token was searched for schemes, and the host behind the last one.
+    private var searched = 0
+    private var host: Range<Int>?
+    /// Whether that host is a domain of the user's addresses or lies below one.
+    private var isHostHidden = false
+    /// Where the path behind that host begins.
+    private var path = 0
+
+    /// Octets on each side that may belong to one address; a longer one is delivered nowhere.
+    private static let maximumAddress = 256
+
+    init(window: LensWindow, isFileName: Bool, hiddenDomains: Set<[UInt8]>) {
+        units = window.units
+        gaps = window.gaps
+        self.isFileName = isFileName
+        self.hiddenDomains = hiddenDomains
+    }
+
+    /// - Parameter range: units of the local part.
+    mutating func belongElsewhere(_ range: Range<Int>) -> Bool {
+        isInAddress(range) || (!isFileName && (continuesAsHost(range.upperBound) || isInURLOfAnother(range)))
+    }
+
+    private func isBreak(_ unit: Int) -> Bool { gaps[unit] & ~LensWindow.unseen != 0 }
+
+    private func isLetter(_ octet: UInt8) -> Bool { (0x61...0x7A).contains(octet) || octet >= 0x80 }
+
+    private func isWord(_ octet: UInt8) -> Bool { isLetter(octet) || octet.isASCIIDigit }
+
+    /// Octets of dot-atoms as people have them (RFC 5322 section 3.4.1), without those that join addresses in VERP.
+    private func isLocal(_ octet: UInt8) -> Bool { isWord(octet) || "._-+'".utf8.contains(octet) }
+
+    // MARK: Addresses
+
+    private func isInAddress(_ range: Range<Int>) -> Bool {
+        if let domain = separator(at: range.upperBound), isDomain(from: domain) { return true }
+        var end = range.upperBound
+        while end < units.count, end - range.upperBound < Self.maximumAddress, !isBreak(end), isLocal(units[end]) { end += 1 }
+        if end > range.upperBound, let domain = separator(at: end), isDomain(from: domain) { return true }
+        var start = range.lowerBound
+        while start > 0, range.lowerBound - start < Self.maximumAddress, !isBreak(start), isLocal(units[start - 1]) { start -= 1 }
+        return start > 1 && !isBreak(start) && units[start - 1] == UInt8(ascii: "@") && !isBreak(start - 1) && isLocal(units[start - 2])
+    }
+
+    private static let separators = [
+        "@", "\\@", "(at)", "[at]", "{at}", "(@)", "(a)", "%40", "=40", "+40", "=", "#", "%",
+    ].map { Array($0.utf8) }
+
+    /// The unit behind what parts a local part from its domain; nil where no such thing stands here.
+    private func separator(at unit: Int) -> Int? {
+        guard unit < units.count, !isBreak(unit) else { return nil }
+        return Self.separators.first { separator in
+            unit + separator.count < units.count && separator.indices.allSatisfy { units[unit + $0] == separator[$0] }
+        }.map { unit + $0.count }
+    }
+
+    /// Whether a domain begins here. One of a single label is enough behind an at sign alone.
+    private func isDomain(from unit: Int) -> Bool {
+        guard unit < units.count, !isBreak(unit), isWord(units[unit]) else { return false }
+        if units[unit - 1] == UInt8(ascii: "@") { return true }
+        var lastLabel = unit
+        var end = unit
+        while end < units.count, end - unit < Self.maximumAddress, end == unit || !isBreak(end) {
+            if units[end] == UInt8(ascii: "."), end + 1 < units.count, isWord(units[end + 1]), !isBreak(end + 1) {
+                lastLabel = end + 1
+            } else if !(isWord(units[end]) || units[end] == UInt8(ascii: "-")) {
+                break
+            }
+            end += 1
+        }
+        return lastLabel > unit && end - lastLabel >= 2 && isLetter(units[lastLabel])
+    }
+
+    // MARK: Hosts and URLs
+
+    /// Top-level domains of which one is meant, and not the end of a file name or of a sentence; besides all of two letters.
+    private static let topLevels: Set<[UInt8]> = Set(
+        ["com", "org", "net", "info", "biz", "name", "dev", "app", "online", "shop", "blog", "site", "page", "email", "example", "test"].map {
+            Array($0.utf8)
+        })
+
+    /// Whether labels follow that make the word the beginning of a host name: `anna-berg.de`.
+    private func continuesAsHost(_ end: Int) -> Bool {
+        guard end + 2 < units.count, !isBreak(end), units[end] == UInt8(ascii: "."), !isBreak(end + 1) else { return false }
+        var stop = end
+        while stop < units.count, stop - end < Self.maximumAddress, !isBreak(stop), isHost(units[stop]) { stop += 1 }
+        return isTopLevel(before: stop, from: end)
+    }
+
+    private func isHost(_ octet: UInt8) -> Bool { isWord(octet) || octet == UInt8(ascii: ".") || octet == UInt8(ascii: "-") }
+
+    /// Whether the last label of a name that ends here is a top-level domain.
+    private func isTopLevel(before end: Int, from start: Int) -> Bool {
+        var end = end
+        while end > start, !isWord(units[end - 1]) { end -= 1 }
+        var label = end
+        while label > start, isWord(units[label - 1]) { label -= 1 }
+        guard label > start, units[label - 1] == UInt8(ascii: ".") else { return false }
+        return end - label == 2 && units[label..<end].allSatisfy(isLetter) || Self.topLevels.contains(Array(units[label..<end]))
+    }
+
+    private func isURL(_ octet: UInt8) -> Bool { octet > 0x20 && octet != 0x7F && !"<>\"'()[]{}|^`".utf8.contains(octet) }
+
+    /// Whether the word stands in a URL, with a scheme or without, whose host is none of the user's: there it is a name at that host.
+    private mutating func isInURLOfAnother(_ range: Range<Int>) -> Bool {
+        if range.lowerBound >= token.upperBound { open(around: range.lowerBound) }
+        advance(to: range.lowerBound)
+        guard let host, range.lowerBound >= host.lowerBound else { return false }
+        // The host itself, as the user typed it.
+        if range.lowerBound < path { return true }
+        return !isHostHidden
+    }
+
+    private mutating func open(around unit: Int) {
+        var start = unit
+        while start > token.upperBound, !isBreak(start), isURL(units[start - 1]) { start -= 1 }
+        var end = unit
+        while end < units.count, end == unit || !isBreak(end), isURL(units[end]) { end += 1 }
+        token = start..<max(end, unit + 1)
+        searched = start
+        host = nil
+        path = start
+        // `www.example.com/…`, `example.com/…`: a host name before the first slash.
+        guard let slash = units[start..<unit].firstIndex(of: UInt8(ascii: "/")), slash > start, units[slash - 1] != UInt8(ascii: ":") else { return }
+        var first = slash
+        while first > start, isHost(units[first - 1]) { first -= 1 }
+        if isTopLevel(before: slash, from: first) { enter(first..<slash, path: slash) }
+    }
+
+    /// Looks for schemes up to a unit; the last one counts, as URLs stand within URLs.
+    private mutating func advance(to unit: Int) {
+        while searched < unit {
+            defer { searched += 1 }
+            guard units[searched] == UInt8(ascii: ":") else { continue }
+            // JSON writes `:\/\/`.
+            var at = searched + 1
+            var slashes = 0
+            while at < token.upperBound, slashes < 2, units[at] == UInt8(ascii: "/") || units[at] == UInt8(ascii: "\\") {
+                slashes += units[at] == UInt8(ascii: "/") ? 1 : 0
+                at += 1
+            }
+            guard slashes == 2 else { continue }
+            var first = at
+            while at < token.upperBound, !"/?#\\".utf8.contains(units[at]) {
+                if units[at] == UInt8(ascii: "@") { first = at + 1 }
+                at += 1
+            }
+            var end = first
+            while end < at, isHost(units[end]) { end += 1 }
+            enter(first..<end, path: at)
+        }
+    }
+
+    private mutating func enter(_ host: Range<Int>, path: Int) {
+        self.host = host
+        self.path = path
+        isHostHidden = isHidden(host)
+    }
+
+    private func isHidden(_ host: Range<Int>) -> Bool {
+        var rest = units[host].suffix(Self.maximumAddress)
+        while !rest.isEmpty {
+            if hiddenDomains.contains(Array(rest)) { return true }
+            guard let dot = rest.firstIndex(of: UInt8(ascii: ".")) else { return false }
+            rest = rest[(dot + 1)...]
+        }
+        return false
+    }
+}

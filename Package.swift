@@ -146,8 +146,9 @@ let package = Package(
         .executableTarget(
             name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
             swiftSettings: strict),
+        .target(name: "HostileMail", dependencies: ["InternetMessage"], path: "Benchmarks/HostileMail", swiftSettings: strict),
         .executableTarget(
-            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth"], path: "Benchmarks/RelayBench",
+            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "HostileMail"], path: "Benchmarks/RelayBench",
             swiftSettings: strict),
         .executableTarget(
             name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
@@ -189,7 +190,8 @@ let package = Package(
         .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
-            name: "RelayCoreTests", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto", "MilterTesting"],
+            name: "RelayCoreTests",
+            dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto", "MilterTesting", "HostileMail"],
             exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "MilterTests",

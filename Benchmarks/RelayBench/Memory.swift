@@ -1,6 +1,7 @@
 // How much memory a reply takes while it is rewritten, by the most resident memory of this process.
 
 import Foundation
+import HostileMail
 import InternetMessage
 
 /// Plays the messages made to be slow, in two sizes, and prints the octets that a reply takes for each of its own, the held body among

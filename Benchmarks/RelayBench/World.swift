@@ -42,7 +42,7 @@ struct BenchAuthenticator: SenderAuthenticator {
 }
 
 /// anna, with an inbox at a domain of her own and one at Gmail, whose dots do not count: the dearer of the two to look for.
-struct World {
+struct World: Sendable {
     static let now: Int64 = 1_790_000_000
     static let inbox = "anna.bergstroem@home.example"
 
@@ -50,7 +50,8 @@ struct World {
     let reverse: String
     let bounce: String
 
-    init?() {
+    /// - Parameter replyMemory: octets that replies may take together.
+    init?(replyMemory: Int = 1 << 30) {
         guard let number = AccountNumber(1), let inbox = AddrSpec(envelope: Self.inbox),
             let second = AddrSpec(envelope: "annabergstroem81@gmail.com"),
             let keys = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))
@@ -62,7 +63,7 @@ struct World {
         guard
             let engine = RelayEngine(
                 settings: RelaySettings(relayDomains: ["relay.example"], authservID: "relay.example"), keys: keys,
-                directory: BenchDirectory(account: account), authenticator: BenchAuthenticator(), replyMemory: ReplyMemory(limit: 1 << 30),
+                directory: BenchDirectory(account: account), authenticator: BenchAuthenticator(), replyMemory: ReplyMemory(limit: replyMemory),
                 randomness: { Array(repeating: 5, count: $0) })
         else { return nil }
         self.engine = engine

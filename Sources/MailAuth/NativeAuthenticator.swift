@@ -16,7 +16,7 @@ package struct NativeAuthenticator: SenderAuthenticator {
     private final class Session: AuthenticationSession {
         private let client: SMTPClientIdentity
         private let header: HeaderSection
-        private let resolver: any DNSResolver
+        private var resolver: any DNSResolver
         private let verifier: DKIMVerifier
 
         init(client: SMTPClientIdentity, header: HeaderSection, now: Int64, resolver: any DNSResolver) {
@@ -28,11 +28,17 @@ package struct NativeAuthenticator: SenderAuthenticator {
 
         func update(body: UnsafeRawBufferPointer) { verifier.update(body: body) }
 
-        func finish() -> AuthenticationEvidence {
+        func prepare() -> AuthenticationEvidence? {
+            resolver = RememberingResolver(resolver)
+            return evaluate(verifier.prepare(resolver: resolver))
+        }
+
+        func finish() -> AuthenticationEvidence { evaluate(verifier.finish(resolver: resolver)) }
+
+        private func evaluate(_ dkim: [DKIMFinding]) -> AuthenticationEvidence {
             var fromDomain: String?
             if case .success(let author) = AuthorAddress.parse(header: header) { fromDomain = author.normalized?.domain }
-            return EnvelopeAuthentication.evaluate(
-                client: client, fromDomain: fromDomain, dkim: verifier.finish(resolver: resolver), resolver: resolver)
+            return EnvelopeAuthentication.evaluate(client: client, fromDomain: fromDomain, dkim: dkim, resolver: resolver)
         }
     }
 }

@@ -132,6 +132,11 @@ extension Refusal {
             RelayReason("unrewritable-part", part))
     }
 
+    /// Whether the user's address stands in it is not known: that would have taken more work than a message of this size may cost.
+    static let tooMuchWork = permanent(
+        550, "5.7.7", "An attachment unpacks to more than can be searched for your own address; send it without, or as files that are not compressed",
+        RelayReason("too-much-work", "compressed data, or data encoded again and again, beyond what a message of this size may take to search"))
+
     /// The last look found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an incident.
     package static func leakIncident(place: String) -> Refusal {
         .permanent(PermanentRefusal(copying: unrewritable(part: place).reply, RelayReason(RelayReason.leakIncident, place)))

@@ -61,7 +61,7 @@ private struct BlindRewriter: BodyRewriting {
     /// What the rewriting overlooks is refused as an unrewritable part, and is an error in the log, with nothing of the inbox in it.
     @Test func anIncidentOfTheLastLookIsLoggedAsAnError() {
         let scene = RelayScene()
-        let engine = scene.engine.rewriting { _, _ in BlindRewriter() }
+        let engine = scene.engine.rewriting { _, _, _ in BlindRewriter() }
         scene.exchange(for: engine)
         let reverse = scene.reverse(RelayScene.anna, "billing@app.example")
         let message = scene.play(
@@ -102,7 +102,7 @@ private struct BlindRewriter: BodyRewriting {
             forward.answers.last?.stage == "end of message" && forward.final.status == "552 5.3.4"
                 && forward.modifications.isEmpty)
 
-        let full = RelayScene(replyMemory: 10_000_000)
+        let full = RelayScene(replyMemory: 12_000_000)
         let reverse = full.reverse(RelayScene.anna, "billing@app.example")
         let first = full.handler.makeSession(connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
         _ = first.mail("<anna@inbox.example>", arguments: [], macros: NoMacros())

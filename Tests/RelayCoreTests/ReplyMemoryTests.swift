@@ -65,9 +65,9 @@ struct ReplyMemoryTests {
     }
 
     @Test func roomToRewriteTheLargestIsLeft() throws {
-        let memory = ReplyMemory(limit: 20_000_000)
+        let memory = ReplyMemory(limit: 24_000_000)
         let large = try body(3_000_000, in: memory)
-        // 20 MB less 9 MB and the tables, less what is held already.
+        // 24 MB less a sixth for the small ones, 9 MB and the tables, less what is held already.
         var others: [HeldBody] = []
         var refused: String?
         while refused == nil {
@@ -140,9 +140,62 @@ struct ReplyMemoryTests {
         #expect(most == 1 && done == 12 && memory.turns == (0, 0))
     }
 
-    @Test func smallBodiesAreRewrittenSideBySideAndAnEndLetsTheFirstInLineBegin() throws {
-        let memory = ReplyMemory(limit: 10_000_000, interval: 1)
-        let bodies = try (0..<3).map { _ in try body(4_096, in: memory) }
+    /// A 4 kB reply waited behind a message of 19 MB.
+    @Test func aSmallBodyIsRewrittenWhileALargeOneIsAndAnotherWaits() throws {
+        let memory = ReplyMemory(limit: 20_000_000, interval: 1)
+        let large = try (0..<2).map { _ in Unguarded(try body(1_000_000, in: memory)) }
+        let small = try body(4_096, in: memory)
+        let mayEnd = Watch(false)
+        let begun = Watch((running: 0, waiting: 0))
+        let over = DispatchGroup()
+        for held in large {
+            over.enter()
+            Thread.detachNewThread {
+                try? held.value.rewrite(whileWaiting: { begun.change { $0.waiting += 1 } }) { _ throws(Refusal) in
+                    begun.change { $0.running += 1 }
+                    mayEnd.wait { $0 }
+                }
+                over.leave()
+            }
+        }
+        begun.wait { $0.running == 1 && $0.waiting > 0 }
+        var waited = 0
+        #expect(try small.rewrite(whileWaiting: { waited += 1 }) { bytes throws(Refusal) in bytes.count } == 4_096)
+        #expect(waited == 0 && memory.turns == (1, 1))
+        mayEnd.change { $0 = true }
+        #expect(over.wait(timeout: .now() + 300) == .success)
+        #expect(memory.turns == (0, 0))
+    }
+
+    /// Bodies of many megabytes took all there was, and every small one was told to come again.
+    @Test func aSmallBodyIsHeldWhereLargeOnesTakeTheRest() throws {
+        let memory = ReplyMemory(limit: 24_000_000)
+        var others: [HeldBody] = []
+        for size in [500_000, 70_000] { while outcome({ others.append(try body(size, in: memory)) }) == nil {} }
+        let small = try body(65_536, in: memory)
+        // One that grows is a large one.
+        #expect(outcome { _ = try body(65_537, in: memory) } == "452 4.3.1")
+        #expect(outcome { try Self.content(1).withUnsafeBytes { try small.append($0) } } == "452 4.3.1")
+        #expect(try small.rewrite(whileWaiting: {}) { bytes throws(Refusal) in bytes == Self.content(65_536) })
+        others.removeAll()
+        #expect(memory.inUse == ReplyMemory.session + 65_536)
+        #expect(outcome { try Self.content(10).withUnsafeBytes { try small.append($0) } } == nil)
+        #expect(memory.inUse == ReplyMemory.session + 2 * 65_536)
+    }
+
+    @Test func theLaneOfSmallBodiesEndsToo() throws {
+        let memory = ReplyMemory(limit: 24_000_000)
+        var held: [HeldBody] = []
+        var refused: String?
+        while refused == nil { refused = outcome { held.append(try body(4_096, in: memory)) } }
+        #expect(refused == "452 4.3.1" && memory.inUse <= 24_000_000)
+        held.removeAll()
+        #expect(memory.inUse == 0)
+    }
+
+    @Test func bodiesThatFitAreRewrittenSideBySideAndAnEndLetsTheFirstInLineBegin() throws {
+        let memory = ReplyMemory(limit: 14_000_000, interval: 1)
+        let bodies = try (0..<3).map { _ in try body(70_000, in: memory) }
         let started = Watch(0)
         let order = Watch<[Int]>([])
         let mayEnd = Watch(false)

@@ -35,9 +35,13 @@ enum ReplyFuzzing {
     }
 
     static let archive: FuzzTarget = { input in
-        var budget = 1 << 20
-        _ = Archive.entries(in: input, budget: &budget) { _ in false }
-        _ = Inflate.inflate(input[...], limit: 1 << 20)
+        let work = WorkBudget(limit: 1 << 22)
+        let names = ReplyNames(
+            engine: fixture.engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
+            stored: StoredAddresses(directory: fixture.engine.directory, tokens: fixture.engine.tokens))
+        let scanner = LeakScanner(names: names)
+        _ = ArchiveScan(work: work) { scanner.feeder(work) }.finds(in: input)
+        require(work.spent <= work.limit + 30 * input.count + WorkBudget.step, "an archive costs no more than its budget")
     }
 
     private static let needle = Array("anna@inbox.example".utf8)

@@ -75,6 +75,19 @@ package final class DKIMVerifier {
         bodyHashes = DKIMBodyHashes(requests)
     }
 
+    /// Asks for the keys and checks the signed fields before there is a body: one finding for each DKIM-Signature field, as it will be if the
+    /// body is the one that was signed.
+    func prepare(resolver: any DNSResolver) -> [DKIMFinding] {
+        var keys = DKIMKeyLookup(resolver: resolver, limits: limits)
+        return candidates.map { candidate in
+            switch candidate {
+            case .settled(let finding): finding
+            case .pending(let signature, let headerDigest):
+                Self.evaluate(signature, headerDigest: headerDigest, coversWholeBody: true, keys: &keys, limits: limits)
+            }
+        }
+    }
+
     /// Takes the next octets of the body, line ends as CRLF, cut anywhere.
     package func update(body: UnsafeRawBufferPointer) { bodyHashes.update(body) }
 
@@ -116,6 +129,13 @@ package final class DKIMVerifier {
         guard body.sha256 == signature.bodyHash else {
             return finding(.fail, "the body hash does not match", signature, coversWholeBody: whole)
         }
+        return evaluate(signature, headerDigest: headerDigest, coversWholeBody: whole, keys: &keys, limits: limits)
+    }
+
+    /// The signature over the fields, which says what the body has to be.
+    private static func evaluate(
+        _ signature: DKIMSignature, headerDigest: [UInt8], coversWholeBody whole: Bool, keys: inout DKIMKeyLookup, limits: DKIMLimits
+    ) -> DKIMFinding {
         let records: [DKIMKeyRecord]
         switch keys.records(signature.keyName) {
         case .found(let found): records = found

@@ -50,6 +50,9 @@ final class ForwardSession {
         }
     }
 
+    /// Asks the DNS before the body comes, where that is to be held: nothing is held while it is waited for.
+    func prepare() { _ = authentication.prepare() }
+
     func update(body chunk: UnsafeRawBufferPointer) {
         authentication.update(body: chunk)
         signing?.update(body: chunk)

@@ -9,13 +9,8 @@ enum Reply {
     static func decide(
         engine: RelayEngine, message: IncomingMessage, account number: AccountNumber, correspondents: [AddrSpec], paths: [String]
     ) throws(Refusal) -> RelayDecision {
-        let author: AddrSpec
-        switch AuthorAddress.parse(header: message.header) {
-        case .success(let address): author = address
-        case .failure(let defect): throw .replyNotProved(RelayReason("unclear-author", "\(defect)"))
-        }
         // Proved before it is looked whose inbox it is: neither answer nor time tells a stranger which inbox is the right one.
-        let proof = try ReplyProof.prove(author: author, evidence: message.evidence.proving(message.client))
+        let (author, proof) = try prove(message.header, evidence: message.evidence, client: message.client)
         let account: RelayAccount?
         do { account = try engine.directory.account(number) } catch { throw .storeTrouble(error.detail) }
         guard let account else { throw .replyNotProved(RelayReason("account-deleted")) }
@@ -66,6 +61,16 @@ enum Reply {
         return try rewritten.decision(
             replacing: message.header, engine: engine, domain: domain, now: message.now, sender: sender, paths: paths, recipients: recipients,
             reasons: [RelayReason("replied", "author proved by \(proof.method)")] + rewritten.reasons)
+    }
+
+    /// The author and how it is proved. Asked of the best that the evidence can become before a body is held, and of the evidence at its end.
+    static func prove(
+        _ header: HeaderSection, evidence: AuthenticationEvidence, client: SMTPClientIdentity
+    ) throws(Refusal) -> (author: AddrSpec, proof: SenderProof) {
+        switch AuthorAddress.parse(header: header) {
+        case .success(let author): (author, try ReplyProof.prove(author: author, evidence: evidence.proving(client)))
+        case .failure(let defect): throw .replyNotProved(RelayReason("unclear-author", "\(defect)"))
+        }
     }
 
     /// Local parts under which mail systems write.

@@ -33,17 +33,24 @@ struct ReplyRewriting {
         text = TextRewriter(names: names)
     }
 
-    /// - Throws: `550 5.7.7` where an address of the user stands in a part that cannot be rewritten.
+    /// - Throws: `550 5.7.7` where an address of the user stands in a part that cannot be rewritten, or where to look takes too much work.
     func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage {
-        let rewritten = try engine.bodyRewriter(names, engine.settings.unrewritableReply).rewrite(content: header, body: body)
+        try rewrite(body: body, budget: WorkBudget(octets: header.fields.reduce(body.count) { $0 + $1.bytes.count }))
+    }
+
+    /// The same with a budget of the caller's.
+    func rewrite(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
+        let rewriter = engine.bodyRewriter(names, engine.settings.unrewritableReply, budget)
+        let rewritten = try rewriter.rewrite(content: header, body: body)
         let outgoing = HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)])
         // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
         let searched = rewritten.reasons.isEmpty ? rewritten.body ?? [body[...]] : []
         // Every id is hidden, or the team's own, in which any guess of its may stand.
         let others = HeaderSection(outgoing.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
-        if let place = LastLook(names: names).finds(header: others, body: searched) {
+        if let place = LastLook(names: names).finds(header: others, body: searched, work: budget) {
             throw .leakIncident(place: place)
         }
+        if budget.isSpent, rewritten.reasons.isEmpty { throw .tooMuchWork }
         return OutgoingMessage(
             header: outgoing, body: rewritten.body, bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
     }

@@ -228,10 +228,15 @@ package final class RelayTransaction {
         case .empty, .elsewhere, .operatorMail: break
         case .forward(let account):
             forward = try ForwardSession(engine: engine, account: account, client: client, header: header, now: now)
-            if !further.isEmpty { held = HeldBody(budget: engine.replyMemory, isRewritten: false, hasCopies: true) }
+            guard !further.isEmpty else { break }
+            forward?.prepare()
+            held = HeldBody(budget: engine.replyMemory, isRewritten: false, hasCopies: true)
         case .reply, .returnPath:
+            // The DNS is waited for while nothing is held, and whoever cannot be proved whatever the body is holds nothing.
+            let session = engine.authenticator.begin(client: client, header: header, now: now)
+            if let best = session.prepare(), case .reply = scope { _ = try Reply.prove(header, evidence: best, client: client) }
+            authentication = session
             held = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: !further.isEmpty)
-            authentication = engine.authenticator.begin(client: client, header: header, now: now)
         case .answer:
             // Nothing of it is kept: that it was written, and by whom, is all that counts.
             authentication = engine.authenticator.begin(client: client, header: header, now: now)

@@ -4,11 +4,17 @@ import Glibc
 import Synchronization
 
 /// Octets that messages whose body is held take, over all sessions. What does not fit is told to come again; what is held waits for its turn
-/// to be rewritten, in the order in which it came, so that all of it together stays within the limit.
+/// to be rewritten, in the order in which it came, so that all of it together stays within the limit. A part of it is a lane for small
+/// messages, so that these need not wait for a large one.
 package final class ReplyMemory: Sendable {
     package let limit: Int
 
-    private struct State {
+    /// Where a body is held or rewritten.
+    enum Lane { case main, small }
+
+    /// What is taken of the limit of a lane.
+    private struct Pool {
+        let limit: Int
         /// Held, and kept of what was rewritten.
         var held = 0
         /// Octets of each body that is still to be rewritten.
@@ -19,9 +25,54 @@ package final class ReplyMemory: Sendable {
         var most = 0
         /// What waits for its turn.
         var queue: [Turn] = []
+
+        /// Takes octets for a body, where room to rewrite the largest of all is left; false, and nothing taken, where not.
+        mutating func take(_ octets: Int, for body: ObjectIdentifier, size: Int?) -> Bool {
+            let largest = max(size ?? 0, bodies.values.max() ?? 0)
+            let room = max(usual, largest > 0 ? ReplyMemory.usual(largest) : 0)
+            guard octets <= limit - held - room else { return false }
+            held += octets
+            if let size { bodies[body] = size }
+            return true
+        }
+
+        /// Whether a body may be rewritten now. One that is alone always may.
+        func isFree(_ octets: Int) -> Bool { running == 0 || ReplyMemory.most(octets) <= limit - held - most }
+
+        mutating func start(_ octets: Int) {
+            running += 1
+            usual += ReplyMemory.usual(octets)
+            most += ReplyMemory.most(octets)
+        }
+
+        mutating func end(_ octets: Int) {
+            running -= 1
+            usual -= ReplyMemory.usual(octets)
+            most -= ReplyMemory.most(octets)
+        }
+
+        /// Takes out of the queue whoever may begin now.
+        mutating func admit() -> [Turn] {
+            var next: [Turn] = []
+            while let first = queue.first, isFree(first.octets) {
+                start(first.octets)
+                next.append(queue.removeFirst())
+            }
+            return next
+        }
     }
 
-    private let state = Mutex(State())
+    private struct State {
+        var main: Pool
+        var small: Pool
+
+        subscript(lane: Lane) -> Pool {
+            get { lane == .main ? main : small }
+            _modify { if lane == .main { yield &main } else { yield &small } }
+        }
+    }
+
+    private let state: Mutex<State>
     private let interval: Int
 
     /// - Parameter interval: seconds after which whoever waits is called, so that nobody takes the message for lost: far below what Postfix
@@ -29,13 +80,17 @@ package final class ReplyMemory: Sendable {
     package init(limit: Int, interval: Int = 10) {
         self.limit = limit
         self.interval = interval
+        let lane = min(Self.laneOctets, limit / 6)
+        state = Mutex(State(main: Pool(limit: limit - lane), small: Pool(limit: lane)))
     }
 
     /// Octets in use, those granted to what is being rewritten aside.
-    package var inUse: Int { state.withLock { $0.held } }
+    package var inUse: Int { state.withLock { $0.main.held + $0.small.held } }
 
     /// Messages that are being rewritten, and that wait for it.
-    package var turns: (running: Int, waiting: Int) { state.withLock { ($0.running, $0.queue.count) } }
+    package var turns: (running: Int, waiting: Int) {
+        state.withLock { ($0.main.running + $0.small.running, $0.main.queue.count + $0.small.queue.count) }
+    }
 
     // MARK: What a message takes. `RelayBench --memory` measures it.
 
@@ -43,17 +98,25 @@ package final class ReplyMemory: Sendable {
     static let session = 131_072
     /// Octets beside the body while it is rewritten: tables and windows, whatever its size.
     private static let tables = 3_500_000
+    /// The same for a small body, whose windows are small.
+    private static let smallTables = 1_200_000
     /// Octets for each of the body: decoded text, new text, what is new encoded again. Ordinary messages take less.
     private static let usualFactor = 3
     /// The same for a message made of nothing but the dearest there is: empty lines, parts of one octet, soft line breaks.
     private static let mostFactor = 19
+
+    /// Octets of a body that may take the small lane: most replies have fewer.
+    static let smallBody = 65_536
+    /// Octets of the small lane, or a sixth of the limit where that is less: two or three small bodies that are rewritten, and two dozen
+    /// that are held. Where the lane is full too, a small body waits, or is told to come again, as a large one is.
+    private static let laneOctets = 8_000_000
 
     private static func usual(_ octets: Int) -> Int { product(octets, usualFactor) }
     private static func most(_ octets: Int) -> Int { product(octets, mostFactor) }
 
     private static func product(_ octets: Int, _ factor: Int) -> Int {
         let (product, isOver) = octets.multipliedReportingOverflow(by: factor)
-        return isOver ? Int.max / 4 : min(product, Int.max / 4) + tables
+        return isOver ? Int.max / 4 : min(product, Int.max / 4) + (octets <= smallBody ? smallTables : tables)
     }
 
     /// The largest body that fits where there is no other.
@@ -61,82 +124,82 @@ package final class ReplyMemory: Sendable {
     ///   - weight: octets held for each of the body.
     ///   - isRewritten: whether there has to be room to rewrite it.
     func largest(weight: Int, isRewritten: Bool) -> Int {
-        max(0, limit - Self.session - (isRewritten ? Self.tables : 0)) / (weight + (isRewritten ? Self.usualFactor : 0))
+        let limit = limit - min(Self.laneOctets, limit / 6)
+        return max(0, limit - Self.session - (isRewritten ? Self.tables : 0)) / (weight + (isRewritten ? Self.usualFactor : 0))
     }
 
     // MARK: Holding
 
-    /// Takes octets for a body, where room to rewrite the largest of all is left; false, and nothing taken, where not.
-    /// - Parameter size: octets of the body that has to be rewritten, these among them; nil for one that goes as it is.
-    func take(_ octets: Int, for body: ObjectIdentifier, size: Int?) -> Bool {
-        state.withLock { state in
-            let largest = max(size ?? 0, state.bodies.values.max() ?? 0)
-            let room = max(state.usual, largest > 0 ? Self.usual(largest) : 0)
-            guard octets <= limit - state.held - room else { return false }
-            state.held += octets
-            if let size { state.bodies[body] = size }
-            return true
+    /// Takes octets for a body; nil, and nothing taken, where they do not fit.
+    /// - Parameters:
+    ///   - octets: all that the body takes from now on.
+    ///   - size: octets of the body itself.
+    ///   - isRewritten: whether there has to be room to rewrite it, and it does not go on as it is.
+    ///   - before: where it was held so far, and how many octets were taken for it.
+    /// - Returns: where it is held now.
+    func take(_ octets: Int, for body: ObjectIdentifier, size: Int, isRewritten: Bool, before: (lane: Lane, octets: Int)) -> Lane? {
+        let (lane, next): (Lane?, [Turn]) = state.withLock { state in
+            let rewritten = isRewritten ? size : nil
+            if before.lane == .main {
+                if state.main.take(octets - before.octets, for: body, size: rewritten) { return (.main, []) }
+                guard size <= Self.smallBody, before.octets == 0, state.small.take(octets, for: body, size: rewritten) else { return (nil, []) }
+                return (.small, [])
+            }
+            if size <= Self.smallBody { return (state.small.take(octets - before.octets, for: body, size: rewritten) ? .small : nil, []) }
+            // It has grown out of the lane.
+            guard state.main.take(octets, for: body, size: rewritten) else { return (nil, []) }
+            state.small.held -= before.octets
+            state.small.bodies[body] = nil
+            return (.main, state.small.admit())
         }
+        for turn in next { turn.begin() }
+        return lane
     }
 
-    func give(back octets: Int, of body: ObjectIdentifier) {
+    func give(back octets: Int, of body: ObjectIdentifier, in lane: Lane) {
         let next = state.withLock { state in
-            state.held -= octets
-            state.bodies[body] = nil
-            return admit(&state)
+            state[lane].held -= octets
+            state[lane].bodies[body] = nil
+            return state[lane].admit()
         }
         for turn in next { turn.begin() }
     }
 
     // MARK: Rewriting
 
-    /// Waits until a body may be rewritten. One that is alone always may; others as long as even the dearest kind of message fits.
+    /// Waits until a body may be rewritten: as long as even the dearest kind of message fits. A small one that would have to wait for others
+    /// takes the small lane.
     /// - Parameter whileWaiting: called again and again until then.
-    func begin(_ octets: Int, whileWaiting: () -> Void) {
-        let turn: Turn? = state.withLock { state in
-            if state.queue.isEmpty, isFree(octets, state) {
-                Self.start(octets, &state)
-                return nil
+    /// - Returns: where it is rewritten, for `end`.
+    func begin(_ octets: Int, whileWaiting: () -> Void) -> Lane {
+        let (turn, lane): (Turn?, Lane) = state.withLock { state in
+            for lane in [.main, .small] as [Lane] where lane == .main || octets <= Self.smallBody {
+                guard state[lane].queue.isEmpty, state[lane].isFree(octets) else { continue }
+                state[lane].start(octets)
+                return (nil, lane)
             }
             let turn = Turn(octets)
-            state.queue.append(turn)
-            return turn
+            let lane: Lane = octets <= Self.smallBody ? .small : .main
+            state[lane].queue.append(turn)
+            return (turn, lane)
         }
         turn?.wait(interval, whileWaiting)
+        return lane
     }
 
     /// A body was rewritten.
-    /// - Parameter keeping: octets that are held from now on beside it: what came out.
-    func end(_ octets: Int, keeping: Int, of body: ObjectIdentifier) {
+    /// - Parameters:
+    ///   - lane: where it was rewritten.
+    ///   - keeping: octets that are held from now on beside it: what came out.
+    ///   - home: where the body is held.
+    func end(_ octets: Int, in lane: Lane, keeping: Int, of body: ObjectIdentifier, heldIn home: Lane) {
         let next = state.withLock { state in
-            state.running -= 1
-            state.usual -= Self.usual(octets)
-            state.most -= Self.most(octets)
-            state.held += keeping
-            state.bodies[body] = nil
-            return admit(&state)
+            state[lane].end(octets)
+            state[home].held += keeping
+            state[home].bodies[body] = nil
+            return state.main.admit() + state.small.admit()
         }
         for turn in next { turn.begin() }
-    }
-
-    private func isFree(_ octets: Int, _ state: State) -> Bool {
-        state.running == 0 || Self.most(octets) <= limit - state.held - state.most
-    }
-
-    private static func start(_ octets: Int, _ state: inout State) {
-        state.running += 1
-        state.usual += usual(octets)
-        state.most += most(octets)
-    }
-
-    /// Takes out of the queue whoever may begin now.
-    private func admit(_ state: inout State) -> [Turn] {
-        var next: [Turn] = []
-        while let first = state.queue.first, isFree(first.octets, state) {
-            Self.start(first.octets, &state)
-            next.append(state.queue.removeFirst())
-        }
-        return next
     }
 
     /// A thread that waits for its turn.
@@ -175,6 +238,7 @@ final class HeldBody {
     private(set) var count = 0
     private let budget: ReplyMemory
     private var taken = 0
+    private var lane = ReplyMemory.Lane.main
     private let weight: Int
     private let isRewritten: Bool
 
@@ -192,7 +256,7 @@ final class HeldBody {
         weight = hasCopies ? 3 : 1
     }
 
-    deinit { budget.give(back: taken, of: ObjectIdentifier(self)) }
+    deinit { budget.give(back: taken, of: ObjectIdentifier(self), in: lane) }
 
     /// Takes the next octets.
     /// - Throws: what the sender is told: to come again where the budget is used up, or that no such message ever fits.
@@ -203,7 +267,11 @@ final class HeldBody {
         if needed > taken {
             let largest = budget.largest(weight: weight, isRewritten: isRewritten)
             guard size <= largest else { throw .messageTooLarge(largest) }
-            guard budget.take(needed - taken, for: ObjectIdentifier(self), size: isRewritten ? size : nil) else { throw .replyMemory }
+            guard
+                let lane = budget.take(
+                    needed, for: ObjectIdentifier(self), size: size, isRewritten: isRewritten, before: (self.lane, taken))
+            else { throw .replyMemory }
+            self.lane = lane
             taken = needed
         }
         count = size
@@ -242,11 +310,11 @@ final class HeldBody {
     func rewrite<Result>(
         whileWaiting: () -> Void, keeping: (Result, [UInt8]) -> Int = { _, _ in 0 }, _ work: ([UInt8]) throws(Refusal) -> Result
     ) throws(Refusal) -> Result {
-        budget.begin(count, whileWaiting: whileWaiting)
+        let turn = budget.begin(count, whileWaiting: whileWaiting)
         var kept = 0
         defer {
             taken += kept
-            budget.end(count, keeping: kept, of: ObjectIdentifier(self))
+            budget.end(count, in: turn, keeping: kept, of: ObjectIdentifier(self), heldIn: lane)
         }
         let body = bytes
         let result = try work(body)

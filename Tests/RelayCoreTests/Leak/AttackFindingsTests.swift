@@ -131,6 +131,79 @@ import Testing
         }
     }
 
+    // MARK: PDF
+
+    /// A PDF of one stream, its deflate block stored.
+    private static func pdf(_ content: String, dictionary: String = "", isCompressed: Bool) -> [UInt8] {
+        let octets = Array(content.utf8)
+        let block = [0x78, 0x9C, 1, UInt8(octets.count & 255), UInt8(octets.count >> 8), ~UInt8(octets.count & 255), ~UInt8(octets.count >> 8)] + octets
+        return Array("%PDF-1.7\n4 0 obj\n<<\(dictionary)/Filter/FlateDecode>>\nstream\r\n".utf8) + (isCompressed ? block : octets)
+            + Array("\nendstream\nendobj\n".utf8)
+    }
+
+    private static func hexadecimal(_ octets: some Sequence<UInt8>) -> String {
+        octets.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16, uppercase: true) }.joined()
+    }
+
+    @Test(arguments: [true, false])
+    func aStringOfAPDFInHexadecimal(isCompressed: Bool) throws {
+        let address = Array("anna.berg@inbox.example".utf8)
+        let wide: [UInt8] = [0xFE, 0xFF] + address.flatMap { [0, $0] as [UInt8] }
+        let forms = [
+            "BT <\(Self.hexadecimal(address))> Tj ET", "<\(Self.hexadecimal(wide))>Tj", "< \(address.map { Self.hexadecimal([$0]) }.joined(separator: "\n")) > Tj",
+            // An array with numbers that move the letters.
+            "[\(address.map { "<\(Self.hexadecimal([$0]))>" }.joined(separator: " -12.5"))] TJ",
+            // Among what is none.
+            "<</A<6G>/B(<<)>> <\(Self.hexadecimal(address))> Tj",
+        ]
+        for form in forms {
+            let said = try Self.said(Base64.encode(Self.pdf(form, isCompressed: isCompressed)), type: "application/pdf", encoding: "base64")
+            #expect(said == "550 unrewritable-part", "\(form)")
+        }
+        let harmless = "BT <\(Self.hexadecimal("anna.other@inbox.test".utf8))> Tj ET"
+        let said = try Self.said(Base64.encode(Self.pdf(harmless, isCompressed: isCompressed)), type: "application/pdf", encoding: "base64")
+        #expect(said.hasPrefix("%PDF"))
+    }
+
+    // MARK: Charsets that nobody knows
+
+    private static func inEBCDIC(_ text: String) throws -> [UInt8] { try #require(Charset.encode(text, "ibm037")) }
+
+    @Test func textInAnUnknownCharsetThatIsNotASCIIIsRefused() throws {
+        for label in ["x-none", "x-unknown"] {
+            let type = "text/plain; charset=\(label)"
+            #expect(try Self.said(Base64.encode(Self.inEBCDIC("I am anna.berg@inbox.example, hello")), type: type, encoding: "base64") == "550 unrewritable-part")
+            #expect(try Self.said(Base64.encode(Self.inEBCDIC("Nothing of that kind stands here")), type: type, encoding: "base64") == "550 unrewritable-part")
+            // Set from a few lines, and shifted.
+            #expect(try Self.said(Self.inEBCDIC("anna.berg@inbox.example") + [0x0D, 0x0A], type: type) == "550 unrewritable-part")
+            #expect(try Self.said("\u{1B}(B\u{E}anna\u{F}", type: type) == "550 unrewritable-part" || label == "x-unknown")
+        }
+        #expect(
+            try Self.said(Array("write to anna+AEA-inbox.example".utf8), type: "text/plain; charset=x-none", inbox: "anna@inbox.example")
+                == "550 unrewritable-part")
+    }
+
+    @Test func textInAnUnknownCharsetThatIsLikeASCIIPasses() throws {
+        let prose = "Dear colleagues,\r\n\r\nthe meeting is on Monday (10+2 people, ~5 pages).\r\n"
+        #expect(try Self.said(prose, type: "text/plain; charset=x-none") == prose)
+        #expect(
+            try Self.said("I am anna.berg@inbox.example, hello", type: "text/plain; charset=x-none") == "I am annarelay2@relay.example, hello")
+        // Letters of Vietnamese, Cyrillic and Chinese in charsets of one and two octets.
+        for (word, line) in [([0x67, 0xD8, 0xEF] as [UInt8], 12), ([0xF0, 0xD2, 0xC9, 0xD7, 0xC5, 0xD4], 8), ([0xC4, 0xE3, 0xBA, 0xC3], 18)] {
+            let isSpaced = word.count != 4
+            let text = (0..<20).flatMap { _ in (0..<line).flatMap { _ in word + (isSpaced ? [0x20] : []) } + [0x0D, 0x0A] as [UInt8] }
+            let said = try Self.said(text, type: "text/plain; charset=x-none")
+            #expect(!said.hasPrefix("550"), "\(said)")
+        }
+        #expect(try !Self.said([0xC4, 0xE3, 0x21], type: "text/plain; charset=x-none").hasPrefix("550"))
+    }
+
+    @Test func wideTextInAnUnknownCharsetIsRewritten() throws {
+        let wide: [UInt8] = "I am anna.berg@inbox.example, hello".utf8.flatMap { [$0, 0] as [UInt8] }
+        let said = try Self.said(Base64.encode(wide), type: "text/plain; charset=x-none", encoding: "base64")
+        #expect(said.filter { $0 != "\0" } == "I am annarelay2@relay.example, hello")
+    }
+
     @Test func aDrawingIsText() throws {
         #expect(try Self.said("<svg><text>anna.berg&#x40;inbox.example</text></svg>", type: "image/svg+xml") == "<svg><text>annarelay2&#x40;relay.example</text></svg>")
     }

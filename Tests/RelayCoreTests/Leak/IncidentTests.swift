@@ -16,7 +16,7 @@ struct BlindRewriter: BodyRewriting {
 @Suite struct IncidentTests {
     @Test func whatTheRewritingOverlooksIsRefusedAndCounted() {
         let sound = Fixture(evidence: Fixture.signed("inbox.example"))
-        let engine = sound.engine.rewriting { _, _ in BlindRewriter() }
+        let engine = sound.engine.rewriting { _, _, _ in BlindRewriter() }
         let blind = Fixture(directory: sound.directory, engine: engine)
         let reverse = sound.engine.tokens.reverse(
             account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")

@@ -1,38 +1,27 @@
-// Looks into compressed data, bounded: zip (office files, archives), gzip, and the streams of PDF and PNG.
+// Where deflate streams begin in compressed data: zip (office files, archives), gzip, PDF and PNG.
 
+/// The kinds of data that are looked into.
 enum Archive {
-    /// Levels of archives within archives that are opened.
-    private static let maximumDepth = 3
-    /// Octets that a stream counts for at least: to begin one costs too.
-    private static let smallest = 1_024
+    case zip, gzip, pdf, png
 
-    /// Unpacks what can be unpacked and hands each piece to `search`.
-    /// - Parameter budget: octets that may still be unpacked; lowered by what was.
-    /// - Returns: whether `search` found something.
-    static func entries(in bytes: [UInt8], budget: inout Int, depth: Int = 0, search: ([UInt8]) -> Bool) -> Bool {
-        guard depth < maximumDepth else { return false }
-        for start in deflated(in: bytes) {
-            guard budget > 0 else { return false }
-            let unpacked = Inflate.inflate(bytes[start...], limit: budget)
-            budget -= max(unpacked.count, smallest)
-            if unpacked.isEmpty { continue }
-            if search(unpacked) || entries(in: unpacked, budget: &budget, depth: depth + 1, search: search) { return true }
-        }
-        return false
+    private static let signatures: [(Archive, [UInt8])] = [
+        (.zip, [0x50, 0x4B]), (.gzip, [0x1F, 0x8B, 0x08]), (.pdf, Array("%PDF".utf8)), (.png, [0x89, 0x50, 0x4E, 0x47]),
+    ]
+
+    /// What octets begin as; nil for what is not looked into.
+    init?(_ octets: some Sequence<UInt8>) {
+        guard let known = Self.signatures.first(where: { octets.starts(with: $0.1) }) else { return nil }
+        self = known.0
     }
 
-    /// Whether octets begin as something that is looked into.
-    static func isArchive(_ bytes: [UInt8]) -> Bool { signatures.contains { bytes.starts(with: $0) } }
-
-    private static let signatures: [[UInt8]] = [[0x50, 0x4B], [0x1F, 0x8B, 0x08], Array("%PDF".utf8), [0x89, 0x50, 0x4E, 0x47]]
-
-    /// Offsets at which deflate streams begin.
-    private static func deflated(in bytes: [UInt8]) -> [Int] {
-        if bytes.starts(with: [0x50, 0x4B]) { return zip(bytes) }
-        if bytes.starts(with: [0x1F, 0x8B, 0x08]) { return gzip(bytes).map { [$0] } ?? [] }
-        if bytes.starts(with: Array("%PDF".utf8)) { return pdf(bytes) }
-        if bytes.starts(with: [0x89, 0x50, 0x4E, 0x47]) { return png(bytes) }
-        return []
+    /// Offsets at which deflate streams begin, in order.
+    func deflated(in bytes: [UInt8]) -> [Int] {
+        switch self {
+        case .zip: Self.zip(bytes)
+        case .gzip: Self.gzip(bytes).map { [$0] } ?? []
+        case .pdf: Self.pdf(bytes)
+        case .png: Self.png(bytes)
+        }
     }
 
     /// Local file headers (APPNOTE section 4.3.7), found by their signature, so that a damaged directory hides nothing.
@@ -71,22 +60,46 @@ enum Archive {
         return index < bytes.count ? index : nil
     }
 
-    /// Behind `stream` and a zlib header, where the data is not a compressed picture too large to hold text.
+    /// Behind `stream` and a zlib header; but pictures, as their pixels are no text.
     private static func pdf(_ bytes: [UInt8]) -> [Int] {
         let word = Array("stream".utf8)
         var starts: [Int] = []
         var index = 0
+        // Behind the last `stream`: what is between it and the next one is looked at once.
+        var last = 0
         while index + word.count + 4 < bytes.count {
             guard bytes[index] == word[0], bytes[index..<(index + word.count)].elementsEqual(word) else {
                 index += 1
                 continue
             }
+            let dictionary = bytes[max(last, index - maximumDictionary)..<index]
             index += word.count
+            last = index
             var at = index
             while at < bytes.count, bytes[at] == 0x0D || bytes[at] == 0x0A { at += 1 }
-            if at > index, at + 2 < bytes.count, isZlib(bytes[at], bytes[at + 1]) { starts.append(at + 2) }
+            guard at > index, at + 2 < bytes.count, isZlib(bytes[at], bytes[at + 1]), !isPicture(dictionary) else { continue }
+            starts.append(at + 2)
         }
         return starts
+    }
+
+    /// Octets before `stream` in which its dictionary is looked for; one that is longer is taken for none of a picture.
+    private static let maximumDictionary = 1_024
+    private static let subtype = Array("/Subtype".utf8)
+    private static let image = Array("/Image".utf8)
+
+    /// Whether a dictionary is that of a picture (ISO 32000-1 section 8.9.5).
+    private static func isPicture(_ dictionary: ArraySlice<UInt8>) -> Bool {
+        var rest = dictionary
+        while let slash = rest.firstIndex(of: subtype[0]) {
+            rest = rest[slash...]
+            if rest.starts(with: subtype) {
+                let value = rest.dropFirst(subtype.count).drop { $0 <= 0x20 }
+                if value.starts(with: image) { return true }
+            }
+            rest = rest.dropFirst()
+        }
+        return false
     }
 
     /// Compressed text chunks (zTXt, iTXt).

@@ -17,7 +17,7 @@ protocol BodyRewriting {
     /// - Parameters:
     ///   - header: the header section of the message; only its Content-* fields are read.
     ///   - body: everything behind the empty line, line ends as CRLF.
-    /// - Throws: `550 5.7.7` where a name stands in a part that cannot be rewritten.
+    /// - Throws: `550 5.7.7` where a name stands in a part that cannot be rewritten, or where that takes too much work.
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody
 }
 
@@ -26,12 +26,17 @@ package struct BodyRewriter: BodyRewriting {
     private(set) var text: TextRewriter
     private let unrewritable: RelaySettings.UnrewritableReply
     private let opaque: OpaqueScan
+    private let budget: WorkBudget
 
-    package init(names: ReplyNames, unrewritable: RelaySettings.UnrewritableReply) {
+    init(names: ReplyNames, unrewritable: RelaySettings.UnrewritableReply, budget: WorkBudget) {
         text = TextRewriter(names: names)
         self.unrewritable = unrewritable
-        opaque = OpaqueScan(names: names)
+        self.budget = budget
+        opaque = OpaqueScan(names: names, work: budget)
     }
+
+    /// Units of work for each octet of a text that is rewritten.
+    private static let textWork = 30
 
     /// Messages within encoded messages that are opened; what lies deeper is searched, not rewritten.
     private static let maximumNesting = 4
@@ -49,6 +54,11 @@ package struct BodyRewriter: BodyRewriting {
         let result = try rewrite(root, in: &work, name: "message text")
         let fields = PartHeader.contentFields(of: root, with: result, text: text)
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
+        // Texts were rewritten all the same; what else there is was not searched to its end.
+        if budget.isSpent {
+            guard unrewritable == .deliver else { throw .tooMuchWork }
+            work.delivered.append("more compressed data than can be searched")
+        }
         return RewrittenBody(
             contentFields: fields, body: result.pieces, reasons: work.delivered.map { RelayReason("unrewritable-delivered", $0) })
     }
@@ -79,6 +89,7 @@ package struct BodyRewriter: BodyRewriting {
     // MARK: The tree
 
     private func rewrite(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+        if budget.isSpent, unrewritable == .refuse { throw .tooMuchWork }
         let type = part.contentType
         if type.matches("multipart") {
             if type.subtype == "signed" || type.subtype == "encrypted" { return try rewriteSigned(part, in: &work, name: name) }
@@ -198,12 +209,13 @@ package struct BodyRewriter: BodyRewriting {
     private func rewriteText(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
         guard let decoded = part.transferEncoding.decode(raw) else { return try lookInto(part, in: &work, name: name) }
+        budget.charge(decoded.bytes.count * Self.textWork)
         if opaque.findsInBlocks(of: decoded.bytes) {
             try refuse("\(name): uuencoded block", in: &work)
             return .unchanged
         }
         // An archive under the name of a text is looked into as any other.
-        if Archive.isArchive(decoded.bytes), opaque.finds(in: raw, encoding: part.transferEncoding) {
+        if Archive(decoded.bytes) != nil, opaque.finds(in: raw, encoding: part.transferEncoding) {
             try refuse(name, in: &work)
             return .unchanged
         }

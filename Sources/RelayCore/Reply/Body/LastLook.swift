@@ -8,16 +8,18 @@ package struct LastLook {
 
     package init(names: ReplyNames) { scanner = LeakScanner(names: names) }
 
+    /// - Parameter work: what the search of the body is charged to; where that is spent, nothing was found and nothing is said.
     /// - Returns: where an address of the user can still be read; nil where nowhere.
-    package func finds(header: HeaderSection, body: [ArraySlice<UInt8>]) -> String? {
+    func finds(header: HeaderSection, body: [ArraySlice<UInt8>], work: WorkBudget? = nil) -> String? {
         let feeder = scanner.feeder()
         for field in header.fields {
             if search(field.bytes, feeder) || search(Array(EncodedWord.decode(field.unfoldedBytes[...]).utf8), feeder) {
                 return "header field \(field.name)"
             }
         }
-        for piece in body { piece.withUnsafeBufferPointer { feeder.feed($0) } }
-        return feeder.finish() ? "message body" : nil
+        let bodyFeeder = scanner.feeder(work)
+        for piece in body { piece.withUnsafeBufferPointer { bodyFeeder.feed($0) } }
+        return bodyFeeder.finish() ? "message body" : nil
     }
 
     private func search(_ bytes: [UInt8], _ feeder: LeakFeeder) -> Bool {

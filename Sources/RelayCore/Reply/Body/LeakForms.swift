@@ -27,6 +27,7 @@ struct LeakForms {
     private let own: OwnTokens
     private var table = WordTable()
     private var dotlessTable = WordTable()
+    private var beginnings: Beginnings?
 
     init(names: ReplyNames) {
         // The rewriter has refused what holds more than it can read; where it has not, more is read here than it had to.
@@ -61,6 +62,7 @@ struct LeakForms {
         }
         table = Self.table(needles)
         if !dotless.isEmpty { dotlessTable = Self.table(dotless) }
+        beginnings = Beginnings(of: needles.map(\.octets), withoutDots: dotless.map(\.octets))
     }
 
     private static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
@@ -92,6 +94,9 @@ struct LeakForms {
     var isBeyondASCII: Bool { needles.contains { $0.octets.contains { $0 >= 0x80 } } }
 
     // MARK: Search
+
+    /// Whether a needle may stand in octets as they are, white space and NUL aside; no costs nearly nothing.
+    func mayBegin(in octets: UnsafeBufferPointer<UInt8>) -> Bool { beginnings?.occur(in: octets) ?? true }
 
     /// What is known of an octet beside its value.
     static let afterGap: UInt8 = 1

@@ -6,13 +6,15 @@ struct LeakScanner {
 
     init(names: ReplyNames) { forms = LeakForms(names: names) }
 
-    func feeder() -> LeakFeeder { LeakFeeder(forms: forms, depth: 0) }
+    /// - Parameter work: what the search is charged to; where that is spent, it ends and has found nothing.
+    func feeder(_ work: WorkBudget? = nil) -> LeakFeeder { LeakFeeder(forms: forms, depth: 0, work: work) }
 }
 
 /// Takes octets in any number of pieces. Runs of base64 in them are decoded and fed to a feeder of their own.
 final class LeakFeeder {
     private let forms: LeakForms
     private let depth: Int
+    private let work: WorkBudget?
     private let buffer = OctetBuffer(capacity: 0)
     private var carried = 0
     private var run = Base64Run()
@@ -30,9 +32,10 @@ final class LeakFeeder {
     /// base64 within base64 that is decoded.
     private static let maximumDepth = 3
 
-    init(forms: LeakForms, depth: Int) {
+    init(forms: LeakForms, depth: Int, work: WorkBudget?) {
         self.forms = forms
         self.depth = depth
+        self.work = work
         isBeyondASCII = forms.isBeyondASCII
     }
 
@@ -41,7 +44,7 @@ final class LeakFeeder {
         // What comes at once and is short needs no window of its own.
         grow(to: buffer.count + octets.count)
         var position = 0
-        while position < octets.count, !isFound {
+        while position < octets.count, !isFound, work?.isSpent != true {
             let taken = min(octets.count - position, Self.window - buffer.count)
             (buffer.base + buffer.count).update(from: source + position, count: taken)
             buffer.count += taken
@@ -85,9 +88,19 @@ final class LeakFeeder {
         carried = keep
     }
 
+    // Units of work for each octet: to look for base64, to decode it (a short run is read in four ways), to look whether a reading is worth
+    // while, and to read and search.
+    private static let base64Work = 2
+    private static let decodingWork = 12
+    private static let filterWork = 2
+    private static let readingWork = 8
+    /// Units for each piece that is searched by itself.
+    private static let pieceWork = 300
+
     // MARK: base64
 
     private func decodeRuns(_ bytes: UnsafeBufferPointer<UInt8>) {
+        work?.charge(bytes.count * Self.base64Work)
         // A copy of one's own: every octet through a property of the object would cost a check.
         var run = run
         defer { self.run = run }
@@ -105,7 +118,7 @@ final class LeakFeeder {
 
     private var sink: LeakFeeder {
         if let inner { return inner }
-        let made = LeakFeeder(forms: forms, depth: depth + 1)
+        let made = LeakFeeder(forms: forms, depth: depth + 1, work: work)
         inner = made
         return made
     }
@@ -113,6 +126,7 @@ final class LeakFeeder {
     private func end(_ run: inout Base64Run) {
         defer { run.reset() }
         guard run.isLongEnough else { return }
+        work?.charge(Self.pieceWork + run.pending * Self.decodingWork)
         var isFed = run.isFlushed
         run.flushAll(keepingAll: isFed || isBeyondASCII) { octets in
             // Each reading by itself: what a wrong one gives looks like binary data, and would make the right one look so too.
@@ -128,18 +142,22 @@ final class LeakFeeder {
     private func views(_ bytes: UnsafeBufferPointer<UInt8>) {
         // Nothing but base64: it is looked at decoded. As it stands it has no at sign, only chance hits.
         if depth < Self.maximumDepth, LeakView.isBase64(bytes) { return }
+        work?.charge(Self.pieceWork + bytes.count * Self.filterWork)
         let isBinary = LeakView.isBinary(bytes)
-        _ = LeakView.plain.read(bytes, into: view, marks: marks)
-        search(isBinary: isBinary)
+        if forms.mayBegin(in: bytes) {
+            _ = LeakView.plain.read(bytes, into: view, marks: marks)
+            search(isBinary: isBinary)
+        }
         guard !isBinary else { return }
         for (kind, mark) in [(LeakView.percent, 0x25), (.references, 0x26), (.quotedPrintable, 0x3D), (.xtext, 0x2B)] as [(LeakView, UInt8)]
-        where !isFound && bytes.contains(mark) {
-            // Where nothing was encoded in that way, the reading is one that was searched already.
+        where !isFound && bytes.contains(mark) && kind.decodes(anyOf: bytes) {
+            // Where nothing is encoded in that way, the reading is one that was searched already.
             if kind.read(bytes, into: view, marks: marks) { search(isBinary: isBinary) }
         }
     }
 
     private func search(isBinary: Bool) {
+        work?.charge(view.count * Self.readingWork)
         // A window begins anywhere: what its first octets belong to was seen by the one before.
         let first = carried > 0 ? Self.seen : 0
         isFound = forms.occur(in: view.contents, marks: marks.contents, from: first, withoutDots: false, isBinary: isBinary)
@@ -193,12 +211,14 @@ struct Base64Run {
     }()
 
     var isLongEnough: Bool { total >= Self.minimum }
+    /// Sextets that are still to be decoded.
+    var pending: Int { sextets.count }
 
     /// Takes octets from `index` on, up to where something is to be done.
     mutating func take(_ bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Step {
         let base = sextets.base
         var count = sextets.count
-        let before = count
+        var before = count
         defer {
             total += count - before
             sextets.count = count
@@ -222,7 +242,9 @@ struct Base64Run {
                     lastBreak = count
                     continue
                 }
-                return .ended
+                guard length < Self.minimum else { return .ended }
+                // A word of a text, of which there are too many for a call each.
+                (count, before, total, breaks, lastBreak) = (0, 0, 0, 0, 0)
             }
             return .goesOn
         }

@@ -1,5 +1,7 @@
 // The readings of octets that the last look compares: as they are, percent-decoded, with references resolved, …
 
+import Glibc
+
 /// One way to read octets. Each reading is in lower case and without white space and NUL, so that UTF-16 and broken lines read alike.
 enum LeakView {
     case plain, percent, references, quotedPrintable, xtext
@@ -107,6 +109,18 @@ enum LeakView {
         view.count = count
         marks.count = count
         return isDecoded
+    }
+
+    /// Whether anything is encoded in this way.
+    func decodes(anyOf bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard let base = bytes.baseAddress else { return false }
+        var index = 0
+        while index < bytes.count, let next = memchr(base + index, Int32(mark), bytes.count - index) {
+            index = UnsafeRawPointer(next) - UnsafeRawPointer(base)
+            if decode(bytes, index).1 > 0 { return true }
+            index += 1
+        }
+        return false
     }
 
     /// What stands encoded at an index, and how many octets it takes; 0 for nothing. Nil stands for a soft line break.

@@ -5,24 +5,17 @@ import InternetMessage
 /// Not thread-safe: one for each message.
 final class OpaqueScan {
     private let names: ReplyNames
+    private let work: WorkBudget
+    private lazy var scanner = LeakScanner(names: names)
     /// One for all parts of a message: there may be thousands. Made where there is such a part: most replies are plain text.
-    private lazy var feeder = LeakScanner(names: names).feeder()
+    private lazy var feeder = scanner.feeder(work)
+    private lazy var archives = ArchiveScan(work: work) { [scanner, work] in scanner.feeder(work) }
 
-    /// Octets that are unpacked for one part: so many times its own, within these bounds. What lies beyond is not looked into: a bomb
-    /// must not cost more than mail of its size may.
-    private static let unpackedFactor = 8
-    private static let unpackedBounds = 3_000_000...32_000_000
-
-    private func isInArchive(_ bytes: [UInt8]) -> Bool {
-        guard Archive.isArchive(bytes) else { return false }
-        var budget = min(max(bytes.count * Self.unpackedFactor, Self.unpackedBounds.lowerBound), Self.unpackedBounds.upperBound)
-        return Archive.entries(in: bytes, budget: &budget) { piece in
-            piece.withUnsafeBufferPointer { feeder.feed($0) }
-            return feeder.finish()
-        }
+    /// - Parameter work: what the message may cost. Where it is spent, nothing more is found, and whoever asks has to refuse.
+    init(names: ReplyNames, work: WorkBudget) {
+        self.names = names
+        self.work = work
     }
-
-    init(names: ReplyNames) { self.names = names }
 
     /// Whether a name stands in a part, in any form and encoding.
     func finds(in raw: ArraySlice<UInt8>, encoding: TransferEncoding) -> Bool {
@@ -34,24 +27,24 @@ final class OpaqueScan {
             if search(decoded[...]) { return true }
         // base64 was searched decoded already, as it went by: only an archive is worth holding whole.
         case .base64:
-            guard Archive.isArchive(Base64.decode(raw.prefix(Self.signature)).bytes) else { return false }
+            guard Archive(Base64.decode(raw.prefix(Self.signature)).bytes) != nil else { return false }
             decoded = Base64.decode(raw).bytes
         case .sevenBit, .eightBit, .binary:
-            guard Archive.isArchive(Array(raw.prefix(Self.signature))) else { return false }
+            guard Archive(raw) != nil else { return false }
             decoded = Array(raw)
         case .unknown(let name):
             guard UUEncoding.isMeant(by: name) else { return !Self.isReadable(raw) }
             decoded = UUEncoding.decode(raw, onlyBlocks: false)
             if search(decoded[...]) { return true }
         }
-        return isInArchive(decoded)
+        return archives.finds(in: decoded)
     }
 
     /// Whether a name stands in a uuencoded block within a text.
     func findsInBlocks(of text: [UInt8]) -> Bool {
         guard UUEncoding.mayHoldBlock(text) else { return false }
         let decoded = UUEncoding.decode(text, onlyBlocks: true)
-        return search(decoded[...]) || isInArchive(decoded)
+        return search(decoded[...]) || archives.finds(in: decoded)
     }
 
     /// Whether octets under an encoding that nobody here knows are prose or markup as they stand, and hide nothing: letters for the greater

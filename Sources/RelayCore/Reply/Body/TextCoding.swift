@@ -39,10 +39,14 @@ enum TextCoding {
             if ArmouredBlocks.hold(edits, in: utf8) { return .impossible(ArmouredBlocks.name) }
             return recode(
                 edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, syntax: syntax, with: text)
-        case .unknown(let charset):
+        case .unknown(let charset, let isSuperset):
             let edits = text.edits(decoded.bytes, syntax: syntax)
+            // What the octets say is known only if they are written as ASCII is, and say nothing else to whoever reads them otherwise.
+            guard UnknownCharset.isLikeASCII(decoded.bytes),
+                !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(where: { !text.edits($0, syntax: syntax).isEmpty })
+            else { return .impossible("text in an unknown charset") }
             if edits.isEmpty { return .unchanged }
-            guard !isDamaged, decoded.bytes.allSatisfy({ $0 < 0x80 && $0 != 0 && $0 != 0x1B }) else {
+            guard !isDamaged, isSuperset || decoded.bytes.allSatisfy({ $0 < 0x80 }) else {
                 return .impossible("unknown charset \(charset)")
             }
             return splice(edits, into: decoded, part: part)
@@ -77,7 +81,8 @@ enum TextCoding {
         case ascii
         /// To be decoded first.
         case other(String)
-        case unknown(String)
+        /// A label that nobody knows; whether it begins as those of supersets of ASCII do.
+        case unknown(String, isSuperset: Bool)
 
         init(_ label: String?, bytes: [UInt8]) {
             let name = label.flatMap { $0.isEmpty ? nil : $0 } ?? "us-ascii"
@@ -89,10 +94,12 @@ enum TextCoding {
                 if let wide = Self.wide(bytes) {
                     self = .other(wide)
                 } else {
-                    self = isPlain || !Charset.isKnown(name) ? .ascii : .other(name)
+                    self = isPlain ? .ascii : Charset.isKnown(name) ? .other(name) : .unknown(String(name.prefix(40)), isSuperset: true)
                 }
+            } else if Charset.isKnown(name) {
+                self = .other(name)
             } else {
-                self = Charset.isKnown(name) ? .other(name) : .unknown(String(name.prefix(40)))
+                self = Self.wide(bytes).map { .other($0) } ?? .unknown(String(name.prefix(40)), isSuperset: false)
             }
         }
 

@@ -1,16 +1,19 @@
-// Messages made to be slow: each goes for one loop of the relay that could turn out quadratic.
+// Messages made to be slow: each goes for one loop of the relay that could turn out quadratic. RelayBench times them; RelayCoreTests
+// counts the work that they take.
 
 import InternetMessage
 
-struct Hostile {
-    let name: String
-    let header: [HeaderField]
+/// A message made to be slow, for the account of anna.bergstroem@home.example.
+package struct Hostile {
+    package let name: String
+    /// Content-* fields, and those in which the names to hide stand.
+    package let header: [HeaderField]
     private let make: () -> [UInt8]
 
     /// Made when asked for.
-    var body: [UInt8] { make() }
+    package var body: [UInt8] { make() }
 
-    private init(_ name: String, _ type: String, _ body: @autoclosure @escaping () -> [UInt8], encoding: String? = nil, fields: [HeaderField] = []) {
+    init(_ name: String, _ type: String, _ body: @autoclosure @escaping () -> [UInt8], encoding: String? = nil, fields: [HeaderField] = []) {
         self.name = name
         header =
             fields + [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", type)]
@@ -19,9 +22,9 @@ struct Hostile {
     }
 
     /// A text over and over, until there are so many octets.
-    private static func times(_ text: String, _ size: Int) -> [UInt8] { times(Array(text.utf8), size) }
+    static func times(_ text: String, _ size: Int) -> [UInt8] { times(Array(text.utf8), size) }
 
-    private static func times(_ text: [UInt8], _ size: Int) -> [UInt8] {
+    static func times(_ text: [UInt8], _ size: Int) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(size + text.count)
         while output.count < size { output += text }
@@ -40,7 +43,7 @@ struct Hostile {
     }
 
     /// Octets that look random, always the same.
-    private static func noise(_ size: Int) -> [UInt8] {
+    static func noise(_ size: Int) -> [UInt8] {
         var state: UInt64 = 0x9E37_79B9_7F4A_7C15
         return (0..<size).map { _ in
             state ^= state << 13
@@ -69,7 +72,9 @@ struct Hostile {
     private static let local = "anna.bergstroem"
     private static let inbox = "anna.bergstroem@home.example"
 
-    static func all(size: Int, reverse: String) -> [Hostile] {
+    /// Messages of about so many octets each.
+    /// - Parameter reverse: a reverse address of the account.
+    package static func all(size: Int, reverse: String) -> [Hostile] {
         let token = String(reverse.prefix { $0 != "@" })
         return texts(size, reverse: reverse, token: token) + markup(size) + structures(size) + opaque(size) + headers(size, reverse)
     }

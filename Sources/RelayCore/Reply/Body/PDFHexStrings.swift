@@ -1,0 +1,105 @@
+// Text that a PDF writes in hexadecimal (ISO 32000-1 section 7.3.4.3), as many programs write all of theirs.
+
+import Glibc
+
+/// Decodes the strings `<616E6E61>` of a PDF, or of one of its streams, and searches them. Pieces of one word, as they stand in an array
+/// with numbers between them, are put together. Not thread-safe.
+final class PDFHexStrings {
+    /// Octets of strings that are searched at once.
+    private static let chunk = 32_768
+
+    private let feeder: LeakFeeder
+    private let output = OctetBuffer(capacity: chunk + 2)
+    /// Octets of `output` that are of whole strings.
+    private var whole = 0
+    private var isInside = false
+    /// The first half of an octet.
+    private var half: UInt8?
+    /// Whether what follows may go on with the last string.
+    private var joins = false
+
+    init(feeder: LeakFeeder) { self.feeder = feeder }
+
+    /// Takes the next octets.
+    func feed(_ octets: UnsafeBufferPointer<UInt8>) {
+        guard let base = octets.baseAddress else { return }
+        var index = 0
+        while index < octets.count {
+            if !isInside, !joins {
+                guard let next = memchr(base + index, 0x3C, octets.count - index) else { return }
+                index = UnsafeRawPointer(next) - UnsafeRawPointer(base)
+            }
+            take(octets[index])
+            index += 1
+        }
+    }
+
+    /// Ends the octets; says whether anything was found in their strings. May be used again.
+    func finish() -> Bool {
+        (isInside, half, joins) = (false, nil, false)
+        flush()
+        return feeder.finish()
+    }
+
+    private func take(_ octet: UInt8) {
+        if octet == UInt8(ascii: "<") {
+            output.count = whole
+            (isInside, half) = (true, nil)
+        } else if isInside {
+            if let digit = Self.value(octet) {
+                guard let high = half else {
+                    half = digit
+                    return
+                }
+                append(high << 4 | digit)
+                half = nil
+            } else if octet == UInt8(ascii: ">") {
+                if let high = half { append(high << 4) }
+                whole = output.count
+                (isInside, half, joins) = (false, nil, true)
+            } else if octet > 0x20 {
+                // No string after all.
+                output.count = whole
+                (isInside, half) = (false, nil)
+                part()
+            }
+        } else if joins, !Self.standsBetween(octet) {
+            part()
+        }
+    }
+
+    /// What comes is another text.
+    private func part() {
+        guard joins else { return }
+        joins = false
+        append(0x0A)
+        whole = output.count
+    }
+
+    private func append(_ octet: UInt8) {
+        output.base[output.count] = octet
+        output.count += 1
+        if output.count >= Self.chunk { flush() }
+    }
+
+    private func flush() {
+        if !isInside { output.count = whole }
+        feeder.feed(output.contents)
+        output.count = 0
+        whole = 0
+    }
+
+    /// Whether an octet may stand between the pieces of a word: white space, and the numbers that move them.
+    private static func standsBetween(_ octet: UInt8) -> Bool {
+        octet <= 0x20 || (0x30...0x39).contains(octet) || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ".")
+    }
+
+    private static func value(_ octet: UInt8) -> UInt8? {
+        switch octet {
+        case 0x30...0x39: octet - 0x30
+        case 0x41...0x46: octet - 0x37
+        case 0x61...0x66: octet - 0x57
+        default: nil
+        }
+    }
+}

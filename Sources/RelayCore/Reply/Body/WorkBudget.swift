@@ -1,0 +1,33 @@
+// What rewriting one reply may cost: counted and not timed, so that every machine gives the same answer.
+
+/// Units of work that one message may take, all its parts, levels and searches together. A unit is what it takes to look at one octet once,
+/// below a nanosecond; `RelayBench --check` holds it to that. What takes more is refused (`Refusal.tooMuchWork`). Not thread-safe.
+package final class WorkBudget {
+    /// Units for a small message: enough for an office file that unpacks to 7 MB.
+    private static let least = 50_000_000
+    /// Units for each octet of a larger one. The dearest message without compressed parts takes fewer.
+    private static let perOctet = 100
+
+    /// Units that may be spent.
+    package let limit: Int
+    /// Units spent so far; goes over the limit by one step at most.
+    package private(set) var spent = 0
+
+    /// Units by which one step may go over the limit: what is handed on at once, with all the readings of it.
+    package static let step = 20_000_000
+
+    /// - Parameter octets: of header section and body.
+    package init(octets: Int) { limit = max(Self.least, Self.perOctet * min(octets, 1 << 40)) }
+
+    /// A budget of so many units.
+    package init(limit: Int) { self.limit = limit }
+
+    /// Whether more was asked for than there is: then nobody goes on.
+    var isSpent: Bool { spent > limit }
+
+    @inline(__always)
+    func charge(_ units: Int) { spent += units }
+
+    /// Ends the budget, where what is asked for next cannot be afforded.
+    func exhaust() { spent = max(spent, limit + 1) }
+}

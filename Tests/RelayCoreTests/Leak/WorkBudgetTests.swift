@@ -1,0 +1,132 @@
+// What rewriting one reply may cost: counted, and the same whether the message is mail or a bomb.
+
+import HostileMail
+import InternetMessage
+import Testing
+
+@testable import RelayCore
+
+@Suite struct WorkBudgetTests {
+    static let engine = Fixture(evidence: .init()).engine
+    private static let inbox = "anna.bergstroem@home.example"
+    private static let reverse =
+        engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+        + "@relay.example"
+
+    struct Outcome {
+        var refusal: String?
+        let budget: WorkBudget
+    }
+
+    static func rewrite(_ fields: [HeaderField], _ body: [UInt8], settings: RelaySettings? = nil) -> Outcome {
+        let account = Fixture.account(1, "annarelay2", team: "app.example", inboxes: [inbox, "annabergstroem81@gmail.com"])
+        let header = HeaderSection(fields.filter { $0.controls.isEmpty && !$0.isNamed("From") } + [HeaderField("From", "<\(inbox)>")])
+        let engine = settings.map { Fixture(evidence: .init(), settings: $0).engine } ?? engine
+        let rewriting = ReplyRewriting(
+            engine: engine, account: account, header: header, envelopeSender: inbox, isAutomatic: false, now: Fixture.now, hops: 1,
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+        let budget = WorkBudget(octets: header.fields.reduce(body.count) { $0 + $1.bytes.count })
+        do throws(Refusal) {
+            _ = try rewriting.rewrite(body: body, budget: budget)
+            return Outcome(refusal: nil, budget: budget)
+        } catch {
+            return Outcome(refusal: "\(error.reply.code) \(error.reply.enhanced) \(error.reason.code)", budget: budget)
+        }
+    }
+
+    /// Names of those made to be slow that are archives of nothing but beginnings.
+    private static func isArchive(_ name: String) -> Bool { ["zip", "pdf", "png"].contains { name.contains($0) } }
+
+    /// A zip of 4,300 headers over one block stopped all replies for hours.
+    @Test(arguments: Hostile.smallBombs.indices)
+    func aBombEndsWithItsBudget(index: Int) {
+        let bomb = Hostile.smallBombs[index]
+        let outcome = Self.rewrite(bomb.header, bomb.body)
+        #expect(outcome.budget.spent <= outcome.budget.limit + WorkBudget.step, "\(bomb.name)")
+        let isOver = outcome.budget.spent > outcome.budget.limit
+        #expect(outcome.refusal == (isOver ? "550 5.7.7 too-much-work" : nil), "\(bomb.name)")
+        // Streams over the same octets are never affordable.
+        if bomb.name.contains("zip headers") || bomb.name.contains("streams within") || bomb.name.contains("100 parts") {
+            #expect(isOver, "\(bomb.name)")
+        }
+    }
+
+    /// The budget of a large message is so much for each octet; whatever a text says, it has to be enough.
+    @Test func noTextIsRefusedForItsWork() {
+        for item in Hostile.all(size: 400_000, reverse: Self.reverse) where !Self.isArchive(item.name) {
+            let body = item.body
+            let octets = item.header.reduce(body.count) { $0 + $1.bytes.count }
+            let outcome = Self.rewrite(item.header, body)
+            #expect(outcome.refusal != "550 5.7.7 too-much-work", "\(item.name)")
+            #expect(outcome.budget.spent <= 100 * octets, "\(item.name): \(outcome.budget.spent / octets) units for an octet")
+        }
+    }
+
+    /// A zip of one entry, stored blocks of deflate.
+    private static func zip(_ content: [UInt8]) -> [UInt8] {
+        let count = UInt16(content.count)
+        return [0x50, 0x4B, 3, 4, 20, 0, 0, 0, 8, 0] + Array(repeating: 0, count: 20)
+            + [1, UInt8(count & 255), UInt8(count >> 8), UInt8(~count & 255), UInt8(~count >> 8)] + content
+    }
+
+    private static func parts(_ count: Int, _ content: [UInt8]) -> (fields: [HeaderField], body: [UInt8]) {
+        let part = Array("--b\r\nContent-Type: application/zip\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + Base64.encode(zip(content)) + [13, 10]
+        return (
+            [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")],
+            (0..<count).flatMap { _ in part } + Array("--b\r\n\r\nI am \(inbox)\r\n--b--\r\n".utf8)
+        )
+    }
+
+    private static func rewrite(_ message: (fields: [HeaderField], body: [UInt8]), limit: Int, unrewritable: RelaySettings.UnrewritableReply = .refuse)
+        throws(Refusal) -> OutgoingMessage
+    {
+        var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
+        settings.unrewritableReply = unrewritable
+        let engine = Fixture(evidence: .init(), settings: settings).engine
+        let account = Fixture.account(1, "annarelay2", team: "app.example", inboxes: [inbox])
+        let rewriting = ReplyRewriting(
+            engine: engine, account: account, header: HeaderSection(message.fields + [HeaderField("From", "<\(inbox)>")]), envelopeSender: inbox,
+            isAutomatic: false, now: Fixture.now, hops: 1, stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+        return try rewriting.rewrite(body: message.body, budget: WorkBudget(limit: limit))
+    }
+
+    private static func spent(_ parts: Int) throws -> Int {
+        let message = Self.parts(parts, Array(repeating: 0x20, count: 60_000))
+        return Self.rewrite(message.fields, message.body).budget.spent
+    }
+
+    /// Each part had a floor of its own: a hundred small ones were a hundred times that.
+    @Test func allPartsShareOneBudget() throws {
+        let one = try Self.spent(1)
+        let many = try Self.spent(10)
+        #expect(many > 7 * one && many < 12 * one)
+        let message = Self.parts(10, Array(repeating: 0x20, count: 60_000))
+        #expect(throws: Never.self) { _ = try Self.rewrite(message, limit: many) }
+        let refusal = #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many / 2) }
+        #expect(refusal?.reason.code == "too-much-work" && refusal?.reply.enhanced == "5.7.7")
+        // Spent by the last look alone.
+        #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many - 1) }
+    }
+
+    @Test func whatIsDeliveredUnsearchedStillHasItsTextsRewritten() throws {
+        let message = Self.parts(10, Array(repeating: 0x20, count: 60_000))
+        let outgoing = try Self.rewrite(message, limit: 100_000, unrewritable: .deliver)
+        #expect(outgoing.reasons.map(\.code) == ["unrewritable-delivered"])
+        let body = String(decoding: try #require(outgoing.body).joined(), as: UTF8.self)
+        #expect(body.contains("I am annarelay2@relay.example") && !body.contains(Self.inbox))
+    }
+
+    /// Office files are small beside what is in them.
+    @Test func aSpreadsheetPasses() {
+        let sheet = Hostile.spreadsheet(octets: 2_500_000)
+        let outcome = Self.rewrite(sheet.header, sheet.body)
+        #expect(outcome.refusal == nil && outcome.budget.spent < outcome.budget.limit)
+    }
+
+    /// Pixels are no text, and a scanned page of white unpacks to a thousand times its size.
+    @Test func thePicturesOfAPDFAreNotUnpacked() {
+        let page = Hostile.scannedPage(octets: 100_000_000)
+        #expect(page.body.count < 2_000_000)
+        #expect(Self.rewrite(page.header, page.body).refusal == nil)
+    }
+}

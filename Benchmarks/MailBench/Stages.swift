@@ -46,9 +46,9 @@ private struct TimedDirectory: RelayDirectory {
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         try clock.measure("store: tokens") { () throws(DirectoryFailure) in try base.storedAddress(token) }
     }
-    func store(_ address: AddrSpec, token: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure) {
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool {
         try clock.measure("store: tokens") { () throws(DirectoryFailure) in
-            try base.store(address, token: token, account: account, expiryDay: expiryDay)
+            try base.store(addresses, account: account, day: day, newPerDay: newPerDay)
         }
     }
     func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {

@@ -12,7 +12,7 @@ struct BenchDirectory: RelayDirectory {
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? { account }
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource] { account.sources }
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
-    func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure) {}
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool { true }
     func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
     func release(_ direction: Direction, account: AccountNumber, day: UInt64) {}
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }

@@ -117,6 +117,27 @@ package enum FailureRecord: Sendable, Hashable {
     case suspended
 }
 
+/// An address that does not fit its token.
+package struct StoredAddress: Sendable, Hashable {
+    /// The token's local part, in lower case.
+    package let token: String
+    package let address: AddrSpec
+    /// Of a return path: days since 1970 after which it may be deleted. Nil for a reverse address.
+    package let expiryDay: UInt64?
+
+    package init(token: String, address: AddrSpec, expiryDay: UInt64? = nil) {
+        self.token = token
+        self.address = address
+        self.expiryDay = expiryDay
+    }
+
+    /// Nil where the token holds its address.
+    package init?(_ minted: MintedToken, expiryDay: UInt64? = nil) {
+        guard let address = minted.addressToStore else { return nil }
+        self.init(token: minted.localPart, address: address, expiryDay: expiryDay)
+    }
+}
+
 /// The directory could not answer just now. Never taken for *there is none*.
 package struct DirectoryFailure: Error, Sendable {
     /// For the log; holds no inbox.
@@ -136,12 +157,15 @@ package protocol RelayDirectory: Sendable {
     /// The sources, of whatever team, that this address lies in. A domain and its parents are few: one look-up each at most.
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource]
 
-    /// The address stored under a token; the caller checks that it is the one that the token was made for.
+    /// The address stored under a token; the caller checks that it is the one that the token was made for. That of a reverse address is
+    /// kept for another year.
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec?
 
-    /// Stores the address of a token, once.
-    /// - Parameter expiryDay: days since 1970 after which it may be deleted, for a return path; nil, for a reverse address, keeps it.
-    func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure)
+    /// Stores the addresses of tokens, each once, all in one step. Those of reverse addresses are kept for a year from the last mail that
+    /// met them.
+    /// - Parameter newPerDay: reverse addresses that may be stored for the account on this day, those of earlier messages included.
+    /// - Returns: false where there would be more: then nothing was stored.
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
 
     /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.
     func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool

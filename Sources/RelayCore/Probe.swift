@@ -114,10 +114,9 @@ package struct ProbingDirectory: RelayDirectory {
     }
 
     package func store(
-        _ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?
-    ) throws(DirectoryFailure) {
-        guard account != ProbeIdentity.account else { return }
-        try base.store(address, token: localPart, account: account, expiryDay: expiryDay)
+        _ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int
+    ) throws(DirectoryFailure) -> Bool {
+        account == ProbeIdentity.account ? true : try base.store(addresses, account: account, day: day, newPerDay: newPerDay)
     }
 
     package func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {

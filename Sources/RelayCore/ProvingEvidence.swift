@@ -10,4 +10,15 @@ extension AuthenticationEvidence {
         evidence.spf.removeAll { $0.identity == .helo }
         return evidence
     }
+
+    /// What the envelope alone proves, by SPF: all who repeat client and sender prove as much, before they have sent a header. Nil where
+    /// that is nothing, as for the null sender.
+    func ofEnvelope(_ client: SMTPClientIdentity) -> AuthenticationEvidence? {
+        guard !client.mailFrom.isEmpty, client.address != nil else { return nil }
+        var evidence = self
+        evidence.dkim = []
+        evidence.spf.removeAll { $0.identity != .mailFrom || $0.result != .pass }
+        // Without any finding a DMARC result would have to do, which a signature may have brought about.
+        return evidence.spf.isEmpty ? nil : evidence
+    }
 }

@@ -68,6 +68,12 @@ extension Refusal {
             RelayReason("daily-limit", "the account has reached its limit for this direction and day"))
     }
 
+    package static func storedAddressLimit(_ limit: Int) -> Refusal {
+        temporary(
+            452, "4.7.1", "More than \(limit) long addresses that are new today; try again tomorrow",
+            RelayReason("stored-address-limit", "the account has reached its limit of new stored addresses for this day"))
+    }
+
     // MARK: The sender
 
     package static func unauthorizedSender(_ sender: String, from: String) -> Refusal {
@@ -117,6 +123,18 @@ extension Refusal {
 
     package static func malformedHeader(_ detail: String) -> Refusal {
         permanent(550, "5.6.0", "The header section cannot be read safely: \(printable(detail))", RelayReason("malformed-header", detail))
+    }
+
+    package static func tooManyAddresses(_ limit: Int) -> Refusal {
+        permanent(
+            554, "5.5.3", "More than \(limit) long addresses in the header section; write to fewer people at once",
+            RelayReason("too-many-addresses", "more addresses than a message may have that do not fit a reverse address"))
+    }
+
+    package static func fieldTooLong(_ name: String) -> Refusal {
+        permanent(
+            552, "5.3.4", "The header field \(printable(name)) is too long once its addresses are rewritten; write to fewer people at once",
+            RelayReason("field-too-long", printable(name)))
     }
 
     package static func messageTooLarge(_ limit: Int) -> Refusal {

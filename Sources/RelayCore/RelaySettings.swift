@@ -78,6 +78,14 @@ package struct RelayLimits: Sendable, Hashable {
     package var hops = 50
     /// Recipients of one account in one transaction; beyond: `452 4.5.3`.
     package var recipients = 100
+    /// Addresses of one forward that have to be stored, as they do not fit a reverse address; beyond: `554 5.5.3`. Lists of people run to
+    /// some dozens, and of their addresses few are long.
+    package var storedAddresses = 200
+    /// Such addresses that are new on one day for one account; beyond: `452 4.7.1`. Newsletters bring one or two with each message.
+    package var storedAddressesPerDay = 2_000
+    /// Octets of a header field as it leaves, name included; beyond: `552 5.3.4`. A milter's command to Postfix holds 65,535, and rewriting
+    /// makes addresses longer.
+    package var rewrittenFieldSize = 65_500
 
     package init() {}
 }

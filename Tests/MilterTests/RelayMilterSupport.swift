@@ -41,8 +41,7 @@ final class SmallDirectory: RelayDirectory {
     }
 
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
-    func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure)
-    { try checkUp() }
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool { true }
     func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
         true
     }

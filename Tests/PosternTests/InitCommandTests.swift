@@ -99,6 +99,6 @@ import Testing
         let runner = try CommandRunner.initialised()
         #expect(try runner.succeed("migrate").contains("nothing to do"))
         let report = try #require(try runner.json("migrate") as? [String: Any])
-        #expect(report["to"] as? Int == Migration.all.count)
+        #expect(report["to"] as? Int == Migration.all.last.map { Int($0.version) })
     }
 }

@@ -70,7 +70,7 @@ import Testing
     @Test func expiredAndForgedReturnPathsAreRefused() {
         let day = UInt64(Fixture.now / 86_400)
         func path(_ expiry: UInt64) -> String {
-            fixture.engine.tokens.replyReturnPath(account: Fixture.anna.number, nonce: 1, expiryDay: expiry).localPart + "@relay.example"
+            fixture.engine.tokens.replyReturnPath(account: Fixture.anna.number, recipients: [], nonce: 1, expiryDay: expiry).localPart + "@relay.example"
         }
         #expect(codes([path(day)]) == ["accepted"])
         #expect(codes([path(day - 1)]) == ["550 5.7.1"])

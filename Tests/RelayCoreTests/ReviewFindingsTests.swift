@@ -90,7 +90,7 @@ import Testing
     @Test func oneReportForEachRelayedMessageAndWhatBecameOfIt() {
         let fixture = Fixture(evidence: AuthenticationEvidence())
         let path = fixture.engine.tokens.replyReturnPath(
-            account: Fixture.anna.number, nonce: 7, expiryDay: UInt64(Fixture.now / 86_400) + 3).localPart + "@relay.example"
+            account: Fixture.anna.number, recipients: [], nonce: 7, expiryDay: UInt64(Fixture.now / 86_400) + 3).localPart + "@relay.example"
         let report = """
             From: MAILER-DAEMON@mx.app.example\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\
             Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.app.example\r\n\r\nFinal-Recipient: rfc822; billing@app.example\r\n\

@@ -1,6 +1,7 @@
 // Reverse addresses and return paths: readable, authenticated, bound to their account.
 
 import InternetMessage
+import MailCrypto
 import Testing
 
 @testable import RelayCore
@@ -93,7 +94,7 @@ import Testing
     }
 
     @Test func returnPathOfAReplyHoldsNoAddress() throws {
-        let minted = mint.replyReturnPath(account: account, nonce: 1, expiryDay: 20_500)
+        let minted = mint.replyReturnPath(account: account, recipients: [address("billing@app.example")], nonce: 1, expiryDay: 20_500)
         #expect(!minted.localPart.contains("=") && !minted.localPart.contains("."))
         #expect(try #require(readToken(minted.localPart)).purpose == .reply)
     }
@@ -118,6 +119,80 @@ import Testing
     @Test(arguments: ["", ".", "a.b", "postmaster", "x7k2m9q4wd", "billing=app.example", "billing=app.example.", "=.avaaaaaaaaaaaaaaaaaaaaaaa", "é"])
     func ordinaryLocalPartsAreNoTokens(_ text: String) {
         if case .token(let token) = mint.read(text) { Issue.record("\(text) reads as \(token)") }
+    }
+
+    /// Two teams paired accounts n and n + 1 of one user, and anyone counted accounts.
+    @Test func accountNumbersThatFollowOneAnotherDoNotShowIt() throws {
+        let digits = (1...2_000).map { (number: UInt64) -> String in
+            let path = mint.replyReturnPath(account: AccountNumber(number)!, recipients: [], nonce: 1, expiryDay: 20_500).localPart
+            return String(path.dropFirst(2).prefix(7))
+        }
+        #expect(Set(digits).count == digits.count, "two accounts look alike")
+        let numbers: [UInt64] = try digits.map { try #require(Base32.number($0.utf8)) }
+        // Of a random permutation about half of the steps go up, and next to none is short.
+        let steps = zip(numbers, numbers.dropFirst()).map { Int64($1) - Int64($0) }
+        #expect((900...1_100).contains(steps.count { $0 > 0 }))
+        #expect(steps.allSatisfy { abs($0) > 1_000 })
+        // Every bit is set in about half of them.
+        for bit in 0..<35 { #expect((880...1_120).contains(numbers.count { $0 >> UInt64(bit) & 1 == 1 }), "bit \(bit)") }
+        // Under another key they are others.
+        let other = TokenMint(keys: TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 8, count: 32)], active: UInt8(ascii: "a"))!)
+        #expect(!other.replyReturnPath(account: AccountNumber(1)!, recipients: [], nonce: 1, expiryDay: 20_500).localPart.contains(digits[0]))
+    }
+
+    @Test func thePermutationOfNumbersHasOneWayBack() {
+        var random = SeededRandom("numbers".utf8)
+        let numbers: [UInt64] = [0, 1, (1 << 35) - 1, 1 << 17, (1 << 17) - 1] + (0..<1_000).map { _ in random.next() >> 29 }
+        for series in [AccountPermutation.Series.account, .verification] {
+            let permutation = AccountPermutation(key: Fixture.keys.activeKey, series: series)
+            for number in numbers {
+                let hidden = permutation.hidden(number)
+                #expect(hidden < 1 << 35 && permutation.revealed(hidden) == number)
+            }
+        }
+    }
+
+    /// Reverse addresses lie in address books: those that show the account's number are good until their key is retired.
+    @Test func tokensOfBeforeTheNumbersWereHiddenStayGood() throws {
+        let anna = Fixture.anna.number
+        let reverse = try #require(readToken("billing=app.example.avaaaaaabnlohjzj5kz3xy"))
+        #expect(reverse.purpose == .reverse && reverse.account == anna && reverse.address == address("billing@app.example"))
+        let stored = try #require(readToken("awaaaaaabxq47gmi65hkhuh3cpndujykcr"))
+        #expect(stored.purpose == .storedReverse && stored.account == anna)
+        #expect(mint.verifies(stored, stored: address("Billing@app.example")) && !mint.verifies(stored, stored: address("billing@app.example")))
+        let forward = try #require(readToken("news=app.example.afaaaaaabaaaaaadbat6a6tyuygpbrzwjc"))
+        #expect(forward.purpose == .forward && forward.account == anna && forward.nonce == 97 && forward.expiryDay == 20_416)
+        let storedForward = try #require(readToken("agaaaaaabaaaaaadbat6avealxivi6cetw4ajfjc5vcrez"))
+        #expect(storedForward.purpose == .storedForward && mint.verifies(storedForward, stored: address("News@app.example")))
+        #expect(readToken("anaaaaaabaaaaaadbat6ajdtylye7n6qj3")?.purpose == .silentForward)
+        let reply = try #require(readToken("araaaaaabaaaaaadbat6aywifg6mxawkqq"))
+        #expect(reply.purpose == .reply && reply.account == anna && !mint.isRecipient(address("billing@app.example"), of: reply))
+        #expect(mint.read("acaaaaacnvpg66ajdat6a5dda37ofuoo6m") == .answer(AnswerToken(number: 77, nonce: 0xAB_CDEF_0123, expiryDay: 20_416)))
+        // A letter alone does not make an old one a new one.
+        #expect(mint.read("billing=app.example.axaaaaaabnlohjzj5kz3xy") == .forged(.reverse))
+        // Both are found where they stand without their domain.
+        let names = ReplyNames(
+            engine: Fixture(evidence: .init()).engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
+            stored: StoredAddresses(directory: MemoryDirectory([]), tokens: mint))
+        for token in [reverse.localPart, mint.reverse(account: anna, correspondent: address("billing@app.example")).localPart] {
+            let text = TextRewriter(names: names).rewrite(Array("to \(token)!".utf8))
+            #expect(text.map { String(decoding: $0, as: UTF8.self) } == "to billing@app.example!")
+        }
+    }
+
+    @Test func theReturnPathOfAReplyKnowsItsRecipientsAndNobodyElse() throws {
+        let recipients = (0..<6).map { address("r\($0)@app.example") }
+        for count in 0...6 {
+            let path = mint.replyReturnPath(account: account, recipients: Array(recipients.prefix(count)), nonce: 9, expiryDay: 20_500).localPart
+            #expect(path.utf8.count == 54, "how many there were can be seen")
+            let token = try #require(readToken(path))
+            #expect(token.nonce == 9 && token.expiryDay == 20_500)
+            #expect(recipients.map { mint.isRecipient($0, of: token) } == (0..<6).map { $0 < min(count, 4) })
+            #expect(!mint.isRecipient(address("R0@app.example"), of: token) && !mint.isRecipient(address("r0@evil.example"), of: token))
+            // Under another nonce the same recipients look different.
+            let next = mint.replyReturnPath(account: account, recipients: Array(recipients.prefix(count)), nonce: 10, expiryDay: 20_500).localPart
+            #expect(path.dropFirst(21).prefix(20) != next.dropFirst(21).prefix(20))
+        }
     }
 
     @Test func accountNumbersEndAtThirtyFiveBits() {

@@ -13,7 +13,7 @@ import Testing
     }
 
     /// A migration that this program does not have.
-    private static let nextVersion = Int64(Migration.all.count + 1)
+    private static let nextVersion = (Migration.all.last?.version ?? 0) + 1
 
     @Test(arguments: Engine.all) func migratesFromScratchOnce(_ engine: Engine) throws {
         let folder = try TemporaryFolder()
@@ -30,8 +30,9 @@ import Testing
         #expect(try Migrator().pending(database).isEmpty)
     }
 
-    @Test func versionsHaveNoGaps() {
-        #expect(Migration.all.map(\.version) == (1...Int64(Migration.all.count)).map { $0 })
+    @Test func versionsRise() {
+        #expect(Migration.all.first?.version == 1)
+        #expect(zip(Migration.all, Migration.all.dropFirst()).allSatisfy { $0.version < $1.version })
     }
 
     @Test(arguments: Engine.all) func appliesOnlyWhatIsMissing(_ engine: Engine) throws {
@@ -53,7 +54,7 @@ import Testing
         let error = #expect(throws: PermanentStoreError.self) { try Migrator().migrate(database, now: 2) }
         #expect(error?.code == .newerSchema)
         #expect(error?.message.contains("version \(Self.nextVersion)") == true)
-        #expect(error?.message.contains("up to \(Migration.all.count)") == true)
+        #expect(error?.message.contains("up to \(Self.nextVersion - 1)") == true)
     }
 
     @Test(arguments: Engine.all) func refusesAnotherHistory(_ engine: Engine) throws {

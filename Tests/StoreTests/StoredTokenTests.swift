@@ -1,5 +1,6 @@
 // Addresses kept under a token.
 
+import Foundation
 import InternetMessage
 import PosternStore
 import Testing
@@ -15,11 +16,11 @@ import Testing
         for _ in 0..<2 {
             try tokens.insert("abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
         }
-        let found = try #require(try tokens.find("ABC", purpose: .reverse, now: 1 << 40))
+        let found = try #require(try tokens.find("ABC", purpose: .reverse, now: 365 * 86_400))
         #expect(found.accountNumber == account)
         #expect(found.address.localPart == odd.localPart)
         #expect(found.address.domain == odd.domain)
-        #expect(found.expiresAt == nil)
+        #expect(found.expiresAt == Int64(366 * 86_400))
         #expect(try tokens.find("abc", purpose: .returnPath, now: 1) == nil)
         #expect(try tokens.find("abd", purpose: .reverse, now: 1) == nil)
     }
@@ -93,7 +94,98 @@ import Testing
         #expect(try tokens.find("late", purpose: .returnPath, now: 199)?.expiresAt == 200)
         #expect(try tokens.deleteExpired(now: 150) == 1)
         #expect(try tokens.deleteExpired(now: 250) == 1)
-        #expect(try tokens.find("ever", purpose: .reverse, now: 1 << 40) != nil)
+        #expect(try tokens.find("ever", purpose: .reverse, now: 300 * 86_400) != nil)
+    }
+
+    private func new(_ numbers: Range<Int>) -> [NewStoredToken] {
+        numbers.map { NewStoredToken(reverse: "t\($0)", address: AddrSpec(localPart: "Long.\($0)", domain: "a.example")) }
+    }
+
+    /// A team made any number of rows for an account.
+    @Test(arguments: Engine.all) func newAddressesOfAnAccountAreLimitedForEachDay(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        try test.user("u2")
+        let accounts = try [test.address("u1").account.number, test.address("u2").account.number]
+        let tokens = test.store.tokens
+        func store(_ numbers: Range<Int>, day: Int64, account: Int = 0) throws -> Bool {
+            try tokens.store(new(numbers), account: accounts[account], day: day, newPerDay: 10, now: day * 86_400)
+        }
+        #expect(try store(0..<8, day: 3))
+        #expect(try !store(5..<11, day: 3), "three are new, and two would fit")
+        for number in 8..<11 { #expect(try tokens.find("t\(number)", purpose: .reverse, now: 1) == nil, "all or none") }
+        #expect(try store(0..<10, day: 3))
+        #expect(try store(0..<10, day: 3), "what is known is not new")
+        #expect(try !store(10..<11, day: 3))
+        #expect(try store(10..<20, day: 4))
+        #expect(try store(100..<110, day: 4, account: 1), "another account has a limit of its own")
+        // Return paths expire within days, and are as many as messages.
+        let path = NewStoredToken(returnPath: "p", address: odd, expiresAt: 9 * 86_400)
+        #expect(try tokens.store([path], account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400))
+        #expect(try !tokens.store([path] + new(30..<31), account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400))
+        #expect(try test.store.counters.count(account: accounts[0], kind: .addressesStored, day: 3) == 10)
+    }
+
+    /// Two hosts at once.
+    @Test(arguments: Engine.all) func theLimitHoldsForManyAtOnce(_ engine: Engine) async throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let stored = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for number in 0..<20 {
+                group.addTask { try test.store.tokens.store(new((3 * number)..<(3 * number + 3)), account: account, day: 1, newPerDay: 30, now: 86_400) }
+            }
+            return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(stored == 10)
+        #expect(try test.store.counters.count(account: account, kind: .addressesStored, day: 1) == 30)
+    }
+
+    /// They were kept for ever, whether anybody used them or not.
+    @Test(arguments: Engine.all) func whatNoMailMetForAYearGoes(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let tokens = test.store.tokens
+        let day: Int64 = 86_400
+        func forward(_ number: Int, on today: Int64) throws {
+            #expect(try tokens.store(new(number..<(number + 1)), account: account, day: today, newPerDay: 10, now: today * day))
+        }
+        for number in 0..<3 { try forward(number, on: 0) }
+        // One is met by a forward, one by a reply, one by nobody.
+        try forward(0, on: 300)
+        let met = try #require(try tokens.find("t1", purpose: .reverse, now: 300 * day))
+        try tokens.keep(met, "T1", now: 300 * day)
+        #expect(try tokens.deleteExpired(now: 365 * day) == 0)
+        #expect(try tokens.deleteExpired(now: 366 * day) == 1)
+        #expect(try tokens.find("t2", purpose: .reverse, now: 366 * day) == nil)
+        for token in ["t0", "t1"] { #expect(try tokens.find(token, purpose: .reverse, now: 366 * day)?.expiresAt == 666 * day, "\(token)") }
+        // Within a month of the last time nothing is written.
+        try forward(0, on: 320)
+        #expect(try tokens.find("t0", purpose: .reverse, now: 1)?.expiresAt == 666 * day)
+        // One that has expired and is met before it was deleted is as good as new.
+        #expect(try tokens.find("t1", purpose: .reverse, now: 700 * day) == nil)
+        try forward(1, on: 700)
+        #expect(try tokens.find("t1", purpose: .reverse, now: 700 * day) != nil)
+        // An older program wrote none.
+        try test.database.write(.durable) { _ = try $0.run("UPDATE stored_tokens SET expires_at = NULL", []) }
+        try forward(0, on: 10)
+        #expect(try tokens.find("t0", purpose: .reverse, now: 1)?.expiresAt == 376 * day)
+    }
+
+    @Test(arguments: Engine.all) func whatWasKeptForEverHasAYearFromTheMigrationOn(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        #expect(try test.store.tokens.store(new(0..<1), account: account, day: 1, newPerDay: 1, now: 86_400))
+        let now = Int64(Date().timeIntervalSince1970)
+        let migration = try #require(Migration.all.first { $0.name == "tokenExpiry" })
+        try test.database.write(.durable) { connection in
+            _ = try connection.run("UPDATE stored_tokens SET expires_at = NULL", [])
+            try connection.runScript(test.database.dialect.translate(migration.sql))
+        }
+        let expiry = try #require(try test.store.tokens.find("t0", purpose: .reverse, now: now)?.expiresAt)
+        #expect(expiry % 86_400 == 0 && (365 * 86_400...367 * 86_400).contains(expiry - now))
     }
 
     @Test(arguments: Engine.all) func goesWithItsAccount(_ engine: Engine) throws {
@@ -103,5 +195,15 @@ import Testing
         try test.store.tokens.insert("abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
         try test.store.users.remove("u1", TestStore.change)
         #expect(try test.store.tokens.find("abc", purpose: .reverse, now: 1) == nil)
+    }
+}
+
+extension StoredTokenRepository {
+    /// One token, of any account and day.
+    func insert(
+        _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec, expiresAt: Int64?, now: Int64, in commits: GroupCommit? = nil
+    ) throws {
+        let new = expiresAt.map { NewStoredToken(returnPath: token, address: address, expiresAt: $0) } ?? NewStoredToken(reverse: token, address: address)
+        _ = try store([new], account: account, day: Day.number(now), newPerDay: .max, now: now, in: commits)
     }
 }

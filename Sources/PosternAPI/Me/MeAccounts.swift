@@ -157,9 +157,14 @@ extension MePage {
         guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw MeRefusal.notFound }
         let token = tokens().reverse(account: number, correspondent: correspondent)
         if let address = token.addressToStore {
-            try await pool.run { [store, now] in
-                try store.tokens.insert(
-                    token.localPart, purpose: .reverse, account: account.number, address: address, expiresAt: nil, now: now())
+            let isStored = try await pool.run { [store, now] in
+                try store.tokens.store(
+                    [NewStoredToken(reverse: token.localPart, address: address)], account: account.number,
+                    day: Day.number(now()), newPerDay: RelayLimits().storedAddressesPerDay, now: now())
+            }
+            guard isStored else {
+                return try await showAccount(
+                    request, session, problem: "Too many new addresses today; try again tomorrow.", status: .unprocessableContent)
             }
         }
         return try await showAccount(

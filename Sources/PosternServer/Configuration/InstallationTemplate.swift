@@ -69,7 +69,7 @@ extension Installation {
     private static func refuseInstallation(on location: DatabaseLocation) throws {
         let database = try location.open()
         defer { try? database.close() }
-        guard try Migrator().pending(database).count < Migrator().currentVersion, try Store.hasKeys(database) else { return }
+        guard try Migrator().isBegun(database), try Store.hasKeys(database) else { return }
         throw ConfigurationError(
             .exists, at: "\(location)",
             "there is an installation in this database already: for a further host, copy postern.yaml and postern.keys from the first")

@@ -79,19 +79,32 @@ package struct StoreDirectory: RelayDirectory {
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         if let address = unwritten.tokens.withLock({ $0[token.localPart] }) { return address }
         return try reading {
-            try store.tokens.find(
-                token.localPart, purpose: token.purpose.isReverse ? .reverse : .returnPath, now: now())?.address
+            let now = now()
+            guard let stored = try store.tokens.find(token.localPart, purpose: token.purpose.isReverse ? .reverse : .returnPath, now: now) else {
+                return nil
+            }
+            // Where that cannot be written now, the next mail will.
+            if token.purpose.isReverse, !isReadOnly { try? store.tokens.keep(stored, token.localPart, now: now) }
+            return stored.address
         }
     }
 
     package func store(
-        _ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?
-    ) throws(DirectoryFailure) {
-        guard !isReadOnly else { return unwritten.tokens.withLock { $0[localPart] = address } }
-        try reading {
-            try store.tokens.insert(
-                localPart, purpose: expiryDay == nil ? .reverse : .returnPath, account: Int64(account.rawValue), address: address,
-                expiresAt: expiryDay.map { (Int64($0) + 1) * 86_400 }, now: now(), in: commits)
+        _ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int
+    ) throws(DirectoryFailure) -> Bool {
+        guard !isReadOnly else {
+            unwritten.tokens.withLock { tokens in
+                for address in addresses { tokens[address.token] = address.address }
+            }
+            return true
+        }
+        let tokens = addresses.map { address in
+            address.expiryDay.map { NewStoredToken(returnPath: address.token, address: address.address, expiresAt: (Int64($0) + 1) * 86_400) }
+                ?? NewStoredToken(reverse: address.token, address: address.address)
+        }
+        return try reading {
+            try store.tokens.store(
+                tokens, account: Int64(account.rawValue), day: Int64(day), newPerDay: newPerDay, now: now(), in: commits)
         }
     }
 

@@ -4,7 +4,7 @@ import MailCrypto
 
 /// A numbered change of the schema. Once released its text never changes: its checksum is recorded in every database.
 package struct Migration: Sendable {
-    /// 1, 2, 3… without gaps.
+    /// From 1 on, rising. A number that was never released is left out.
     package let version: Int64
     package let name: String
     /// Statements with `{…}` where engines differ (`Dialect`).
@@ -26,6 +26,6 @@ package struct Migration: Sendable {
     /// Every migration of this program in order.
     package static let all: [Migration] = [
         .first, .dkimKeys, .identity, .decisions, .policies, .api, .accounts, .provider, .inboxVerification,
-        .inboxSuspension, .liveGrants, .lookups,
+        .inboxSuspension, .liveGrants, .lookups, .tokenExpiry,
     ]
 }

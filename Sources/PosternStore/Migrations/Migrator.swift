@@ -67,6 +67,9 @@ package struct Migrator: Sendable {
         }
     }
 
+    /// Whether any migration has been applied, without changing anything.
+    package func isBegun(_ database: any Database) throws -> Bool { try pending(database).count < migrations.count }
+
     /// The version of the database, after comparing its history with this program's.
     private func check(_ connection: any DatabaseConnection) throws -> Int64 {
         let rows = try connection.rows("SELECT version, checksum FROM schema_migrations ORDER BY version", [])

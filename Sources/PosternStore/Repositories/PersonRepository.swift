@@ -128,6 +128,7 @@ extension CounterKind {
         case .forwardingToggled: "forwarding_switched"
         case .reportsDropped: "reports_dropped"
         case .reportsRelayed: "reports_relayed"
+        case .addressesStored: "correspondents_stored"
         default: "kind_\(rawValue)"
         }
     }

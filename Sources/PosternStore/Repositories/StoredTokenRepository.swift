@@ -16,64 +16,138 @@ package struct StoredTokenRepository: Sendable {
             WHERE token = ?1 AND purpose = ?2 AND (expires_at IS NULL OR expires_at > ?3)
             """, [.text(token), .text(purpose.rawValue), .integer(now)]
         ).first
-        guard let row else { return nil }
-        return StoredToken(
-            accountNumber: try row.integer(0),
-            address: try sealer.openAddress(SealedValue(key: row.text(1), octets: row.blob(2)), .storedToken(token)),
-            expiresAt: try row.optionalInteger(3))
+        return try row.map { try stored($0, token) }
     }
 
-    /// Writes a token once. Again with the same account and address it only moves the expiry on; a different address or account
-    /// under the same token throws `PermanentStoreError` (`constraint`), since the token is a MAC over both.
-    /// - Parameter commits: where it is written together with what others write at the time; nil for a transaction of its own.
-    package func insert(
-        _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec, expiresAt: Int64?, now: Int64,
-        in commits: GroupCommit? = nil
-    ) throws {
-        let token = token.lowercased()
+    /// Days for which the address of a reverse address is kept after the last mail that met it: users answer old mail, and write to an
+    /// address in their address book once a year. Beyond, mail to it is refused as to one that was never made.
+    package static let daysKept: Int64 = 365
+    /// Days between two writes that move the expiry of such an address on, so that mail seldom writes for it.
+    private static let daysBetweenWrites: Int64 = 30
+
+    /// Writes addresses under tokens, all of them in one transaction. One that is known with the same account and address is kept on; a
+    /// different address or account under the same token throws `PermanentStoreError` (`constraint`), since the token is a MAC over both.
+    /// - Parameters:
+    ///   - tokens: each token once, in lower case.
+    ///   - day: days since 1970 UTC.
+    ///   - newPerDay: reverse addresses that may come up for the account on this day.
+    ///   - commits: where it is written together with what others write at the time; nil for a transaction of its own.
+    /// - Returns: false where there would be more of them: then nothing was written.
+    package func store(
+        _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
+    ) throws -> Bool {
         // A reverse address was usually written before, and reading takes no writer's lock. A return path is new for every message.
-        if purpose == .reverse, let known = try find(token, purpose: purpose, now: now), known.lasts(until: expiresAt) {
-            return try compare(known.accountNumber, known.address, account, address)
+        let settled = try settled(tokens.filter { $0.purpose == .reverse }, account: account, now: now)
+        let open = tokens.filter { !settled.contains($0.token) }
+        guard !open.isEmpty else { return true }
+        let change: @Sendable (any DatabaseConnection) throws -> Bool = { connection in
+            try write(open, account: account, day: day, newPerDay: newPerDay, now: now, connection)
         }
-        let change: @Sendable (any DatabaseConnection) throws -> Void = { connection in
-            try insert(token, purpose: purpose, account: account, address: address, expiresAt: expiresAt, now: now, connection)
+        return if let commits { try commits.runBlocking(change) } else { try database.write(.durable, change) }
+    }
+
+    /// Keeps the address of a reverse address for another while, where that is due.
+    package func keep(_ stored: StoredToken, _ token: String, now: Int64) throws {
+        guard isDue(stored.expiresAt, now) else { return }
+        _ = try database.write(.relaxed) { connection in try keep(token.lowercased(), now, connection) }
+    }
+
+    /// Tokens of these that need no writing.
+    private func settled(_ tokens: [NewStoredToken], account: Int64, now: Int64) throws -> Set<String> {
+        guard !tokens.isEmpty else { return [] }
+        return try database.read { connection in
+            var settled: Set<String> = []
+            for token in tokens {
+                guard let known = try row(token, connection), !isDue(known.expiresAt, now) else { continue }
+                try compare(known, account, token.address)
+                settled.insert(token.token)
+            }
+            return settled
         }
-        if let commits { try commits.runBlocking(change) } else { try database.write(.durable, change) }
+    }
+
+    private func write(
+        _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, _ connection: any DatabaseConnection
+    ) throws -> Bool {
+        var new: [NewStoredToken] = []
+        for token in tokens where token.purpose == .reverse {
+            guard let known = try row(token, connection) else {
+                new.append(token)
+                continue
+            }
+            try compare(known, account, token.address)
+            _ = try keep(token.token, now, connection)
+        }
+        if !new.isEmpty {
+            let used = try connection.row(
+                "SELECT count FROM daily_counters WHERE account_id = ?1 AND day = ?2 AND kind = ?3",
+                [.integer(account), .integer(day), .integer(CounterKind.addressesStored.rawValue)])
+            guard Int(try used?.integer(0) ?? 0) + new.count <= newPerDay else { return false }
+            for token in new { try insert(token, account: account, expiresAt: expiry(now), now: now, connection) }
+            try connection.count(DailyCounter(accountNumber: account, day: day, kind: .addressesStored, count: new.count))
+        }
+        for token in tokens where token.purpose == .returnPath {
+            try insert(token, account: account, expiresAt: token.expiresAt ?? expiry(now), now: now, connection)
+        }
+        return true
     }
 
     private func insert(
-        _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec, expiresAt: Int64?, now: Int64,
-        _ connection: any DatabaseConnection
+        _ token: NewStoredToken, account: Int64, expiresAt: Int64, now: Int64, _ connection: any DatabaseConnection
     ) throws {
-        let sealed = try sealer.seal(address, .storedToken(token), connection)
+        let sealed = try sealer.seal(token.address, .storedToken(token.token), connection)
         let inserted = try connection.row(
             """
             INSERT INTO stored_tokens (token, purpose, account_id, address_key, address_sealed, created_at, expires_at)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (token) DO NOTHING RETURNING token
             """,
             [
-                .text(token), .text(purpose.rawValue), .integer(account), .text(sealed.key), .blob(sealed.octets),
-                .integer(now), .optional(expiresAt),
+                .text(token.token), .text(token.purpose.rawValue), .integer(account), .text(sealed.key), .blob(sealed.octets),
+                .integer(now), .integer(expiresAt),
             ])
         guard inserted == nil else { return }
+        guard let known = try row(token, connection) else {
+            throw PermanentStoreError(.constraint, "a stored token is in use for another purpose")
+        }
+        try compare(known, account, token.address)
+        try connection.run(
+            "UPDATE stored_tokens SET expires_at = ?2 WHERE token = ?1 AND expires_at < ?2", [.text(token.token), .integer(expiresAt)])
+    }
+
+    /// What stands under a token, expired or not.
+    private func row(_ token: NewStoredToken, _ connection: any DatabaseConnection) throws -> StoredToken? {
         let row = try connection.row(
-            "SELECT account_id, address_key, address_sealed FROM stored_tokens WHERE token = ?1 AND purpose = ?2",
-            [.text(token), .text(purpose.rawValue)])
-        guard let row else { throw PermanentStoreError(.constraint, "a stored token is in use for another purpose") }
-        try compare(
-            row.integer(0),
-            sealer.openAddress(SealedValue(key: row.text(1), octets: row.blob(2)), .storedToken(token)), account, address)
+            "SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens WHERE token = ?1 AND purpose = ?2",
+            [.text(token.token), .text(token.purpose.rawValue)])
+        return try row.map { try stored($0, token.token) }
+    }
+
+    private func stored(_ row: SQLRow, _ token: String) throws -> StoredToken {
+        StoredToken(
+            accountNumber: try row.integer(0),
+            address: try sealer.openAddress(SealedValue(key: row.text(1), octets: row.blob(2)), .storedToken(token)),
+            expiresAt: try row.optionalInteger(3))
+    }
+
+    private func compare(_ known: StoredToken, _ account: Int64, _ address: AddrSpec) throws {
+        guard known.accountNumber == account, known.address == address else {
+            throw PermanentStoreError(.constraint, "a stored token stands for another address")
+        }
+    }
+
+    private func keep(_ token: String, _ now: Int64, _ connection: any DatabaseConnection) throws -> Int {
         try connection.run(
             """
             UPDATE stored_tokens SET expires_at = ?2
-            WHERE token = ?1 AND expires_at IS NOT NULL AND (CAST(?2 AS BIGINT) IS NULL OR expires_at < ?2)
-            """, [.text(token), .optional(expiresAt)])
+            WHERE token = ?1 AND purpose = ?3 AND (expires_at IS NULL OR expires_at < ?2)
+            """, [.text(token), .integer(expiry(now)), .text(StoredTokenPurpose.reverse.rawValue)])
     }
 
-    private func compare(_ account: Int64, _ address: AddrSpec, _ wantedAccount: Int64, _ wanted: AddrSpec) throws {
-        guard account == wantedAccount, address == wanted else {
-            throw PermanentStoreError(.constraint, "a stored token stands for another address")
-        }
+    /// Whole days: the table does not say at what time of a day somebody wrote.
+    private func expiry(_ now: Int64) -> Int64 { (Day.number(now) + Self.daysKept + 1) * 86_400 }
+
+    private func isDue(_ expiresAt: Int64?, _ now: Int64) -> Bool {
+        expiresAt.map { $0 < expiry(now) - Self.daysBetweenWrites * 86_400 } ?? true
     }
 
     /// Deletes tokens that expired, at most `limit` at a time; how many.

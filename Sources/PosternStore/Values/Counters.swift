@@ -31,6 +31,8 @@ package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package static let rejoined = CounterKind(rawValue: 12)
     /// Messages refused because the last look found the inbox after the rewriting: each is a fault to be mended.
     package static let leakIncident = CounterKind(rawValue: 13)
+    /// Reverse addresses that were new and had to be stored; their daily limit applies to it.
+    package static let addressesStored = CounterKind(rawValue: 17)
 }
 
 /// Days for counters.

@@ -71,19 +71,32 @@ extension AccountRecord: CustomStringConvertible, CustomReflectable {
 package struct StoredToken: Sendable {
     package let accountNumber: Int64
     package let address: AddrSpec
-    /// Seconds since 1970; nil for never.
+    /// Seconds since 1970. Nil for a reverse address that an older program wrote; it gets an expiry with the next mail that meets it.
+    package let expiresAt: Int64?
+}
+
+/// An address to be kept under a token.
+package struct NewStoredToken: Sendable, Hashable {
+    /// The token's local part, in lower case.
+    package let token: String
+    package let address: AddrSpec
+    package let purpose: StoredTokenPurpose
+    /// Of a return path, in seconds since 1970. A reverse address has the expiry that the repository gives it.
     package let expiresAt: Int64?
 
-    /// Whether it is kept at least until then; nil means for ever.
-    func lasts(until other: Int64?) -> Bool {
-        guard let expiresAt else { return true }
-        return other.map { expiresAt >= $0 } ?? false
+    /// A reverse address.
+    package init(reverse token: String, address: AddrSpec) {
+        (self.token, self.address, purpose, expiresAt) = (token.lowercased(), address, .reverse, nil)
+    }
+
+    package init(returnPath token: String, address: AddrSpec, expiresAt: Int64) {
+        (self.token, self.address, purpose, self.expiresAt) = (token.lowercased(), address, .returnPath, expiresAt)
     }
 }
 
 /// What a stored token stands for.
 package enum StoredTokenPurpose: String, Sendable, Hashable {
-    /// A correspondent's address; kept as long as the account.
+    /// A correspondent's address; kept for a year from the last mail that met it.
     case reverse
     /// A sender's address that reports go back to; deleted at expiry.
     case returnPath = "return"

@@ -4,22 +4,23 @@ import InternetMessage
 
 /// A local part that is no relay address but one of ours: a reverse address or a return path.
 ///
-/// Written as `[local=domain.]<key id><purpose><account>[<nonce><expiry>]<MAC>` in lower-case base32 after the last dot:
+/// Written as `[local=domain.]<key id><purpose><account>[<nonce><expiry>[<recipients>]]<MAC>` in lower-case base32 after the last dot:
 /// readable where the address fits, authenticated always, and worth nothing to any account but its own.
 package struct AddressToken: Sendable, Hashable {
-    package enum Purpose: UInt8, Sendable, Hashable {
+    /// The letter behind the key id.
+    package enum Purpose: UInt8, Sendable, Hashable, CaseIterable {
         /// Leads to a correspondent, whose address is in the local part.
-        case reverse = 0x76  // v
+        case reverse = 0x78  // x
         /// Leads to a correspondent, whose address is in the table of stored tokens.
-        case storedReverse = 0x77  // w
+        case storedReverse = 0x79  // y
         /// Return path of a forward; reports go to the envelope sender in the local part.
-        case forward = 0x66  // f
+        case forward = 0x64  // d
         /// Return path of a forward; the envelope sender is in the table of stored tokens.
-        case storedForward = 0x67  // g
+        case storedForward = 0x65  // e
         /// Return path of a forward whose envelope sender was not proved: failures are counted, nobody is written to.
-        case silentForward = 0x6E  // n
+        case silentForward = 0x6F  // o
         /// Return path of a reply: reports go to the account's user.
-        case reply = 0x72  // r
+        case reply = 0x70  // p
 
         package var isReverse: Bool { self == .reverse || self == .storedReverse }
         package var isStored: Bool { self == .storedReverse || self == .storedForward }
@@ -37,12 +38,69 @@ package struct AddressToken: Sendable, Hashable {
     package let localPart: String
 }
 
+/// How the tokens of one letter are written.
+struct TokenShape: Sendable, Hashable {
+    let purpose: AddressToken.Purpose
+    /// Whether the account's number stands in it as it is: so it was until the numbers were permuted, and such tokens are good until
+    /// their key is retired. None is made any more.
+    let isSerial: Bool
+
+    init(_ purpose: AddressToken.Purpose, isSerial: Bool = false) {
+        self.purpose = purpose
+        self.isSerial = isSerial
+    }
+
+    /// Nil for a letter of no address token.
+    init?(letter: UInt8) {
+        if let purpose = AddressToken.Purpose(rawValue: letter) {
+            self.init(purpose)
+        } else if let purpose = AddressToken.Purpose.allCases.first(where: { $0.serialLetter == letter }) {
+            self.init(purpose, isSerial: true)
+        } else {
+            return nil
+        }
+    }
+
+    /// The letter behind the key id.
+    var letter: UInt8 { isSerial ? purpose.serialLetter : purpose.rawValue }
+
+    /// Octets between the letter and the MAC.
+    var headDigits: Int {
+        if purpose.isReverse { return TokenMint.accountDigits }
+        return TokenMint.returnPathDigits + (purpose == .reply && !isSerial ? RecipientWitnesses.digits : 0)
+    }
+
+    var macDigits: Int { purpose.isStored ? TokenMint.storedMACDigits : TokenMint.macDigits }
+
+    /// Octets from the key id to the end.
+    var length: Int { 2 + headDigits + macDigits }
+
+    /// Whether an address stands before it.
+    var hasAddress: Bool { purpose == .reverse || purpose == .forward }
+}
+
+extension AddressToken.Purpose {
+    /// The letter of tokens in which the account's number stands as it is.
+    fileprivate var serialLetter: UInt8 {
+        switch self {
+        case .reverse: UInt8(ascii: "v")
+        case .storedReverse: UInt8(ascii: "w")
+        case .forward: UInt8(ascii: "f")
+        case .storedForward: UInt8(ascii: "g")
+        case .silentForward: UInt8(ascii: "n")
+        case .reply: UInt8(ascii: "r")
+        }
+    }
+}
+
 /// A local part that an answer to a verification message comes to: no account's, and told from the others by its second letter.
 ///
-/// Written as `<key id>c<number><nonce><expiry><MAC>` in lower-case base32.
+/// Written as `<key id>h<number><nonce><expiry><MAC>` in lower-case base32.
 package struct AnswerToken: Sendable, Hashable {
     /// The letter that stands where other tokens have their purpose.
-    static let letter: UInt8 = 0x63  // c
+    static let letter: UInt8 = 0x68  // h
+    /// That of tokens in which the number stands as it is. None is made any more.
+    static let serialLetter: UInt8 = 0x63  // c
 
     /// Number of the verification, below 2^35.
     package let number: UInt64

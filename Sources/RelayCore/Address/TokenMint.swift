@@ -8,13 +8,15 @@ package struct TokenMint: Sendable {
 
     /// RFC 5321 section 4.5.3.1.1.
     private static let maximumLocalPart = 64
-    private static let accountDigits = 7
+    static let accountDigits = 7
     private static let nonceDigits = 8
     private static let dayDigits = 4
+    /// Account, nonce and day.
+    static let returnPathDigits = accountDigits + nonceDigits + dayDigits
     /// 13 characters are 65 bits of HMAC-SHA-256.
-    private static let macDigits = 13
+    static let macDigits = 13
     /// The name of a stored token stands for the address itself, so it has to be free of collisions too: 125 bits.
-    private static let storedMACDigits = 25
+    static let storedMACDigits = 25
 
     package init(keys: TokenKeys) { self.keys = keys }
 
@@ -22,8 +24,7 @@ package struct TokenMint: Sendable {
 
     /// The reverse address of a correspondent for one account; always the same for the same key.
     package func reverse(account: AccountNumber, correspondent: AddrSpec) -> MintedToken {
-        let head = Base32.encode(account.rawValue, digits: Self.accountDigits)
-        return mint(inline: .reverse, stored: .storedReverse, head: head, address: correspondent)
+        mint(inline: .reverse, stored: .storedReverse, head: written(account), address: correspondent)
     }
 
     /// The return path of a forwarded message.
@@ -32,33 +33,37 @@ package struct TokenMint: Sendable {
     ///   - nonce: 40 random bits.
     ///   - expiryDay: days since 1970.
     package func forwardReturnPath(account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64) -> MintedToken {
-        let head = returnPathHead(account: account, nonce: nonce, expiryDay: expiryDay)
+        let head = written(account) + Self.times(nonce: nonce, expiryDay: expiryDay)
         guard let sender else { return MintedToken(localPart: bare(.silentForward, head: head), addressToStore: nil) }
         return mint(inline: .forward, stored: .storedForward, head: head, address: sender)
     }
 
     /// The return path of a reply. Holds nothing of the inbox: the account leads to it.
-    package func replyReturnPath(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) -> MintedToken {
-        let head = returnPathHead(account: account, nonce: nonce, expiryDay: expiryDay)
-        return MintedToken(localPart: bare(.reply, head: head), addressToStore: nil)
+    /// - Parameter recipients: whom the reply goes to; of these alone reports may name one (`isRecipient`).
+    package func replyReturnPath(account: AccountNumber, recipients: [AddrSpec], nonce: UInt64, expiryDay: UInt64) -> MintedToken {
+        let head = written(account) + Self.times(nonce: nonce, expiryDay: expiryDay)
+        let witnesses = RecipientWitnesses.written(recipients.map(Self.canonical), head: head, key: keys.activeKey)
+        return MintedToken(localPart: bare(.reply, head: head + witnesses), addressToStore: nil)
     }
 
     /// The local part that an answer to a verification message comes to.
     package func answer(_ token: AnswerToken) -> String {
-        let head = returnPathHead(number: token.number, nonce: token.nonce, expiryDay: token.expiryDay)
+        let number = AccountPermutation(key: keys.activeKey, series: .verification).hidden(token.number)
+        let head = Base32.encode(number, digits: Self.accountDigits) + Self.times(nonce: token.nonce, expiryDay: token.expiryDay)
         return String(
             decoding: [keys.activeID, AnswerToken.letter] + head + Self.mac(AnswerToken.letter, head: head, address: [], key: keys.activeKey),
             as: UTF8.self)
     }
 
-    private func returnPathHead(account: AccountNumber, nonce: UInt64, expiryDay: UInt64) -> [UInt8] {
-        returnPathHead(number: account.rawValue, nonce: nonce, expiryDay: expiryDay)
+    /// The account as new tokens write it.
+    private func written(_ account: AccountNumber) -> [UInt8] { Self.written(account, key: keys.activeKey) }
+
+    private static func written(_ account: AccountNumber, key: HMACSHA256) -> [UInt8] {
+        Base32.encode(AccountPermutation(key: key, series: .account).hidden(account.rawValue), digits: accountDigits)
     }
 
-    private func returnPathHead(number: UInt64, nonce: UInt64, expiryDay: UInt64) -> [UInt8] {
-        Base32.encode(number, digits: Self.accountDigits)
-            + Base32.encode(nonce & ((1 << 40) - 1), digits: Self.nonceDigits)
-            + Base32.encode(expiryDay, digits: Self.dayDigits)
+    private static func times(nonce: UInt64, expiryDay: UInt64) -> [UInt8] {
+        Base32.encode(nonce & ((1 << 40) - 1), digits: nonceDigits) + Base32.encode(expiryDay, digits: dayDigits)
     }
 
     private func mint(
@@ -81,12 +86,12 @@ package struct TokenMint: Sendable {
         text.append(keys.activeID)
         text.append(purpose.rawValue)
         text += head
-        text += Self.mac(purpose, head: head, address: address, key: keys.activeKey)
+        text += Self.mac(TokenShape(purpose), head: head, address: address, key: keys.activeKey)
         return String(decoding: text, as: UTF8.self)
     }
 
-    private static func mac(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
-        mac(purpose.rawValue, head: head, address: address, key: key, digits: purpose.isStored ? storedMACDigits : macDigits)
+    private static func mac(_ shape: TokenShape, head: [UInt8], address: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
+        mac(shape.letter, head: head, address: address, key: key, digits: shape.macDigits)
     }
 
     private static let label = Array("postern address token 1\n".utf8)
@@ -131,31 +136,32 @@ package struct TokenMint: Sendable {
 
     // MARK: Reading
 
-    /// How the tokens of one account and purpose look behind the last dot, whatever address and key they are made with.
+    /// How the tokens of one account, letter and key look behind the last dot, whatever address they are made with.
     struct Form {
-        let purpose: AddressToken.Purpose
-        /// What stands right behind the key id: purpose and account.
+        let shape: TokenShape
+        /// What stands right behind the key id: letter and account.
         let anchor: [UInt8]
-        /// Octets from the key id to the end.
-        let length: Int
     }
 
-    /// The forms of all purposes.
-    static func forms(account: AccountNumber) -> [Form] {
-        let digits = Base32.encode(account.rawValue, digits: accountDigits)
-        return [.reverse, .forward, .storedReverse, .storedForward, .silentForward, .reply].map { (purpose: AddressToken.Purpose) in
-            Form(
-                purpose: purpose, anchor: [purpose.rawValue] + digits,
-                length: 2 + accountDigits + (purpose.isReverse ? 0 : nonceDigits + dayDigits) + (purpose.isStored ? storedMACDigits : macDigits))
+    /// The forms of all purposes: as every key writes the account, and as tokens did that show its number.
+    func forms(account: AccountNumber) -> [Form] {
+        func forms(_ digits: [UInt8], isSerial: Bool) -> [Form] {
+            AddressToken.Purpose.allCases.map { purpose in
+                let shape = TokenShape(purpose, isSerial: isSerial)
+                return Form(shape: shape, anchor: [shape.letter] + digits)
+            }
         }
+        return keys.ids.compactMap(keys.key).flatMap { forms(Self.written(account, key: $0), isSerial: false) }
+            + forms(Base32.encode(account.rawValue, digits: Self.accountDigits), isSerial: true)
     }
 
     /// Whether what stands behind the last dot of a local part, in lower case, has length and letters of a token: told without a code,
     /// as every word before a relay domain is asked.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-        let (reverse, returnPath) = (2 + accountDigits, 2 + accountDigits + nonceDigits + dayDigits)
         switch octets.count {
-        case reverse + macDigits, reverse + storedMACDigits, returnPath + macDigits, returnPath + storedMACDigits: break
+        case TokenShape(.reverse).length, TokenShape(.storedReverse).length, TokenShape(.forward).length, TokenShape(.storedForward).length,
+            TokenShape(.reply).length:
+            break
         default: return false
         }
         for octet in octets where !(octet >= 0x61 && octet <= 0x7A || octet >= 0x32 && octet <= 0x37) { return false }
@@ -177,61 +183,71 @@ package struct TokenMint: Sendable {
         let dot = text.lastIndex(of: UInt8(ascii: "."))
         let tail = Array(dot.map { text[($0 + 1)...] } ?? text[...])
         guard tail.count > 2, Base32.isEncoded(tail) else { return .notAToken }
-        if tail[1] == AnswerToken.letter, dot == nil { return readAnswer(tail) }
-        guard let purpose = AddressToken.Purpose(rawValue: tail[1]) else { return .notAToken }
-        let headDigits = Self.accountDigits + (purpose.isReverse ? 0 : Self.nonceDigits + Self.dayDigits)
-        let macDigits = purpose.isStored ? Self.storedMACDigits : Self.macDigits
-        guard tail.count == 2 + headDigits + macDigits else { return .notAToken }
-        let hasAddress = purpose == .reverse || purpose == .forward
-        guard hasAddress == (dot != nil) else { return .notAToken }
+        if tail[1] == AnswerToken.letter || tail[1] == AnswerToken.serialLetter, dot == nil { return readAnswer(tail) }
+        guard let shape = TokenShape(letter: tail[1]), tail.count == shape.length, shape.hasAddress == (dot != nil) else { return .notAToken }
 
-        let head = Array(tail[2..<(2 + headDigits)])
-        guard let account = Base32.number(head.prefix(Self.accountDigits)).flatMap(AccountNumber.init),
-            let key = keys.key(tail[0])
-        else { return .forged(purpose) }
+        let head = Array(tail[2..<(2 + shape.headDigits)])
+        guard let key = keys.key(tail[0]) else { return .forged(shape.purpose) }
         var address: AddrSpec?
-        if hasAddress, let dot {
+        if shape.hasAddress, let dot {
             let readable = Array(text[..<dot])
             guard let equals = readable.lastIndex(of: UInt8(ascii: "=")), equals > 0, equals + 1 < readable.count else { return .notAToken }
-            guard constantTimeEqual(Self.mac(purpose, head: head, address: readable, key: key), tail.suffix(macDigits)) else {
-                return .forged(purpose)
+            guard constantTimeEqual(Self.mac(shape, head: head, address: readable, key: key), tail.suffix(shape.macDigits)) else {
+                return .forged(shape.purpose)
             }
             address = AddrSpec(
                 localPart: String(decoding: readable[..<equals], as: UTF8.self),
                 domain: String(decoding: readable[(equals + 1)...], as: UTF8.self))
-        } else if !purpose.isStored {
-            guard constantTimeEqual(Self.mac(purpose, head: head, address: [], key: key), tail.suffix(macDigits)) else {
-                return .forged(purpose)
+        } else if !shape.purpose.isStored {
+            guard constantTimeEqual(Self.mac(shape, head: head, address: [], key: key), tail.suffix(shape.macDigits)) else {
+                return .forged(shape.purpose)
             }
         }
+        guard let number = Base32.number(head.prefix(Self.accountDigits)),
+            let account = AccountNumber(shape.isSerial ? number : AccountPermutation(key: key, series: .account).revealed(number))
+        else { return .forged(shape.purpose) }
         let times = head.dropFirst(Self.accountDigits)
         return .token(
             AddressToken(
-                purpose: purpose, account: account, address: address,
+                purpose: shape.purpose, account: account, address: address,
                 nonce: Base32.number(times.prefix(Self.nonceDigits)) ?? 0,
-                expiryDay: Base32.number(times.dropFirst(Self.nonceDigits)) ?? 0,
+                expiryDay: Base32.number(times.dropFirst(Self.nonceDigits).prefix(Self.dayDigits)) ?? 0,
                 localPart: String(decoding: text, as: UTF8.self)))
     }
 
     private func readAnswer(_ text: [UInt8]) -> TokenReading {
-        let end = 2 + Self.accountDigits + Self.nonceDigits + Self.dayDigits
+        let end = 2 + Self.returnPathDigits
         guard text.count == end + Self.macDigits else { return .notAToken }
         let head = Array(text[2..<end])
         guard let key = keys.key(text[0]),
-            constantTimeEqual(Self.mac(AnswerToken.letter, head: head, address: [], key: key), text[end...]),
+            constantTimeEqual(Self.mac(text[1], head: head, address: [], key: key), text[end...]),
             let number = Base32.number(head.prefix(Self.accountDigits)),
             let nonce = Base32.number(head.dropFirst(Self.accountDigits).prefix(Self.nonceDigits)),
             let day = Base32.number(head.suffix(Self.dayDigits))
         else { return .forgedAnswer }
-        return .answer(AnswerToken(number: number, nonce: nonce, expiryDay: day))
+        let isSerial = text[1] == AnswerToken.serialLetter
+        return .answer(
+            AnswerToken(
+                number: isSerial ? number : AccountPermutation(key: key, series: .verification).revealed(number), nonce: nonce, expiryDay: day))
+    }
+
+    /// Whether the reply that a return path was made for went to this address, as far as the return path tells (`RecipientWitnesses`). False
+    /// for return paths that were made before they told it.
+    func isRecipient(_ address: AddrSpec, of token: AddressToken) -> Bool {
+        let text = Array(token.localPart.utf8)
+        guard token.purpose == .reply, text.count == TokenShape(.reply).length, let key = keys.key(text[0]) else { return false }
+        let witnesses = 2 + Self.returnPathDigits
+        return RecipientWitnesses.hold(
+            Self.canonical(address), in: text[witnesses..<(witnesses + RecipientWitnesses.digits)], head: Array(text[2..<witnesses]), key: key)
     }
 
     /// Whether a stored address is the one that this token was made for.
     package func verifies(_ token: AddressToken, stored address: AddrSpec) -> Bool {
         let tail = Array(token.localPart.utf8)
-        guard token.purpose.isStored, let id = tail.first, let key = keys.key(id), tail.count > 2 + Self.storedMACDigits else { return false }
+        guard token.purpose.isStored, tail.count > 2 + Self.storedMACDigits, let key = keys.key(tail[0]), let shape = TokenShape(letter: tail[1])
+        else { return false }
         let head = Array(tail[2..<(tail.count - Self.storedMACDigits)])
         return constantTimeEqual(
-            Self.mac(token.purpose, head: head, address: Self.canonical(address), key: key), tail.suffix(Self.storedMACDigits))
+            Self.mac(shape, head: head, address: Self.canonical(address), key: key), tail.suffix(Self.storedMACDigits))
     }
 }

@@ -73,6 +73,12 @@ enum Bounce {
         do { account = try engine.directory.account(token.account) } catch { throw .storeTrouble(error.detail) }
         guard let account else { return discard(engine, message, token, .reportDropped, "account-deleted") }
 
+        var report = report
+        if token.purpose == .reply {
+            // Others that the report speaks of are no recipients of the reply.
+            let own = report.recipients.filter { recipient(of: $0, token: token, engine: engine) != nil }
+            if !own.isEmpty { report.recipients = own }
+        }
         let decisive = report.decisive
         if let decisive, decisive.action == .delivered || decisive.action == .relayed || decisive.action == .expanded {
             return discard(engine, message, token, .reportDropped, "success")
@@ -97,10 +103,12 @@ enum Bounce {
         let outgoing: (message: OutgoingMessage, to: AddrSpec)
         switch token.purpose {
         case .reply:
-            guard let inbox = account.inbox, inbox.isVerified else {
-                return discard(engine, message, token, .reportDropped, "no inbox")
+            // Whoever sends this proves nothing, and so is told nothing of the account.
+            guard account.isActive, account.isForwardingOn, let inbox = account.inbox, inbox.isVerified, !inbox.isSuspended else {
+                return discard(engine, message, token, .reportDropped, "the account takes no mail")
             }
-            outgoing = (try builder.forUser(inbox.address), inbox.address.revealed)
+            let recipient = decisive.flatMap { Self.recipient(of: $0, token: token, engine: engine) }
+            outgoing = (try builder.forUser(inbox.address, recipient: recipient), inbox.address.revealed)
         case .forward, .storedForward:
             guard let sender = try sender(engine: engine, token: token) else {
                 return discard(engine, message, token, .reportDropped, "sender not stored")
@@ -112,12 +120,29 @@ enum Bounce {
         guard try isFirst(engine: engine, message: message, token: token, action: decisive?.action.rawValue ?? "unclear") else {
             return discard(engine, message, token, .reportDropped, "told already")
         }
+        if token.purpose == .reply {
+            // It comes to the user as a forward does, and counts as one.
+            let isFree: Bool
+            do {
+                isFree = try engine.directory.reserve(
+                    .forward, account: token.account, day: message.day, limit: engine.settings.limits.messagesPerDay)
+            } catch {
+                throw .storeTrouble(error.detail)
+            }
+            guard isFree else { return discard(engine, message, token, .reportDropped, "the daily limit") }
+        }
         engine.directory.count(.reportRelayed, account: token.account, day: message.day)
         return try outgoing.message.decision(
             replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>",
             paths: paths,
             recipients: [outgoing.to],
             reasons: [RelayReason("report-relayed", decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
+    }
+
+    /// The recipient of the reply that a report speaks of, by the address that it came to or the one that it was written to; nil for any
+    /// other. An address that forwards is often reported as the one that it forwards to.
+    private static func recipient(of report: RecipientReport, token: AddressToken, engine: RelayEngine) -> AddrSpec? {
+        [report.address, report.originalAddress].lazy.compactMap(AddrSpec.parseForwardPath).first { engine.tokens.isRecipient($0, of: token) }
     }
 
     /// One report a day for each relayed message and what became of it: whoever knows a return path could send any number.

@@ -33,6 +33,8 @@ package enum DeliveryAction: String, Sendable, Hashable {
 package struct RecipientReport: Sendable, Hashable {
     /// As the report writes it; not to be believed and never shown to the team.
     package var address: String
+    /// The address that the sender wrote to, as the report writes it; empty where it does not (RFC 3464 section 2.3.1).
+    package var originalAddress = ""
     package var action: DeliveryAction
     package var status: EnhancedStatus
     /// What the remote server said, as found; not yet redacted. Empty where the report does not quote it.

@@ -23,33 +23,37 @@ struct RebuiltReport {
         write(.team, to: sender, recipient: account.relayAddress, original: witnessed)
     }
 
-    /// For the user, whose reply did not arrive: the correspondent is named by its reverse address.
-    func forUser(_ inbox: InboxAddress) throws(Refusal) -> OutgoingMessage {
-        var recipient: AddrSpec?
-        if let address = AddrSpec.parseForwardPath(report.decisive?.address ?? "") { recipient = try reverse(address) }
-        var original = [report.original["subject"].flatMap(Self.subject), report.original["date"].flatMap(Self.date)].compactMap { $0 }
-        if let id = report.original["message-id"].flatMap({ MessageIDs.ids(in: $0.utf8).first }) {
-            let own = engine.ids.reveal(id, account: account.number, isRelayDomain: engine.settings.isRelayDomain) ?? id
-            original += [Self.messageID("<" + String(decoding: own, as: UTF8.self) + ">")].compactMap { $0 }
-        }
-        return write(.user, to: inbox.revealed, recipient: recipient, original: original)
+    /// For the user, whose reply did not arrive. Whoever knows the return path can send a report there, so that nothing of its text goes
+    /// on: a status code, our own words, and the user's own message id, which nobody else can make.
+    /// - Parameter recipient: one that the reply really went to; nil where the report names none of them.
+    func forUser(_ inbox: InboxAddress, recipient: AddrSpec?) throws(Refusal) -> OutgoingMessage {
+        var named: AddrSpec?
+        if let recipient { named = try reverse(recipient) }
+        let own = report.original["message-id"].flatMap { MessageIDs.ids(in: $0.utf8).first }
+            .flatMap { engine.ids.reveal($0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) }
+            .flatMap { Self.messageID("<" + String(decoding: $0, as: UTF8.self) + ">") }
+        return write(.user, to: inbox.revealed, recipient: named, original: own.map { [$0] } ?? [])
     }
 
-    private func reverse(_ correspondent: AddrSpec) throws(Refusal) -> AddrSpec {
-        let token = engine.tokens.reverse(account: account.number, correspondent: correspondent)
-        if let address = token.addressToStore {
-            do {
-                try engine.directory.store(address, token: token.localPart, account: account.number, expiryDay: nil)
-            } catch {
-                throw .storeTrouble(error.detail)
+    /// The reverse address of a correspondent; nil where it has to be stored and is not any more. A report makes nothing be stored.
+    private func reverse(_ correspondent: AddrSpec) throws(Refusal) -> AddrSpec? {
+        let minted = engine.tokens.reverse(account: account.number, correspondent: correspondent)
+        if minted.addressToStore != nil {
+            let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
+            guard case .token(let token) = engine.tokens.read(minted.localPart), stored.address(of: token) != nil else {
+                if let failure = stored.failure { throw .storeTrouble(failure.detail) }
+                return nil
             }
         }
-        return AddrSpec(localPart: token.localPart, domain: account.relayAddress.domain)
+        return AddrSpec(localPart: minted.localPart, domain: account.relayAddress.domain)
     }
 
     private func write(_ reader: ReportWriter.Reader, to: AddrSpec, recipient: AddrSpec?, original: [HeaderField]) -> OutgoingMessage {
+        var told = report.decisive
+        // Made precise by the words that stood beside it, which do not go on.
+        if reader == .user, let understood = told?.understood { told?.status = understood }
         let writer = ReportWriter(
-            reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient, report: report.decisive, original: original,
+            reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient, report: told, original: original,
             date: MessageDate.format(message.now), id: String(decoding: Base32.encode(engine.randomness(15)), as: UTF8.self))
         let (fields, body) = writer.write()
         var hops = 0

@@ -53,7 +53,9 @@ enum StatusFields {
             guard group["action"] != nil, group["status"] != nil else { return nil }
             return make(address: "", group)
         }
-        return make(address: value(named), group)
+        var recipient = make(address: value(named), group)
+        recipient.originalAddress = group["original-recipient"].map(value) ?? ""
+        return recipient
     }
 
     private static func make(address: String, _ group: [String: String]) -> RecipientReport {

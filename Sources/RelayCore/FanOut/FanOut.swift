@@ -2,6 +2,7 @@
 // one goes on in place; the others get a copy of the original, which comes back to the relay as a transaction of its own.
 
 import InternetMessage
+import MailAuth
 import MailCrypto
 import Synchronization
 
@@ -47,21 +48,43 @@ struct FanOutMarks {
     }
 }
 
-/// What recipients were refused with when their copy was handed over. The answer to the whole message could not say it; the sender
-/// repeats the message, and is told at RCPT. Kept in memory for an hour, as keyed hashes: were it lost, one more repetition would be
-/// needed, and no mail.
+/// What becomes of a message of which one recipient refused: the answer to the whole message could not say it, and the sender repeats it.
+///
+/// The state of an account is told to a proved sender only, and at RCPT there is no author yet. Where SPF proved the envelope, whoever
+/// repeats client and sender proves as much, and is told the state at RCPT. Every other sender gets a transaction for each account
+/// instead, the second one by `452`, and is told at the end of data what the author of that message may know.
+///
+/// Kept in memory, as keyed hashes: were it lost, one more repetition would be needed, and no mail.
 package final class RefusedRecipients: Sendable {
     /// Beyond so many, the oldest half is forgotten.
     private static let capacity = 20_000
-    /// Seconds. Longer than senders wait before they repeat.
-    private static let lifetime: Int64 = 3_600
+    /// Seconds. Longer than senders wait before they repeat: Postfix waits 4,000 at most.
+    private static let lifetime: Int64 = 7_200
 
-    private let state = Mutex<[[UInt8]: (reply: SMTPReply, until: Int64)]>([:])
+    private let keys: TokenKeys
+    /// The state of an account; nil for a sender whose recipients come apart.
+    private let state = Mutex<[[UInt8]: (reply: SMTPReply?, until: Int64)]>([:])
 
-    init() {}
+    init(keys: TokenKeys) { self.keys = keys }
 
-    func note(_ reply: SMTPReply, for key: @autoclosure () -> [UInt8], now: Int64) {
-        let key = key()
+    /// Notes the state of the account of a recipient, for a client and sender that SPF proves.
+    func note(_ reply: SMTPReply, of path: String, for client: SMTPClientIdentity, now: Int64) { note(reply, key(path, client), now) }
+
+    /// Notes that recipients of several accounts come apart for a while.
+    func separate(_ client: SMTPClientIdentity, now: Int64) { note(nil, key(nil, client), now) }
+
+    /// What was noted of a recipient.
+    func reply(to path: String, for client: SMTPClientIdentity, now: Int64) -> SMTPReply? { found(now) { key(path, client) } ?? nil }
+
+    /// Whether each account is to have a transaction of its own.
+    func isSeparate(_ client: SMTPClientIdentity, now: Int64) -> Bool { found(now) { key(nil, client) } != nil }
+
+    private func key(_ path: String?, _ client: SMTPClientIdentity) -> [UInt8] {
+        keys.activeKey.authenticationCode(
+            for: Array("postern \(path == nil ? "separate" : "refused") 1\n\(client.address ?? "")\n\(client.mailFrom)\n\(path ?? "")".utf8))
+    }
+
+    private func note(_ reply: SMTPReply?, _ key: [UInt8], _ now: Int64) {
         state.withLock { state in
             if state.count >= Self.capacity {
                 state = state.filter { $0.value.until > now }
@@ -72,7 +95,8 @@ package final class RefusedRecipients: Sendable {
         }
     }
 
-    func reply(for key: @autoclosure () -> [UInt8], now: Int64) -> SMTPReply? {
+    /// What is noted under a key; nil where nothing is.
+    private func found(_ now: Int64, _ key: () -> [UInt8]) -> SMTPReply?? {
         // Nearly always there is nothing, and nothing has to be hashed.
         guard state.withLock({ !$0.isEmpty }) else { return nil }
         let key = key()
@@ -82,7 +106,7 @@ package final class RefusedRecipients: Sendable {
                 state[key] = nil
                 return nil
             }
-            return found.reply
+            return .some(found.reply)
         }
     }
 }

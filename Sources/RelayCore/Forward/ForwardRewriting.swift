@@ -7,8 +7,8 @@ struct ForwardRewriting {
     private let engine: RelayEngine
     private let account: RelayAccount
     private let author: AddrSpec
-    /// Tokens whose addresses do not fit them, to be stored before the mail leaves.
-    private(set) var toStore: [MintedToken] = []
+    /// Addresses that do not fit their tokens, by token: to be stored before the mail leaves.
+    private var toStore: [String: StoredAddress] = [:]
 
     static let originalFromField = "X-Postern-Original-From"
 
@@ -51,7 +51,18 @@ struct ForwardRewriting {
     /// The display name that a mailbox without one is given, so that the user sees whom the reverse address means.
     static func madeUpName(_ address: AddrSpec) -> String { "\(address.localPart) at \(address.domain)" }
 
-    mutating func rewrite(_ header: HeaderSection, evidence: AuthenticationEvidence) -> HeaderEdits {
+    /// - Returns: the edits, and what has to be stored before the mail leaves.
+    mutating func rewrite(
+        _ header: HeaderSection, evidence: AuthenticationEvidence
+    ) throws(Refusal) -> (edits: HeaderEdits, toStore: [StoredAddress]) {
+        let edits = edits(header, evidence: evidence)
+        let limits = engine.settings.limits
+        guard toStore.count <= limits.storedAddresses else { throw .tooManyAddresses(limits.storedAddresses) }
+        if let name = edits.firstField(longerThan: limits.rewrittenFieldSize) { throw .fieldTooLong(name) }
+        return (edits, Array(toStore.values))
+    }
+
+    private mutating func edits(_ header: HeaderSection, evidence: AuthenticationEvidence) -> HeaderEdits {
         var edits = HeaderEdits(header)
         for (index, field) in header.fields.enumerated() {
             if Self.addressFields.contains(field) {
@@ -94,8 +105,10 @@ struct ForwardRewriting {
 
     /// The reverse address of a correspondent, at the domain of the account's relay address.
     private mutating func reverse(_ correspondent: AddrSpec) -> AddrSpec {
+        // The message is refused, so that no more work is put into it.
+        guard toStore.count <= engine.settings.limits.storedAddresses else { return account.relayAddress }
         let token = engine.tokens.reverse(account: account.number, correspondent: correspondent)
-        if token.addressToStore != nil, !toStore.contains(token) { toStore.append(token) }
+        if let address = StoredAddress(token) { toStore[address.token] = address }
         return AddrSpec(localPart: token.localPart, domain: account.relayAddress.domain)
     }
 

@@ -12,6 +12,8 @@ final class ForwardSession {
     private let header: HeaderSection
     private let now: Int64
     let author: AddrSpec
+    /// Once it is decided on: whether SPF of the envelope proves the author, whatever signatures do.
+    private(set) var isEnvelopeProof = false
     /// Every registered source that covers the author, of whatever team; nil where one of the recipient's team does, and nobody had to ask.
     private let covering: [OutboundSource]?
     private let authentication: any AuthenticationSession
@@ -76,33 +78,31 @@ final class ForwardSession {
         }
         // From here on the sender is proved, and may be told.
         account = admitted
+        isEnvelopeProof = evidence.ofEnvelope(client).map { (try? ForwardProof.prove(author: author, sources: own, evidence: $0)) != nil } ?? false
         guard account.isActive else { throw .retired }
         guard account.isForwardingOn else { throw .forwardingOff }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
         guard !inbox.isSuspended else { throw .inboxSuspended }
 
         let day = UInt64(max(0, now) / 86_400)
-        let limit = engine.settings.limits.messagesPerDay
-        let isFree: Bool
+        let limits = engine.settings.limits
         let sender = ForwardEnvelope.reportableSender(
             client: client, author: author, proof: proof, sources: own, evidence: evidence)
         var rewriting = ForwardRewriting(engine: engine, account: account, author: author)
-        let edits = rewriting.rewrite(header, evidence: evidence)
+        let (edits, addresses) = try rewriting.rewrite(header, evidence: evidence)
         let returnPath = ForwardEnvelope.returnPath(engine: engine, account: account, client: client, sender: sender, day: day)
+        let toStore = addresses + (returnPath.token.flatMap { StoredAddress($0, expiryDay: day + engine.settings.returnPathDays) }.map { [$0] } ?? [])
+        let isFree: Bool
+        let isStored: Bool
         do {
-            for token in rewriting.toStore {
-                guard let address = token.addressToStore else { continue }
-                try engine.directory.store(address, token: token.localPart, account: account.number, expiryDay: nil)
-            }
-            if let token = returnPath.token, let address = token.addressToStore {
-                try engine.directory.store(
-                    address, token: token.localPart, account: account.number, expiryDay: day + engine.settings.returnPathDays)
-            }
-            isFree = try engine.directory.reserve(.forward, account: account.number, day: day, limit: limit)
+            // Asked before anything is stored, and taken back where that cannot be.
+            isFree = try engine.directory.reserve(.forward, account: account.number, day: day, limit: limits.messagesPerDay)
+            isStored = isFree ? try store(toStore, day: day) : false
         } catch {
             throw .storeTrouble(error.detail)
         }
-        guard isFree else { throw .dailyLimit(limit) }
+        guard isFree else { throw .dailyLimit(limits.messagesPerDay) }
+        guard isStored else { throw .storedAddressLimit(limits.storedAddressesPerDay) }
 
         var signed = edits
         if let signing {
@@ -114,6 +114,19 @@ final class ForwardSession {
             modifications: signed.modifications + [.changeSender(returnPath.path)] + paths.map { .deleteRecipient($0) }
                 + [.addRecipient("<\(inbox.address.revealed.wireForm)>")],
             reasons: [RelayReason("forwarded", "author proved by \(proof.method)")])
+    }
+}
+
+extension ForwardSession {
+    /// Stores what the tokens of this message do not hold. Where it cannot, the message gives its place of the daily limit back.
+    /// - Returns: false where the account has no room for more today.
+    private func store(_ addresses: [StoredAddress], day: UInt64) throws(DirectoryFailure) -> Bool {
+        guard !addresses.isEmpty else { return true }
+        var isStored = false
+        defer { if !isStored { engine.directory.release(.forward, account: account.number, day: day) } }
+        isStored = try engine.directory.store(
+            addresses, account: account.number, day: day, newPerDay: engine.settings.limits.storedAddressesPerDay)
+        return isStored
     }
 }
 

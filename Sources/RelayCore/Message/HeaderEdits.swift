@@ -21,6 +21,14 @@ package struct HeaderEdits: Sendable {
         edits = Array(repeating: edit, count: header.fields.count)
     }
 
+    /// The first field that would leave longer than a limit; nil where none would.
+    func firstField(longerThan limit: Int) -> String? {
+        for (field, edit) in zip(original, edits) {
+            if case .replace(let value) = edit, field.nameLength + 1 + value.count > limit { return field.name }
+        }
+        return inserted.first { $0.bytes.count > limit }?.name
+    }
+
     /// The header section after the edits.
     package var result: HeaderSection {
         var fields = inserted

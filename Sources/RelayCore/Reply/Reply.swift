@@ -57,7 +57,7 @@ enum Reply {
         let sender =
             isAutomatic
             ? "<>"
-            : "<\(engine.tokens.replyReturnPath(account: number, nonce: engine.nonce(), expiryDay: message.day + engine.settings.returnPathDays).localPart)@\(domain)>"
+            : "<\(returnPath(engine: engine, account: number, recipients: recipients, day: message.day))@\(domain)>"
         return try rewritten.decision(
             replacing: message.header, engine: engine, domain: domain, now: message.now, sender: sender, paths: paths, recipients: recipients,
             reasons: [RelayReason("replied", "author proved by \(proof.method)")] + rewritten.reasons)
@@ -71,6 +71,12 @@ enum Reply {
         case .success(let author): (author, try ReplyProof.prove(author: author, evidence: evidence.proving(client)))
         case .failure(let defect): throw .replyNotProved(RelayReason("unclear-author", "\(defect)"))
         }
+    }
+
+    private static func returnPath(engine: RelayEngine, account: AccountNumber, recipients: [AddrSpec], day: UInt64) -> String {
+        engine.tokens.replyReturnPath(
+            account: account, recipients: recipients, nonce: engine.nonce(), expiryDay: day + engine.settings.returnPathDays
+        ).localPart
     }
 
     /// Local parts under which mail systems write.

@@ -36,6 +36,7 @@ package struct ReplyNames {
         relayDomains = engine.settings.relayDomains
         tokens = engine.tokens
         ids = engine.ids
+        tokenForms = engine.tokens.forms(account: account.number)
         self.stored = stored
         inboxDomains = Set(account.inboxes.map { engine.settings.providers.canonical($0.address.revealed).domain })
         let teamDomains = Set(account.sources.map(\.registeredDomain))
@@ -103,8 +104,8 @@ package struct ReplyNames {
     /// The correspondent whom a token of this account means; nil for return paths and where nothing right is stored.
     func correspondent(of token: AddressToken) -> AddrSpec? { token.purpose.isReverse ? stored.address(of: token) : nil }
 
-    /// How this account's tokens look, for each purpose.
-    var tokenForms: [TokenMint.Form] { TokenMint.forms(account: account) }
+    /// How this account's tokens look, for each purpose and key.
+    let tokenForms: [TokenMint.Form]
 
     /// Whether an address is a token of ours of any kind: none may reach the team.
     package func isToken(_ address: AddrSpec) -> Bool {

@@ -43,6 +43,9 @@ struct ReplyRewriting {
         let rewriter = engine.bodyRewriter(names, engine.settings.unrewritableReply, budget)
         let rewritten = try rewriter.rewrite(content: header, body: body)
         let outgoing = HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)])
+        if let field = outgoing.fields.first(where: { $0.bytes.count > engine.settings.limits.rewrittenFieldSize }) {
+            throw .fieldTooLong(field.name)
+        }
         // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
         let searched = rewritten.reasons.isEmpty ? rewritten.body ?? [body[...]] : []
         // Every id is hidden, or the team's own, in which any guess of its may stand.

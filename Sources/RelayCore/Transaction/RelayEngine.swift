@@ -33,7 +33,7 @@ package final class RelayEngine: Sendable {
         self.authenticator = authenticator
         self.signer = signer
         self.keys = keys
-        refusedRecipients = RefusedRecipients()
+        refusedRecipients = RefusedRecipients(keys: keys)
         self.tokens = TokenMint(keys: keys)
         self.ids = ids
         self.mark = RelayMark(keys: keys)

@@ -38,6 +38,8 @@ package final class RelayTransaction {
     /// Whether copies can be handed over, as far as that was asked.
     private var isFannedOut: Bool?
     private let canFanOut: () -> Bool
+    /// Of a reply, once it was decided on: whether SPF proves its author.
+    private var isReplyEnvelopeProof = false
     /// Whether `finish` took a place of the daily limit.
     private var hasReserved = false
 
@@ -88,7 +90,7 @@ package final class RelayTransaction {
     /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is told here.
     /// - Parameter path: the argument of RCPT TO as it stands there.
     package func addRecipient(_ path: String) throws(Refusal) {
-        if let told = engine.refusedRecipients.reply(for: refusalKey(path), now: now) { throw .toldBefore(told) }
+        if let told = engine.refusedRecipients.reply(to: path, for: client, now: now) { throw .toldBefore(told) }
         let own = try scope(of: path)
         if let scope = Self.merged(scope, own) {
             switch scope {
@@ -98,7 +100,7 @@ package final class RelayTransaction {
                 paths.append(path)
             }
             self.scope = scope
-        } else if Self.isFannable(scope, own), isFannedOut ?? false || canFanOut() {
+        } else if Self.isFannable(scope, own), isFannedOut ?? false || (!engine.refusedRecipients.isSeparate(client, now: now) && canFanOut()) {
             isFannedOut = true
             try count()
             for index in further.indices {
@@ -163,11 +165,6 @@ package final class RelayTransaction {
         case (.forward, .forward), (.reply, .reply): true
         default: false
         }
-    }
-
-    private func refusalKey(_ path: String) -> [UInt8] {
-        engine.keys.activeKey.authenticationCode(
-            for: Array("postern refused 1\n\(client.address ?? "")\n\(client.mailFrom)\n\(path)".utf8))
     }
 
     private func correspondent(of token: AddressToken) throws(Refusal) -> AddrSpec {
@@ -326,7 +323,7 @@ package final class RelayTransaction {
         try engine.directory.rememberHandedOver(copy.mark, account: copy.account, until: now + Self.handedOverSeconds)
     }
 
-    /// A copy was refused. Where that is about its recipients, they are told so at RCPT when the message is repeated.
+    /// A copy was refused. Unless that passes by itself, whoever repeats the message learns which (`RefusedRecipients`).
     /// - Returns: the answer to the whole message.
     package func refused(_ copy: FanOutCopy, _ reply: SMTPReply) -> Refusal {
         if SMTPReply.isOfRecipient(reply.code, reply.enhanced) || reply.code / 100 == 5 { refused(copy.paths, reply) }
@@ -334,8 +331,14 @@ package final class RelayTransaction {
     }
 
     private func refused(_ paths: [String], _ reply: SMTPReply) {
-        for path in paths { engine.refusedRecipients.note(reply, for: refusalKey(path), now: now) }
+        guard isEnvelopeProof, SMTPReply.isOfRecipient(reply.code, reply.enhanced) else {
+            return engine.refusedRecipients.separate(client, now: now)
+        }
+        for path in paths { engine.refusedRecipients.note(reply, of: path, for: client, now: now) }
     }
+
+    /// Whether the envelope alone proves the author, as SPF does.
+    private var isEnvelopeProof: Bool { forward?.isEnvelopeProof ?? isReplyEnvelopeProof }
 
     /// The decision is not applied after all: gives back what it took.
     package func giveUp() {
@@ -344,8 +347,8 @@ package final class RelayTransaction {
         engine.directory.release(forward == nil ? .reply : .forward, account: account, day: day)
     }
 
-    /// For how long a copy that was handed over is remembered.
-    private static let handedOverSeconds: Int64 = 3_600
+    /// For how long a copy that was handed over is remembered: as long as senders go on repeating a message (RFC 5321 section 4.5.4.1).
+    private static let handedOverSeconds: Int64 = 5 * 86_400
 
     private func decide(_ whileWaiting: @escaping () -> Void) -> RelayDecision {
         do {
@@ -375,8 +378,12 @@ package final class RelayTransaction {
 
     private func incoming(_ whileWaiting: @escaping () -> Void) throws(Refusal) -> IncomingMessage {
         guard let authentication, let held else { throw .notConfigured("end of data before end of header") }
+        let evidence = authentication.finish()
+        if !further.isEmpty, case .success(let author) = AuthorAddress.parse(header: header), let alone = evidence.ofEnvelope(client) {
+            isReplyEnvelopeProof = (try? ReplyProof.prove(author: author, evidence: alone)) != nil
+        }
         return IncomingMessage(
-            client: client, header: header, body: held, evidence: authentication.finish(), now: now, day: day, whileWaiting: whileWaiting)
+            client: client, header: header, body: held, evidence: evidence, now: now, day: day, whileWaiting: whileWaiting)
     }
 
     /// Mail to the operator: to the operator's address, with the null sender, so that nothing of ours ever answers it.

@@ -5,26 +5,37 @@ import Synchronization
 
 /// Bounded: beyond the capacity the oldest is forgotten.
 struct BoundedMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private var values: [Key: Value] = [:]
-    private var order: [Key] = []
+    /// Each value with the number of its place in the order.
+    private var values: [Key: (value: Value, number: Int)] = [:]
+    /// Oldest first. Of a key that was removed, or removed and set again, an entry is left that stands for nothing.
+    private var order: [(key: Key, number: Int)] = []
     private var first = 0
+    private var lastNumber = 0
     private let capacity: Int
 
     init(capacity: Int) { self.capacity = max(1, capacity) }
 
     var count: Int { values.count }
-    subscript(key: Key) -> Value? { values[key] }
+    /// Entries of the list, those that stand for nothing included: at most three times the capacity.
+    var listed: Int { order.count }
+    subscript(key: Key) -> Value? { values[key]?.value }
 
     mutating func set(_ key: Key, _ value: Value) {
-        if values.updateValue(value, forKey: key) != nil { return }
-        order.append(key)
+        if let number = values[key]?.number {
+            values[key] = (value, number)
+            return
+        }
+        lastNumber += 1
+        values[key] = (value, lastNumber)
+        order.append((key, lastNumber))
         while values.count > capacity, first < order.count {
-            values[order[first]] = nil
+            let oldest = order[first]
+            if values[oldest.key]?.number == oldest.number { values[oldest.key] = nil }
             first += 1
         }
-        // The front of the list is cut off now and then, not at every step.
-        if first > capacity {
-            order.removeFirst(first)
+        // The list is made anew now and then, not at every step.
+        if order.count >= 3 * capacity {
+            order = order[first...].filter { values[$0.key]?.number == $0.number }
             first = 0
         }
     }

@@ -65,7 +65,7 @@ import Testing
 
         var rewriting = ForwardRewriting(
             engine: fixture.engine, account: Fixture.anna, author: AddrSpec(localPart: "billing", domain: "app.example"))
-        let result = rewriting.rewrite(header, evidence: evidence).result
+        guard let result = try? rewriting.rewrite(header, evidence: evidence).edits.result else { return ["refused by the rewriting"] }
         if after.fields != result.fields.map({ .init($0.name, Array($0.rawValue)) }) {
             faults.append("indices: Postfix would make another header")
         }

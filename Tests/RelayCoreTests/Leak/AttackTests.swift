@@ -38,7 +38,7 @@ import Testing
         let account = Fixture.anna.number
         let tokens = [
             engine.tokens.reverse(account: account, correspondent: AddrSpec(localPart: "billing", domain: "app.example")),
-            engine.tokens.replyReturnPath(account: account, nonce: 77, expiryDay: 20_500),
+            engine.tokens.replyReturnPath(account: account, recipients: [], nonce: 77, expiryDay: 20_500),
             engine.tokens.forwardReturnPath(account: account, sender: AddrSpec(localPart: "b", domain: "app.example"), nonce: 78, expiryDay: 20_500),
         ].map(\.localPart)
         try Self.run(["generate", Self.seed, Self.count] + tokens, to: messages)

@@ -60,8 +60,20 @@ final class MemoryDirectory: RelayDirectory {
         try asked { state -> AddrSpec?? in .some(state.stored[token.localPart]) } ?? nil
     }
 
-    func store(_ address: AddrSpec, token localPart: String, account: AccountNumber, expiryDay: UInt64?) throws(DirectoryFailure) {
-        try asked { $0.stored[localPart] = address }
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool {
+        try asked { state in
+            let key = "stored \(account.rawValue) \(day)"
+            let new = addresses.filter { $0.expiryDay == nil && state.stored[$0.token] == nil }
+            guard state.used[key, default: 0] + new.count <= newPerDay else { return false }
+            state.used[key, default: 0] += new.count
+            for address in addresses { state.stored[address.token] = address.address }
+            return true
+        }
+    }
+
+    /// Messages counted against the daily limit, of all days.
+    func reserved(_ direction: Direction, _ account: AccountNumber) -> Int {
+        state.withLock { state in state.used.reduce(0) { $0 + ($1.key.hasPrefix("\(direction) \(account.rawValue) ") ? $1.value : 0) } }
     }
 
     func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {

@@ -5,11 +5,11 @@ import MailCrypto
 
 /// Finds and reads tokens of one account in text. Counts its readings, so not thread-safe: one for each message.
 final class OwnTokens {
-    /// What every tail of this account's tokens holds right behind the key id: purpose and account. By these a token is found.
+    /// What every tail of this account's tokens holds right behind the key id: letter and account. By these a token is found.
     let anchors: [[UInt8]]
     private let names: ReplyNames
-    /// Octets of a whole tail, key id included, by purpose.
-    private var tails: [UInt8: Int] = [:]
+    /// How tails are written, by letter.
+    private var shapes: [UInt8: TokenShape] = [:]
     private var readings = 0
     /// What stands in runs of octets that were read already; nil for none of ours.
     private var known: [[UInt8]: Reading?] = [:]
@@ -28,7 +28,7 @@ final class OwnTokens {
         self.maximumReadings = maximumReadings
         let forms = names.tokenForms
         anchors = forms.map(\.anchor)
-        for form in forms { tails[form.purpose.rawValue] = form.length }
+        for form in forms { shapes[form.shape.letter] = form.shape }
     }
 
     struct Found {
@@ -50,19 +50,18 @@ final class OwnTokens {
     ///   - isApart: whether white space stands before an octet.
     func find(around anchor: Int, in text: UnsafeBufferPointer<UInt8>, joins: (Int) -> Bool, isApart: (Int) -> Bool) -> Found? {
         let start = anchor - 1
-        guard start >= text.startIndex, let length = tails[text[anchor]], start + length <= text.endIndex else { return nil }
-        let end = start + length
+        guard start >= text.startIndex, let shape = shapes[text[anchor]], start + shape.length <= text.endIndex else { return nil }
+        let end = start + shape.length
         // Base32 in lower case: told here, as it is asked for every anchor.
         for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37) { return nil }
         for index in anchor..<end where !joins(index) { return nil }
-        let purpose = AddressToken.Purpose(rawValue: text[anchor])
         // The MAC of a stored one cannot be told without the address: `agaaaaaabaaaa…` within base64 is chance, as a word it is none.
         func isWord() -> Bool {
             (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
         }
-        if purpose?.isStored == true, !isWord() { return nil }
-        guard purpose == .reverse || purpose == .forward else {
+        if shape.purpose.isStored, !isWord() { return nil }
+        guard shape.hasAddress else {
             return found(start, end, text) { read(start..<end, text) } ?? (isWord() ? retired(start..<end, text) : nil)
         }
         // Behind the address that it holds stands a dot.

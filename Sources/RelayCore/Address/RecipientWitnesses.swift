@@ -1,0 +1,37 @@
+// What the return path of a reply says of those it went to: enough to tell whether an address is one of them, and no address.
+
+import MailCrypto
+
+/// Keyed hashes of the first recipients of a reply. Whoever wants the user to read of another recipient can only try, one message for each
+/// attempt, and every message is counted.
+enum RecipientWitnesses {
+    /// Recipients that can be told; a report about a further one is told without its name. Four fit, and nearly all replies have fewer.
+    static let maximum = 4
+    /// 25 bits.
+    private static let digitsOfOne = 5
+    static let digits = maximum * digitsOfOne
+
+    private static let label = Array("postern reply recipient 1\n".utf8)
+    private static let fillerLabel = Array("postern reply filler 1\n".utf8)
+
+    /// Always of the same length: how many recipients there were, blind copies included, cannot be seen.
+    /// - Parameters:
+    ///   - recipients: in the one form in which addresses are authenticated.
+    ///   - head: what stands before in the token: account, nonce and day.
+    static func written(_ recipients: [[UInt8]], head: [UInt8], key: HMACSHA256) -> [UInt8] {
+        let told = recipients.prefix(maximum).flatMap { witness($0, head: head, key: key) }
+        return told + Base32.encode(key.authenticationCode(for: fillerLabel + head)).prefix(digits - told.count)
+    }
+
+    /// Whether one of the witnesses is that of this recipient.
+    static func hold(_ recipient: [UInt8], in witnesses: ArraySlice<UInt8>, head: [UInt8], key: HMACSHA256) -> Bool {
+        let wanted = witness(recipient, head: head, key: key)
+        return stride(from: witnesses.startIndex, to: witnesses.endIndex, by: digitsOfOne).contains { start in
+            constantTimeEqual(witnesses[start..<min(start + digitsOfOne, witnesses.endIndex)], wanted)
+        }
+    }
+
+    private static func witness(_ recipient: [UInt8], head: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
+        Base32.encode(key.authenticationCode(for: label + head + recipient)).prefix(digitsOfOne)
+    }
+}

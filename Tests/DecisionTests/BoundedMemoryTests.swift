@@ -1,0 +1,39 @@
+// What is remembered in a process stays bounded, whatever is set and removed.
+
+import Testing
+
+@testable import RiskDecisions
+
+@Suite struct BoundedMemoryTests {
+    /// A key that was removed stayed in the order: set again, it went with its first place, before older ones.
+    @Test func aKeyThatWasRemovedAndSetAgainIsNoOlderThanItsLastTime() {
+        var memory = BoundedMemory<String, Int>(capacity: 3)
+        memory.set("a", 1)
+        memory.remove("a")
+        for (value, key) in ["b", "c", "a"].enumerated() { memory.set(key, value) }
+        memory.set("d", 4)
+        #expect(memory["b"] == nil && memory["c"] == 1 && memory["a"] == 2 && memory["d"] == 4)
+        // Set without being removed, it keeps its place.
+        memory.set("c", 7)
+        memory.set("e", 5)
+        #expect(memory["c"] == nil && memory["a"] == 2 && memory.count == 3)
+    }
+
+    /// Where all that was set was removed again, the order grew without end.
+    @Test func whatIsRemovedLeavesNothing() {
+        var memory = BoundedMemory<Int, Int>(capacity: 10)
+        for number in 0..<10_000 {
+            memory.set(number, number)
+            memory.remove(number)
+            #expect(memory.listed <= 30)
+        }
+        #expect(memory.count == 0)
+        for number in 0..<10_000 {
+            memory.set(number % 7, number)
+            if number % 3 == 0 { memory.remove(number % 7) }
+            memory.set(-number, number)
+            #expect(memory.listed <= 30 && memory.count <= 10)
+            #expect(memory[-number] == number, "the newest is forgotten")
+        }
+    }
+}

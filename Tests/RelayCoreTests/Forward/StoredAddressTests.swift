@@ -1,0 +1,91 @@
+// Addresses that do not fit their tokens: how many a team can make the relay store, and when it is asked.
+
+import InternetMessage
+import MailAuth
+import Testing
+
+@testable import RelayCore
+
+@Suite struct StoredAddressTests {
+    private static let relay = "annarelay2@relay.example"
+
+    private static func play(_ fixture: Fixture, _ fields: String) -> RelayDecision {
+        fixture.play(from: "bounce@app.example", to: [relay], message: "From: billing@app.example\r\n\(fields)\r\nx\r\n").decision
+    }
+
+    /// Addresses with a capital letter do not fit, as a reverse address has to read in any letter case.
+    private static func field(_ name: String, _ count: Int, _ mark: String = "a") -> String {
+        "\(name): " + (0..<count).map { "Capital.\(mark)\($0)@app.example" }.joined(separator: ",\r\n ") + "\r\n"
+    }
+
+    private static func code(_ decision: RelayDecision) -> String {
+        if case .refuse(let refusal) = decision.outcome { return "\(refusal.reply.code) \(refusal.reply.enhanced)" }
+        return "\(decision.outcome)"
+    }
+
+    private static func limited(messages: Int = 100, addresses: Int = 2_000) -> RelaySettings {
+        var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx")
+        settings.limits.messagesPerDay = messages
+        settings.limits.storedAddressesPerDay = addresses
+        return settings
+    }
+
+    /// One header section of 236 kB stored 20,000 rows.
+    @Test func aMessageStoresTwoHundredAddressesAtMost() {
+        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        #expect(Self.code(Self.play(fixture, Self.field("To", 100) + Self.field("Cc", 100, "b"))) == "relay")
+        #expect(fixture.directory.storedCount == 200 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
+        #expect(Self.code(Self.play(fixture, Self.field("To", 100, "c") + Self.field("Cc", 101, "d"))) == "554 5.5.3")
+        let many = (0..<4).map { Self.field("List-Post: <mailto:x>\r\nCc", 1_800, "e\($0)x") }.joined()
+        #expect(Self.code(Self.play(fixture, many)) == "554 5.5.3")
+        #expect(fixture.directory.storedCount == 200 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
+        // The same address again, in whatever field, is one address.
+        #expect(Self.code(Self.play(fixture, Self.field("To", 100) + Self.field("Cc", 100) + Self.field("Reply-To", 100, "b"))) == "relay")
+        #expect(fixture.directory.storedCount == 200)
+    }
+
+    /// Addresses were stored before the limit was asked.
+    @Test func aMessageOverTheLimitStoresNothing() {
+        let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: Self.limited(messages: 1))
+        #expect(Self.code(Self.play(fixture, Self.field("To", 3))) == "relay")
+        #expect(Self.code(Self.play(fixture, Self.field("To", 5, "b"))) == "452 4.7.1")
+        #expect(fixture.directory.storedCount == 3)
+    }
+
+    @Test func anAccountHasALimitOfNewAddressesForADay() {
+        let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: Self.limited(addresses: 10))
+        #expect(Self.code(Self.play(fixture, Self.field("To", 8))) == "relay")
+        #expect(Self.code(Self.play(fixture, Self.field("To", 3, "b"))) == "452 4.7.1")
+        // All or none, and what is deferred gives its place back.
+        #expect(fixture.directory.storedCount == 8 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
+        // Those that are known are not new.
+        #expect(Self.code(Self.play(fixture, Self.field("To", 8) + Self.field("Cc", 2, "c"))) == "relay")
+    }
+
+    /// It did not fit the milter's command to Postfix, and the sender was told to come again for ever.
+    @Test func aFieldThatRewritingMakesTooLongIsRefusedForGood() {
+        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        func to(_ count: Int) -> String {
+            "To: " + (0..<count).map { "person.number.\($0)@department.app.example" }.joined(separator: ",\r\n ") + "\r\n"
+        }
+        #expect(Self.code(Self.play(fixture, to(300))) == "relay")
+        #expect(Self.code(Self.play(fixture, to(1_200))) == "552 5.3.4")
+        #expect(fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
+    }
+
+    /// Hidden message ids are longer than those that they hide.
+    @Test func aReplyWhoseReferencesGrowTooLongIsRefusedForGood() {
+        let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
+        let reverse = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+        func reply(_ count: Int) -> String {
+            let ids = (0..<count).map { "<\($0)@inbox.example>" }.joined(separator: "\r\n ")
+            return Self.code(
+                fixture.play(
+                    from: "anna@inbox.example", to: ["\(reverse)@relay.example"],
+                    message: "From: anna@inbox.example\r\nReferences: \(ids)\r\n\r\nx\r\n").decision)
+        }
+        #expect(reply(300) == "relay")
+        #expect(reply(2_000) == "552 5.3.4")
+        #expect(fixture.directory.reserved(.reply, Fixture.anna.number) == 1)
+    }
+}

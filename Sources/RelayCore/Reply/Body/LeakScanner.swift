@@ -89,13 +89,14 @@ final class LeakFeeder {
     }
 
     // Units of work for each octet: to look for base64, to decode it (a short run is read in four ways), to look whether a reading is worth
-    // while, and to read and search.
-    private static let base64Work = 2
+    // while, to read, and to search what was read.
+    private static let base64Work = 3
     private static let decodingWork = 12
-    private static let filterWork = 2
-    private static let readingWork = 8
+    private static let filterWork = 3
+    private static let readingWork = 4
+    private static let searchWork = 5
     /// Units for each piece that is searched by itself.
-    private static let pieceWork = 300
+    private static let pieceWork = 250
 
     // MARK: base64
 
@@ -145,19 +146,21 @@ final class LeakFeeder {
         work?.charge(Self.pieceWork + bytes.count * Self.filterWork)
         let isBinary = LeakView.isBinary(bytes)
         if forms.mayBegin(in: bytes) {
+            work?.charge(bytes.count * Self.readingWork)
             _ = LeakView.plain.read(bytes, into: view, marks: marks)
             search(isBinary: isBinary)
         }
         guard !isBinary else { return }
         for (kind, mark) in [(LeakView.percent, 0x25), (.references, 0x26), (.quotedPrintable, 0x3D), (.xtext, 0x2B)] as [(LeakView, UInt8)]
         where !isFound && bytes.contains(mark) && kind.decodes(anyOf: bytes) {
+            work?.charge(bytes.count * Self.readingWork)
             // Where nothing is encoded in that way, the reading is one that was searched already.
             if kind.read(bytes, into: view, marks: marks) { search(isBinary: isBinary) }
         }
     }
 
     private func search(isBinary: Bool) {
-        work?.charge(view.count * Self.readingWork)
+        work?.charge(view.count * Self.searchWork)
         // A window begins anywhere: what its first octets belong to was seen by the one before.
         let first = carried > 0 ? Self.seen : 0
         isFound = forms.occur(in: view.contents, marks: marks.contents, from: first, withoutDots: false, isBinary: isBinary)

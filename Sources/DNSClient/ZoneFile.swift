@@ -14,12 +14,7 @@ package struct ZoneFile: Sendable, Decodable {
     /// A resolver that answers from the file.
     package var resolver: ZoneResolver { ZoneResolver(nodes) }
 
-    /// Reads a file. Throws an error that says what is wrong and where.
-    package init(contentsOf url: URL) throws {
-        try self.init(json: Data(contentsOf: url))
-    }
-
-    /// Reads JSON text.
+    /// Reads JSON text. Throws an error that says what is wrong and where.
     package init(json: Data) throws {
         do {
             self = try JSONDecoder().decode(ZoneFile.self, from: json)

@@ -123,7 +123,9 @@ final class TestBench: Sendable {
 
     static let policy: LoadedPolicy? = try? LoadedPolicy(.builtIn)
 
-    init(policy: (any PolicySource)? = nil, keys: (any VerificationKeySource)? = nil) async throws {
+    init(
+        policy: (any PolicySource)? = nil, keys: (any VerificationKeySource)? = nil, interpreting: (any BlockingExecutor)? = nil
+    ) async throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-decisions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         database = SwitchedDatabase(try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true))
@@ -149,7 +151,7 @@ final class TestBench: Sendable {
         holder = uptime
         service = DecisionService(
             store: store, policies: try policy ?? #require(Self.policy), verifier: TokenVerifier(issuers: issuers, keys: keys ?? issuers),
-            log: log, commits: commits, reads: reads, executor: InlineExecutor(), memory: memory,
+            log: log, commits: commits, reads: reads, executor: InlineExecutor(), interpreting: interpreting, memory: memory,
             breaker: StoreBreaker(monotonic: { uptime.value }), settings: DecisionService.Settings(ownIssuer: Self.ownIssuer),
             now: { clock.now }, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try service.warmUp()

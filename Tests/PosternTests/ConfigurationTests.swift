@@ -50,6 +50,19 @@ import Testing
         #expect(configuration.log.format == .text)
     }
 
+    /// A kilobyte took minutes and all memory (billion laughs).
+    @Test(arguments: ["_", "-", "a"]) func aliasesOfAliasesInTheFileAreRefused(name: String) throws {
+        var text = minimal + "local_recipients:\n  k0: &\(name) [x, x, x, x, x, x, x, x, x]\n"
+        for level in 1...12 {
+            let (new, old) = (String(repeating: name, count: level + 1), String(repeating: name, count: level))
+            text += "  k\(level): &\(new) [\(Array(repeating: "*\(old)", count: 9).joined(separator: ", "))]\n"
+        }
+        text += "  ? *\(String(repeating: name, count: 13))\n  : 1\n"
+        #expect(error(text)?.code == .syntax)
+        let one = error(minimal + "hostname: &\(name) host.example\n")
+        #expect(one?.description.contains("postern.yaml:2") == true && one?.description.contains("anchors and aliases") == true)
+    }
+
     @Test func everyLimitNamesItsConsequence() {
         for key in ConfigurationKey.all where key.path.hasPrefix("limits.") { #expect(key.beyond != nil, "\(key.path)") }
         #expect(Set(ConfigurationKey.all.map(\.path)).count == ConfigurationKey.all.count)

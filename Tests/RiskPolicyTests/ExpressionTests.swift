@@ -41,6 +41,11 @@ import Testing
         ("timestamp('2026-07-01T12:00:00Z').getHours('Nowhere/At All')", "error: unknown time zone"),
         ("timestamp('2026-07-01T12:00:00Z').getHours('25:00')", "error: unknown time zone"),
         ("duration('-3730.25s').getMilliseconds()", "-250"),
+        // The public cases sub_time_duration_over and _under: a duration has 64 bits of nanoseconds.
+        ("timestamp('9999-12-31T23:59:59Z') - timestamp('0001-01-01T00:00:00Z')", "error: duration out of range"),
+        ("timestamp('0001-01-01T00:00:00Z') - timestamp('9999-12-31T23:59:59Z')", "error: duration out of range"),
+        ("timestamp('2262-04-11T23:47:16.854775807Z') - timestamp(0)", "duration(\"9223372036.854775807s\")"),
+        ("timestamp('2262-04-11T23:47:16.854775808Z') - timestamp(0)", "error: duration out of range"),
     ])
     func time(expression: String, expected: String) {
         #expect(text(expression) == expected)
@@ -50,7 +55,7 @@ import Testing
         ("string(1e6)", "\"1000000\""), ("string(1.0)", "\"1\""), ("string(0.00001)", "\"1e-05\""), ("2.0", "2.0"),
         ("-0.0", "-0.0"),
         ("b'a\\xff'", "b\"\\x61\\xff\""), ("{'a': [1, [2]]}", "{\"a\": […]}"), ("'\\n\"'", "\"\\n\\\"\""), ("int('+5')", "5"),
-        ("int(' 5')", "error: not an int"),
+        ("int(' 5')", "error: not an int"), ("double('1.5\\000zzz')", "error: not a double"),
         ("uint(-0.5)", "error: out of the range of uint"), ("-9223372036854775808 % -1", "error: int overflow"), ("5 % -3", "2"),
         ("'e\\u0301' == '\\u00e9'", "false"), ("'e\\u0301' in {'\\u00e9': 1}", "false"), ("size('e\\u0301')", "2"),
         ("'e\\u0301'.contains('e')", "true"),

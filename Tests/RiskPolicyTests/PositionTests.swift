@@ -67,16 +67,4 @@ import Testing
                     """)
         }
     }
-
-    @Test(arguments: [
-        "a: &x 1", "a: [*x]", "&x a: 1", "- *x", "a:\n  *x", "? *x\n: 1", "a: {b: *x}", "a: 'x'\nb: *y", "a: \"it's\"\nb: &y 1",
-    ])
-    func anchorsAndAliasesAreRefused(yaml: String) {
-        do throws(PolicyRefusal) {
-            _ = try PolicyLoader.load(yaml)
-            Issue.record("taken")
-        } catch {
-            #expect(error.diagnostics.first?.message.hasPrefix("anchors and aliases") == true, "\(error)")
-        }
-    }
 }

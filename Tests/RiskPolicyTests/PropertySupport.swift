@@ -60,7 +60,7 @@ enum ConditionMaker {
 
     static func truth(_ random: inout SeededGenerator, depth: Int) -> String {
         let comparison = pick(["==", "!=", "<", "<=", ">", ">="], &random)
-        switch Int.random(in: 0..<(depth > 0 ? 14 : 7), using: &random) {
+        switch Int.random(in: 0..<(depth > 0 ? 17 : 7), using: &random) {
         case 0: return pick(["true", "false", "account.has_email", "account.managed", "has(account.state)"], &random)
         case 1: return "account.age_hours \(comparison) \(pick(["0", "72", "-5", "9223372036854775807"], &random))"
         case 2: return "72 \(comparison) account.age_hours"
@@ -76,6 +76,11 @@ enum ConditionMaker {
                 "(\(truth(&random, depth: depth - 1)) ? \(truth(&random, depth: depth - 1)) : \(truth(&random, depth: depth - 1)))"
         case 11: return "[1, 2].exists(x, x == account.age_hours || \(truth(&random, depth: depth - 1)))"
         case 12: return "(\(truth(&random, depth: depth - 1)) && \(truth(&random, depth: depth - 1)))"
+        case 13:
+            let macro = pick(["exists", "all", "exists_one"], &random)
+            return "\(list(&random)).\(macro)(y, y == account.state || \(truth(&random, depth: 0)))"
+        case 14: return "size(\(list(&random)).filter(y, y < event)) \(comparison) \(number(&random, depth - 1))"
+        case 15: return "(now - duration(\"\(pick(["1h", "-90m", "200000h"], &random))\")).getHours() \(comparison) \(number(&random, depth - 1))"
         default: return "(\(truth(&random, depth: depth - 1)) || \(truth(&random, depth: depth - 1)))"
         }
     }
@@ -91,6 +96,10 @@ enum ConditionMaker {
                 "(\(number(&random, depth - 1)) \(operation) \(number(&random, depth - 1)))", "-(\(number(&random, depth - 1)))",
                 "(\(truth(&random, depth: depth - 1)) ? \(number(&random, depth - 1)) : 4)",
             ], &random)
+    }
+
+    private static func list(_ random: inout SeededGenerator) -> String {
+        pick(["states", "context.marks", "(context.marks + states)", "[event, account.state]", "{event: 1}"], &random)
     }
 
     private static func double(_ random: inout SeededGenerator, _ depth: Int) -> String {
@@ -109,7 +118,8 @@ enum ConditionMaker {
             defaults: {challenge: human_check}
             lists: {states: [new, active]}
             signals: {event: string, account.age_hours: int?, account.state: string?, account.has_email: bool?,
-              account.managed: bool?, inbox.signups_24h: int?, app.signups_1h_baseline: double?, context.quota: uint?}
+              account.managed: bool?, inbox.signups_24h: int?, app.signups_1h_baseline: double?, context.quota: uint?,
+              context.marks: list(string)?}
             rules:
 
             """

@@ -30,7 +30,7 @@ private struct PolicyMaker {
         text += "lists: {states: [new, active]}\n"
         text += """
             signals: {event: string, account.age_hours: int?, account.state: string?, account.has_email: bool?, account.managed: bool?,
-              inbox.signups_24h: int?, app.signups_1h_baseline: double?, context.quota: uint?}
+              inbox.signups_24h: int?, app.signups_1h_baseline: double?, context.quota: uint?, context.marks: list(string)?}
             rules:
 
             """

@@ -34,3 +34,12 @@ struct SeededGenerator: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 }
+
+/// What generators begin with: `POSTERN_GENERATE=SEED:COUNT`, or what the test says.
+enum Generated {
+    static func seed(default seed: UInt64, count: Int) -> (seed: UInt64, count: Int) {
+        let parts = (ProcessInfo.processInfo.environment["POSTERN_GENERATE"] ?? "").split(separator: ":")
+        guard parts.count == 2, let other = UInt64(parts[0]), let more = Int(parts[1]) else { return (seed, count) }
+        return (other, more)
+    }
+}

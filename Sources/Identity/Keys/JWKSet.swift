@@ -1,5 +1,7 @@
 // The keys of an issuer, from a JWK Set (RFC 7517 section 5).
 
+import MailCrypto
+
 /// A document that is no key set.
 package struct KeySetError: Error, Sendable, Hashable, CustomStringConvertible {
     package let reason: String
@@ -151,6 +153,9 @@ private struct JWKReader {
         // An exponent of 1 would make every text its own signature; beyond 32 bits it only costs time.
         guard exponent.count <= 4, exponent.last.map({ $0 & 1 == 1 }) == true, exponent != [1] else {
             throw Defect("an RSA key with an exponent that is not used")
+        }
+        guard !ROCA.marks(modulus: modulus) else {
+            throw Defect("an RSA key with the weakness of CVE-2017-15361 (ROCA)")
         }
         guard modulus.last.map({ $0 & 1 == 1 }) == true,
             let key = await VerificationKey.rs256(keyID: keyID, modulus: modulus, exponent: exponent)

@@ -1,6 +1,7 @@
 // postern.yaml as text: keys with their lines, nothing judged but that each key exists.
 
 import Foundation
+import RiskPolicy
 import Yams
 
 /// The keys that a file sets.
@@ -27,10 +28,10 @@ package struct ConfigurationFile {
     /// Reads the text of a file; `name` stands in errors.
     package init(text: String, name: String) throws {
         let root: Node?
-        do {
-            root = try Yams.compose(yaml: text)
-        } catch let error as YamlError {
-            throw Self.syntax(error, name)
+        do throws(YAMLFault) {
+            root = try BoundedYAML.root(text)
+        } catch {
+            throw ConfigurationError(.syntax, at: "\(name):\(error.line)", error.message)
         }
         guard let root, !root.isNull else {
             entries = [:]
@@ -42,19 +43,6 @@ package struct ConfigurationFile {
         var reader = Reader(name: name)
         try reader.read(mapping, prefix: "")
         entries = reader.entries
-    }
-
-    private static func syntax(_ error: YamlError, _ name: String) -> ConfigurationError {
-        switch error {
-        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
-            return ConfigurationError(.syntax, at: "\(name):\(mark.line)", "not YAML: \(problem)")
-        case .duplicatedKeysInMapping(let duplicates, let context):
-            return ConfigurationError(
-                .syntax, at: "\(name):\(context.mark.line)",
-                "given twice: \(duplicates.joined(separator: ", "))")
-        default:
-            return ConfigurationError(.syntax, at: name, "not YAML")
-        }
     }
 
     /// Walks the mapping down to the keys that exist.

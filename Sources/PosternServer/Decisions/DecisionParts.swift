@@ -27,10 +27,11 @@ package struct DecisionParts: Sendable {
     /// - Parameters:
     ///   - own: `iss` of this installation's tokens and what signs them; nil where it issues none.
     ///   - executor: where calls of the store block.
+    ///   - interpreting: where policies decide that take long; nil for the same.
     ///   - metrics: where decisions are counted by outcome and rule.
     package init(
         store: Store, policies: any PolicySource, trust: IssuerTrust, own: (issuer: String, signer: IdentitySigner)?,
-        executor: any BlockingExecutor, metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
+        executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil, metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
         let trust = TokenTrust(own: own, others: trust)
         log = DecisionLogBuffer(store.decisions, store.settlements)
@@ -39,7 +40,7 @@ package struct DecisionParts: Sendable {
         let breaker = StoreBreaker()
         service = DecisionService(
             store: store, policies: policies, verifier: TokenVerifier(issuers: trust, keys: trust), log: log, commits: commits,
-            reads: reads, executor: executor, breaker: breaker, settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
+            reads: reads, executor: executor, interpreting: interpreting, breaker: breaker, settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
             logger: logger
         ) { record in
             guard let metrics else { return }

@@ -38,6 +38,9 @@ package struct ServiceParts: Sendable {
 
     package var store: Store { installation.store }
 
+    /// Threads for policies that take long: enough for one at work and one that waits for it, on the machines there are.
+    private static let interpretingThreads = 2
+
     package init(
         installation: Installation, pool: BlockingPool = BlockingPool(), signer: (any MessageSigner)? = nil,
         policies: ActivePolicies? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
@@ -60,8 +63,8 @@ package struct ServiceParts: Sendable {
         decisions = policies.map {
             DecisionParts(
                 store: installation.store, policies: $0, trust: trust,
-                own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool, metrics: metrics,
-                now: now, logger: logger)
+                own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool,
+                interpreting: BlockingPool(threads: Self.interpretingThreads), metrics: metrics, now: now, logger: logger)
         }
     }
 }

@@ -66,6 +66,8 @@ package final class DecisionService: Sendable {
     let commits: GroupCommit
     private let reads: GroupRead
     let executor: any BlockingExecutor
+    /// Where conditions are interpreted: some ten milliseconds of work, for which Swift's few threads are not there.
+    private let interpreting: any BlockingExecutor
     let apps: AppDirectory
     let memory: DecisionMemory
     let breaker: StoreBreaker
@@ -78,9 +80,13 @@ package final class DecisionService: Sendable {
     private let sources = Mutex<[String: SignalSource]>([:])
     private let rates = Mutex<[Int64: (rates: AppRates, readAt: Int64)]>([:])
 
+    /// - Parameters:
+    ///   - executor: where calls of the store block.
+    ///   - interpreting: where policies decide that take long; nil for the same. Not where health is asked for.
     package init(
         store: Store, policies: any PolicySource, verifier: any IdentityTokenVerifying, log: DecisionLogBuffer,
-        commits: GroupCommit, reads: GroupRead, executor: any BlockingExecutor, memory: DecisionMemory = DecisionMemory(),
+        commits: GroupCommit, reads: GroupRead, executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil,
+        memory: DecisionMemory = DecisionMemory(),
         breaker: StoreBreaker = StoreBreaker(), settings: Settings = Settings(), now: @escaping @Sendable () -> Int64,
         logger: Logger, observe: @escaping @Sendable (DecisionRecord) -> Void = { _ in }
     ) {
@@ -91,6 +97,7 @@ package final class DecisionService: Sendable {
         self.commits = commits
         self.reads = reads
         self.executor = executor
+        self.interpreting = interpreting ?? executor
         self.memory = memory
         self.breaker = breaker
         self.settings = settings
@@ -135,7 +142,7 @@ package final class DecisionService: Sendable {
                 logger.warning("the store does not answer: deciding without history", metadata: ["detail": "\(error)"])
             }
         }
-        return try decideWithoutHistory(asking)
+        return try await decideWithoutHistory(asking)
     }
 
     /// One question with what belongs to it.
@@ -164,7 +171,7 @@ package final class DecisionService: Sendable {
             let facts = SignalSource.Facts(
                 view: view, history: history, token: asking.token?.facts, rates: rates, context: asking.context,
                 time: asking.time)
-            let record = compose(asking, facts, isBound: isBound)
+            let record = try await compose(asking, facts, isBound: isBound)
             let answer = DecisionAnswer.json(record)
             let nonce = nonce(asking, record, answer)
             guard var settlement = Composer.settlement(record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
@@ -210,13 +217,13 @@ package final class DecisionService: Sendable {
         }
     }
 
-    private func decideWithoutHistory(_ asking: Asking) throws -> DecisionReply {
+    private func decideWithoutHistory(_ asking: Asking) async throws -> DecisionReply {
         let status = asking.token.flatMap { memory.firstStatus($0.subjectMark, given: $0.facts.realUserStatus) }
         let view = GrantView(claimed: asking.question.event, token: asking.token?.facts, rememberedStatus: status)
         let facts = SignalSource.Facts(
             view: view, history: nil, token: asking.token?.facts, context: asking.context, isHistoryAvailable: false,
             time: asking.time)
-        let record = compose(asking, facts, isBound: false)
+        let record = try await compose(asking, facts, isBound: false)
         let answer = DecisionAnswer.json(record)
         let nonce = nonce(asking, record, answer)
         if let nonce, let token = asking.token, let used = memory.consume(nonce) {
@@ -231,12 +238,15 @@ package final class DecisionService: Sendable {
         return DecisionReply(body: answer, record: record)
     }
 
-    private func compose(_ asking: Asking, _ facts: SignalSource.Facts, isBound: Bool) -> DecisionRecord {
+    private func compose(_ asking: Asking, _ facts: SignalSource.Facts, isBound: Bool) async throws -> DecisionRecord {
         let request = CompositionRequest(
             id: asking.id, app: asking.app, claimed: asking.question.event, isNamed: asking.subject != nil,
             appAccountMark: asking.appAccountMark, isBound: isBound, validity: settings.validity)
-        let record = Composer.compose(
-            request, facts, policy: asking.policy, signals: asking.source, marks: store.decisionMarks)
+        let marks = store.decisionMarks
+        let composed: @Sendable () -> DecisionRecord = {
+            Composer.compose(request, facts, policy: asking.policy, signals: asking.source, marks: marks)
+        }
+        let record = asking.policy.policy.decidesAtOnce ? composed() : try await interpreting.run(composed)
         guard let canned = asking.canned else { return record }
         return canned.applied(to: record)
     }

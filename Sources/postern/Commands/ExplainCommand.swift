@@ -42,8 +42,8 @@ struct ExplainCommand: ParsableCommand {
     func run() throws {
         try options.withInstallation { installation in
             let questions = try ExplainQuestions(installation: installation)
-            if batch { return try runBatch(questions) }
-            let zone = try dns.map { try ZoneFile(contentsOf: URL(fileURLWithPath: $0)) }
+            let zone = try dns.map(ZoneFile.read)
+            if batch { return try runBatch(questions, zone) }
             let message = ExplainedMessage(
                 mailFrom: mailFrom, recipients: rcpt, address: ip, helo: helo, now: try time.map(TimeArgument.seconds) ?? PosternClock.now(),
                 message: Array(FileHandle.standardInput.readDataToEndOfFile()))
@@ -52,12 +52,12 @@ struct ExplainCommand: ParsableCommand {
         }
     }
 
-    private func runBatch(_ questions: ExplainQuestions) throws {
+    private func runBatch(_ questions: ExplainQuestions, _ zone: ZoneFile?) throws {
         while let line = readLine(strippingNewline: true) {
             guard !line.allSatisfy(\.isWhitespace) else { continue }
             do {
                 let question = try JSONDecoder().decode(ExplainQuestion.self, from: Data(line.utf8))
-                var answer = ExplainAnswer(try questions.explain(question.message(), zone: question.dns))
+                var answer = ExplainAnswer(try questions.explain(question.message(), zone: question.dns ?? zone))
                 answer.id = question.id ?? .null
                 try BatchLine.print(answer)
             } catch {

@@ -61,7 +61,7 @@ struct PolicyEval: ParsableCommand {
     private func evaluate(_ expression: String) throws -> Result<CELValue, ExpressionCaseFailure> {
         var variables: [String: CELValue] = [:]
         if let input {
-            guard let text = try PolicyFolder.read(input) else { throw CommandError.noInput("\(input): no such file") }
+            let text = try PolicyFolder.read(input)
             variables = try reporting { () throws(PolicyRefusal) in try CELValue.variables(text, file: input) }
         }
         return ExpressionCase(expression: expression, bindings: variables).evaluate(zones: .system)
@@ -75,7 +75,7 @@ struct PolicyEval: ParsableCommand {
             })
         else { throw CommandError.data("the clock is out of range") }
         if let input {
-            guard let text = try PolicyFolder.read(input) else { throw CommandError.noInput("\(input): no such file") }
+            let text = try PolicyFolder.read(input)
             question = try reporting { () throws(PolicyRefusal) in
                 try PolicyTestSuite.input(text, file: input, policy: policy)
             }
@@ -96,7 +96,7 @@ struct PolicyEval: ParsableCommand {
     }
 
     private func evaluateLines() throws {
-        guard let text = try PolicyFolder.read(input ?? "-") else { throw CommandError.noInput("\(input ?? ""): no such file") }
+        let text = try PolicyFolder.read(input ?? "-")
         // By bytes: a line separator of Unicode inside a string ends no line.
         for line in text.utf8.split(separator: UInt8(ascii: "\n")) where !line.allSatisfy({ $0 <= 0x20 }) {
             print(try Self.line(answer(Data(line))))

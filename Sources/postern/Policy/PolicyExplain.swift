@@ -33,7 +33,7 @@ struct PolicyExplain: ParsableCommand {
 
     private func question(_ files: PolicyFolder, _ policy: Policy) throws -> PolicyInput {
         if let input {
-            guard let text = try PolicyFolder.read(input) else { throw CommandError.noInput("\(input): no such file") }
+            let text = try PolicyFolder.read(input)
             return try reporting { () throws(PolicyRefusal) in
                 try PolicyTestSuite.input(text, file: input, policy: policy)
             }

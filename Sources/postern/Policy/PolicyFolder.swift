@@ -30,7 +30,7 @@ struct PolicyFolder {
     /// The tests; nil where the folder has none.
     func tests(_ policy: Policy) throws -> PolicyTestSuite? {
         let name = file(PolicyDocument.testsFile)
-        guard let text = try Self.read(name) else { return nil }
+        guard let text = try own(PolicyDocument.testsFile) else { return nil }
         return try reporting { () throws(PolicyRefusal) in try PolicyTestSuite.load(text, file: name, policy: policy) }
     }
 
@@ -41,19 +41,19 @@ struct PolicyFolder {
     /// - Parameter generatedInputs: on how many the guarantees must hold.
     func load(generatedInputs: Int? = nil) throws -> PolicyCandidate {
         let name = file(PolicyDocument.policyFile)
-        guard let text = try Self.read(name) else { throw CommandError.noInput("\(name): no such file") }
+        guard let text = try own(PolicyDocument.policyFile) else { throw CommandError.noInput("\(name): no such file") }
         let files = Mutex([PolicyDocument.policyFile: text])
         var options = PolicyLoadOptions.onThisMachine
         if let generatedInputs { options.generatedInputs = generatedInputs }
         let folder = self
         let lists = ListFiles()
         options.listFile = { path in
-            guard PolicyDocument.isPath(path), let text = (try? Self.read(folder.file(path))) ?? nil else { return nil }
+            guard PolicyDocument.isPath(path), let text = (try? folder.own(path)) ?? nil else { return nil }
             lists.texts.withLock { $0[path] = text }
             return text
         }
         let policy = try PolicyLoader.load(text, file: name, options: options)
-        let tests = try Self.read(file(PolicyDocument.testsFile))
+        let tests = try own(PolicyDocument.testsFile)
         let document = files.withLock { files in
             files.merge(lists.texts.withLock { $0 }) { $1 }
             if let tests { files[PolicyDocument.testsFile] = tests }
@@ -69,17 +69,18 @@ struct PolicyFolder {
         let texts = Mutex<[String: String]>([:])
     }
 
-    /// A file's text, `-` for standard input; nil where there is no such file.
-    static func read(_ path: String) throws -> String? {
-        let data: Data
-        if path == "-" {
-            data = FileHandle.standardInput.readDataToEndOfFile()
-        } else {
-            var isFolder: ObjCBool = false
-            guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), !isFolder.boolValue else { return nil }
-            data = try Data(contentsOf: URL(filePath: path))
-        }
-        guard data.count <= maximumBytes else { throw CommandError.data("\(path): larger than \(maximumBytes) bytes") }
+    /// The text of a file of the folder; nil where there is none. What a symbolic link leads to outside is not read.
+    private func own(_ name: String) throws -> String? {
+        let data = try InputFile.octets(name, inside: path.isEmpty ? "." : path, maximum: Self.maximumBytes)
+        return try data.map { try Self.text($0, file(name)) }
+    }
+
+    /// The text of a file or pipe, `-` for standard input.
+    static func read(_ path: String) throws -> String {
+        try text(InputFile.octets(path, maximum: maximumBytes), path)
+    }
+
+    private static func text(_ data: Data, _ path: String) throws -> String {
         guard let text = String(validating: data, as: UTF8.self) else { throw CommandError.data("\(path): not UTF-8") }
         return text
     }

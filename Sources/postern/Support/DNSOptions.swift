@@ -16,17 +16,7 @@ struct DNSOptions: ParsableArguments {
     var dnsServer: [String] = []
 
     /// Answers of the file alone; nil where none was named.
-    func zone() throws -> ZoneFile? {
-        guard let dns else { return nil }
-        guard FileManager.default.isReadableFile(atPath: dns) else {
-            throw CommandError.noInput("\(dns): the file of DNS answers cannot be read")
-        }
-        do {
-            return try ZoneFile(contentsOf: URL(fileURLWithPath: dns))
-        } catch {
-            throw CommandError(status: EX_DATAERR, message: "\(dns): \(error)")
-        }
-    }
+    func zone() throws -> ZoneFile? { try dns.map(ZoneFile.read) }
 
     /// One resolver for a few questions, with the servers and time-outs of an installation where there is one.
     func resolver(_ installation: Installation? = nil) throws -> any DNSResolver {
@@ -46,5 +36,20 @@ struct DNSOptions: ParsableArguments {
             return server
         }
         return try AresResolver(settings: DNSClientSettings(servers: servers))
+    }
+}
+
+extension ZoneFile {
+    /// Octets of a file of answers. Beyond it: refused.
+    private static let maximumOctets = 16 << 20
+
+    /// The answers in a file or pipe.
+    static func read(_ path: String) throws -> ZoneFile {
+        let json = try InputFile.octets(path, maximum: maximumOctets)
+        do {
+            return try ZoneFile(json: json)
+        } catch {
+            throw CommandError.data("\(path): \(error)")
+        }
     }
 }

@@ -56,9 +56,31 @@ enum Failure {
     private static func message(_ error: any Error) -> String {
         switch error {
         case let error as CommandError: error.message
-        // Foundation's own description runs over several lines.
-        case let error as CocoaError: (error.filePath.map { "\($0): " } ?? "") + error.localizedDescription
+        case let error as CocoaError: (error.filePath.map { "\($0): " } ?? "") + words(error)
         default: "\(error)"
+        }
+    }
+
+    /// What the system says of an error, as in "permission denied".
+    static func words(_ number: Int32) -> String {
+        let text = String(cString: strerror(number))
+        return text.prefix(1).lowercased() + text.dropFirst()
+    }
+
+    /// Foundation's own description names its domains and codes; what the system said is beneath it.
+    private static func words(_ error: CocoaError) -> String {
+        if let system = error.underlying as? POSIXError { return words(system.code.rawValue) }
+        if let system = error.underlying as NSError?, system.domain == NSPOSIXErrorDomain {
+            return words(Int32(clamping: system.code))
+        }
+        return switch error.code {
+        case .fileNoSuchFile, .fileReadNoSuchFile: words(ENOENT)
+        case .fileReadNoPermission, .fileWriteNoPermission: words(EACCES)
+        case .fileWriteFileExists: words(EEXIST)
+        case .fileWriteOutOfSpace: words(ENOSPC)
+        case .fileWriteVolumeReadOnly: words(EROFS)
+        case .fileReadInapplicableStringEncoding, .fileReadUnknownStringEncoding: "not UTF-8"
+        default: error.isFileError ? "cannot be read or written" : "cannot be used"
         }
     }
 

@@ -87,7 +87,7 @@ package struct PolicyDiff: Sendable {
 
     private static func lists(_ old: Policy, _ new: Policy) -> [Item] {
         Set(old.scope.sets.keys).union(new.scope.sets.keys).sorted().compactMap { name in
-            let (before, after) = (old.scope.sets[name], new.scope.sets[name])
+            let (before, after) = (old.scope.sets[name]?.members, new.scope.sets[name]?.members)
             guard before != after else { return nil }
             let kind: Kind = before == nil ? .added : after == nil ? .removed : .changed
             var details = [

@@ -1,23 +1,19 @@
 // Timestamps and durations: ranges, arithmetic, RFC 3339 text, calendar parts. No clock and no time-zone database:
 // names of zones are resolved by a function that is handed in.
 
-/// A duration of whole nanoseconds, within ±315,576,000,000 s (google.protobuf.Duration).
+/// A duration of whole nanoseconds that fit 64 bits, some 292 years (CEL language definition, "Overflow").
 package struct CELDuration: Sendable, Equatable {
     /// Seconds, rounded down; with `nanoseconds` (0..<1e9) added they are the duration.
     package let seconds: Int64
     /// 0..<1e9, added to the seconds.
     package let nanoseconds: Int32
 
-    /// Largest magnitude in seconds: about 10,000 years. Beyond it an operation is an error.
-    package static let maximumSeconds: Int64 = 315_576_000_000
-
     /// Total in nanoseconds.
     var total: Int128 { Int128(seconds) * 1_000_000_000 + Int128(nanoseconds) }
 
     /// Nil where out of range.
     init?(total: Int128) {
-        let limit = Int128(Self.maximumSeconds) * 1_000_000_000
-        guard total >= -limit, total <= limit else { return nil }
+        guard Int64(exactly: total) != nil else { return nil }
         let (seconds, nanoseconds) = floorDivide(total, 1_000_000_000)
         self.seconds = Int64(seconds)
         self.nanoseconds = Int32(nanoseconds)

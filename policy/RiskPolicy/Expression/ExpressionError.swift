@@ -59,9 +59,15 @@ package enum ExpressionLimits {
     package static let maximumNesting = 100
     /// Nodes of the syntax tree. Beyond it: refused.
     package static let maximumNodes = 4_000
-    /// Steps of one evaluation (a node each, and one per 16 bytes or element handled): bounds comprehensions over
-    /// comprehensions. Beyond it: the evaluation is an error, "budget".
+    /// Steps of one decision, all of its conditions together, and of an expression that is evaluated on its own: a node each, and
+    /// one for each 16 octets or element handled. A step takes some tenth of a microsecond, so that the dearest decision takes
+    /// some ten milliseconds. Beyond it: what is still to be evaluated is an error, "budget".
     package static let maximumSteps = 100_000
+    /// Steps for a named time zone: its database is asked.
+    static let zoneSteps = 100
+
+    /// Steps for octets that are read, copied or hashed.
+    static func steps(octets: Int) -> Int { octets / 16 }
 }
 
 extension ExpressionFault {

@@ -23,6 +23,7 @@ extension Interpreter {
             var offset: Int64 = 0
             if arguments.count == 2 {
                 guard case .string(let zone) = arguments[1] else { break }
+                try charge(ExpressionLimits.zoneSteps)
                 guard let found = zones.seconds(of: zone, at: time.seconds) else {
                     throw EvaluationError(.invalidArgument, "unknown time zone")
                 }
@@ -130,7 +131,8 @@ extension Interpreter {
         case (.double, .int(let int)): return .double(Double(int))
         case (.double, .uint(let uint)): return .double(Double(uint))
         case (.double, .string(let text)):
-            guard let double = Double(text) else { throw malformed }
+            // Swift hands the text to C, which ends it at a NUL.
+            guard !text.utf8.contains(0), let double = Double(text) else { throw malformed }
             return .double(double)
         case (.string, .bool(let bool)): return .string(bool ? "true" : "false")
         case (.string, .int(let int)): return .string(String(int))

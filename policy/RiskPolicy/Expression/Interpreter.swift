@@ -11,13 +11,17 @@ package protocol ExpressionVariables {
 package struct Interpreter<Variables: ExpressionVariables> {
     let variables: Variables
     let zones: TimeZoneOffsets
-    var stepsLeft = ExpressionLimits.maximumSteps
+    /// Below zero once the budget is used up.
+    private(set) var stepsLeft: Int
     private var locals: [CELValue] = []
 
-    /// - Parameter zones: names of time zones; `UTC` and fixed offsets need none.
-    package init(variables: Variables, zones: TimeZoneOffsets = .none) {
+    /// - Parameters:
+    ///   - zones: names of time zones; `UTC` and fixed offsets need none.
+    ///   - steps: the budget; what a decision has left for all that is still to be evaluated.
+    package init(variables: Variables, zones: TimeZoneOffsets = .none, steps: Int = ExpressionLimits.maximumSteps) {
         self.variables = variables
         self.zones = zones
+        stepsLeft = steps
     }
 
     /// The expression's value, or the error it ends with.
@@ -25,7 +29,7 @@ package struct Interpreter<Variables: ExpressionVariables> {
         try charge(1)
         switch node.kind {
         case .constant(let value): return value
-        case .stringSet(let set): return .list(set.map(\.text).sorted(by: precedesByCodePoint).map(CELValue.string))
+        case .stringSet(let list): return .list(list.elements)
         case .variable(let slot):
             guard let value = variables.value(slot: slot) else { throw EvaluationError(.unknownName, "a variable has no value") }
             return value
@@ -82,7 +86,7 @@ package struct Interpreter<Variables: ExpressionVariables> {
 
     /// Takes steps from the budget; the error "budget" where it is used up.
     mutating func charge(_ steps: Int) throws(EvaluationError) {
-        stepsLeft -= steps
+        stepsLeft = max(-1, stepsLeft - steps)
         if stepsLeft < 0 {
             throw EvaluationError(.budget, "the evaluation took more than \(ExpressionLimits.maximumSteps) steps")
         }
@@ -128,12 +132,20 @@ package struct Interpreter<Variables: ExpressionVariables> {
         return .bool(!decisive)
     }
 
-    private func member(_ value: CELValue, of set: Set<ExactString>) throws(EvaluationError) -> CELValue {
+    private mutating func member(_ value: CELValue, of list: StringList) throws(EvaluationError) -> CELValue {
         switch value {
-        case .missing: .missing
-        case .string(let string): .bool(set.contains(ExactString(string)))
-        default: .bool(false)
+        case .missing: return .missing
+        case .string(let string):
+            try charge(ExpressionLimits.steps(octets: string.utf8.count))
+            return .bool(list.members.contains(ExactString(string)))
+        default: return .bool(false)
         }
+    }
+
+    /// Looks a key up in a map: a string is hashed.
+    mutating func value(_ map: CELMap, for key: CELValue) throws(EvaluationError) -> CELValue? {
+        if case .string(let text) = key { try charge(ExpressionLimits.steps(octets: text.utf8.count)) }
+        return map.value(for: key)
     }
 
     // MARK: Collections
@@ -148,10 +160,10 @@ package struct Interpreter<Variables: ExpressionVariables> {
         }
     }
 
-    private func index(_ operand: CELValue, _ index: CELValue) throws(EvaluationError) -> CELValue {
+    private mutating func index(_ operand: CELValue, _ index: CELValue) throws(EvaluationError) -> CELValue {
         switch operand {
         case .map(let map):
-            guard let value = map.value(for: index) else { throw EvaluationError(.noSuchKey, "no such key") }
+            guard let value = try value(map, for: index) else { throw EvaluationError(.noSuchKey, "no such key") }
             return value
         case .list(let list):
             let position: Int? =
@@ -181,7 +193,9 @@ package struct Interpreter<Variables: ExpressionVariables> {
                 isMissing = true
             } else if CELKey(literal: key) == nil {
                 throw EvaluationError(.invalidArgument, "unsupported key type: \(key.typeName)")
-            } else if !map.add(key, value) {
+            } else {
+                if case .string(let text) = key { try charge(ExpressionLimits.steps(octets: text.utf8.count)) }
+                guard !map.add(key, value) else { continue }
                 throw EvaluationError(.invalidArgument, "a key is repeated")
             }
         }
@@ -195,7 +209,9 @@ package struct Interpreter<Variables: ExpressionVariables> {
         switch range {
         case .missing: return .missing
         case .list(let list): elements = list
-        case .map(let map): elements = map.entries.map(\.key)
+        case .map(let map):
+            try charge(map.entries.count)
+            elements = map.entries.map(\.key)
         default: throw noOverload(kind.rawValue, range)
         }
         locals.append(.null)

@@ -34,7 +34,7 @@ extension Interpreter {
             case .list(let list):
                 for element in list where try equal(left, element) { return .bool(true) }
                 return .bool(false)
-            case .map(let map): return .bool(map.value(for: left) != nil)
+            case .map(let map): return .bool(try value(map, for: left) != nil)
             default: throw noOverload("in", left, right)
             }
         case .or, .and: throw noOverload(operation.rawValue, left, right)
@@ -149,7 +149,7 @@ extension Interpreter {
         case (.map(let left), .map(let right)):
             guard left.entries.count == right.entries.count else { return false }
             for entry in left.entries {
-                guard let other = right.value(for: entry.key), try equal(entry.value, other) else { return false }
+                guard let other = try value(right, for: entry.key), try equal(entry.value, other) else { return false }
             }
             return true
         default:

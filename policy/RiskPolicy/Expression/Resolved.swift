@@ -6,7 +6,7 @@ package final class ResolvedExpression: Sendable {
     package enum Kind: Sendable {
         case constant(CELValue)
         /// A constant list of many strings, tested with `in` (a policy's `lists:`).
-        case stringSet(Set<ExactString>)
+        case stringSet(StringList)
         /// A declared variable, by its slot.
         case variable(Int)
         /// Whether a declared variable is there.
@@ -79,7 +79,7 @@ package struct ExpressionScope: Sendable {
     /// Constants by name.
     package var constants: [String: CELValue] = [:]
     /// Named sets of strings, usable on the right of `in`.
-    package var sets: [String: Set<ExactString>] = [:]
+    package var sets: [String: StringList] = [:]
     /// Whether `has(x)` of a plain variable is allowed: in policies, where a signal may be missing.
     package var allowsHasOfVariable = false
 

@@ -3,7 +3,7 @@
 struct Compiler {
     private(set) var code: [Instruction] = []
     private(set) var expressions: [ResolvedExpression] = []
-    private(set) var sets: [Set<ExactString>] = []
+    private(set) var sets: [StringList] = []
     /// Strings that conditions compare with, numbered.
     private(set) var symbols: [ExactString: Int] = [:]
     private let signals: [SignalDeclaration]

@@ -91,8 +91,10 @@ extension PolicyProgram {
         for rule in RuleSet(bits: strongest >= 0 ? asked & ~errors : skips) { reasons |= reasonBits[rule] }
         result.reasons = RuleSet(bits: reasons)
         result.decision = strongest >= 0 ? .requireVerification : .allow
-        if event.pointee.firstGuarantee < event.pointee.endOfGuarantees { holdGuarantees(machine, input, &strongest, &result) }
-        if strongest >= 0 { offer(from: strongest, machine, input, &result) }
+        if event.pointee.firstGuarantee < event.pointee.endOfGuarantees {
+            holdGuarantees(machine, input, &outcomes, &strongest, &result)
+        }
+        if strongest >= 0 { offer(from: strongest, machine, input, &outcomes, &result) }
         return result
     }
 
@@ -106,9 +108,9 @@ extension PolicyProgram {
 
     /// Makes the guarantees true of the result, whatever the rules say.
     private func holdGuarantees(
-        _ machine: Machine, _ input: borrowing PolicyInput, _ strongest: inout Int, _ result: inout PolicyResult
+        _ machine: Machine, _ input: borrowing PolicyInput, _ outcomes: inout RuleOutcomes, _ strongest: inout Int,
+        _ result: inout PolicyResult
     ) {
-        var outcomes = RuleOutcomes()
         var overriding = -1
         var asks = false
         let event = events.start + input.event.index
@@ -116,7 +118,9 @@ extension PolicyProgram {
             let entry = guarantees[position]
             // Of two that contradict each other, the one that asks wins: later ones that allow are not even looked at.
             guard overriding < 0 || (entry.asks && !asks) else { continue }
-            guard machine.run(from: entry.start, program: self, input: input, outcomes: &outcomes) == 1 else { continue }
+            let truth = machine.run(from: entry.start, program: self, input: input, outcomes: &outcomes)
+            // One that asks, and for which no steps are left, is taken to hold: nobody gets by for want of them.
+            guard truth == 1 || (truth == 3 && entry.asks && outcomes.stepsLeft < 0) else { continue }
             overriding = entry.guarantee
             asks = entry.asks
         }
@@ -128,8 +132,10 @@ extension PolicyProgram {
     }
 
     /// Lists the challenge asked for and stronger ones that are available; else the nearest weaker one; never none.
-    private func offer(from strongest: Int, _ machine: Machine, _ input: borrowing PolicyInput, _ result: inout PolicyResult) {
-        var outcomes = RuleOutcomes()
+    private func offer(
+        from strongest: Int, _ machine: Machine, _ input: borrowing PolicyInput, _ outcomes: inout RuleOutcomes,
+        _ result: inout PolicyResult
+    ) {
         let event = events.start + input.event.index
         var available = event.pointee.offered
         var conditional = event.pointee.conditional

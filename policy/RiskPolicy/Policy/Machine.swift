@@ -1,7 +1,10 @@
 // Runs instructions. No allocation, no reference counting on the usual path: everything is reached through pointers.
 
-/// What rules came to.
+/// What rules came to, and what is left of the decision's budget.
 struct RuleOutcomes {
+    /// Of `ExpressionLimits.maximumSteps`; below zero once they are used up. Instructions are not counted: a program has no loops,
+    /// and no more instructions than the policy has nodes.
+    var stepsLeft = ExpressionLimits.maximumSteps
     var matched: UInt128 = 0
     var missing: UInt128 = 0
     var errors: UInt128 = 0
@@ -60,7 +63,7 @@ struct Machine {
             case .textIn:
                 registers[target].state =
                     slots[Int(step.a)].state == SignalSlot.missing
-                    ? 2 : program.isMember(slot: Int(step.a), set: Int(step.b), input) ? 1 : 0
+                    ? 2 : program.membership(slot: Int(step.a), set: Int(step.b), input, &outcomes.stepsLeft)
             case .compareInt: compare(step) { ($0, $1) }
             case .compareUInt: compare(step) { (UInt64(bitPattern: $0), UInt64(bitPattern: $1)) }
             case .compareDouble: compare(step) { (Self.double($0), Self.double($1)) }
@@ -115,7 +118,7 @@ struct Machine {
                     counter = Int(step.immediate)
                 }
             case .jump: counter = Int(step.b)
-            case .interpret: registers[target] = program.interpret(Int(step.immediate), input)
+            case .interpret: registers[target] = program.interpret(Int(step.immediate), input, &outcomes.stepsLeft)
             }
         }
     }

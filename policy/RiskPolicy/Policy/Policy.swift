@@ -100,6 +100,9 @@ package struct Policy: Sendable {
     /// The slot of a signal; nil where the policy does not declare it.
     package func slot(named name: String) -> Int? { slots[name] }
 
+    /// Whether a decision takes microseconds whatever the signals say; else it may take `ExpressionLimits.maximumSteps`.
+    package var decidesAtOnce: Bool { program.isFlat }
+
     /// The rule's position among `rules`.
     package func rule(id: String) -> Int? { rules.firstIndex { $0.id == id } }
 }

@@ -63,7 +63,23 @@ package struct PolicyLoader {
         if let node = fields["challenges"] { readChallenges(node) }
         if let node = fields["defaults"] { readDefaults(node) }
         if let node = fields["rules"] { readRules(node) }
-        return fields["guarantees"].map { readGuarantees($0) } ?? []
+        let guarantees = fields["guarantees"].map { readGuarantees($0) } ?? []
+        if let node = fields["rules"] { checkCost(node) }
+        return guarantees
+    }
+
+    /// A decision has one budget for all of its conditions.
+    private func checkCost(_ node: Node) {
+        for event in PolicyEvent.allCases {
+            let rules = parts.rules.filter { $0.mode != .disabled && $0.events.contains(event) }.map(\.condition)
+            let challenges = parts.challenges.filter { $0.isOffered(for: event) }.compactMap(\.unavailableWhen)
+            let all = rules + challenges + parts.guarantees.map(\.condition)
+            let cost = all.reduce(0) { ResolvedExpression.capped($0, $1.resolved.largestCost) }
+            guard cost > ExpressionLimits.maximumSteps else { continue }
+            let limit = ExpressionLimits.maximumSteps
+            return reader.report(
+                node, "the conditions are over budget: together they can take more than \(limit) steps for '\(event.rawValue)'")
+        }
     }
 
     // MARK: Names
@@ -212,7 +228,7 @@ package struct PolicyLoader {
                     continue
                 }
                 guard let text = options.listFile(path) else {
-                    reader.report(entry.value, "no such file: '\(path)'")
+                    reader.report(entry.value, "no such file inside the policy's folder: '\(path)'")
                     continue
                 }
                 for line in text.split(whereSeparator: { $0.isNewline }) {
@@ -224,7 +240,7 @@ package struct PolicyLoader {
             if set.count > PolicyFileLimits.maximumListEntries {
                 reader.report(entry.value, "more than \(PolicyFileLimits.maximumListEntries) entries")
             }
-            parts.scope.sets[entry.key] = set
+            parts.scope.sets[entry.key] = StringList(set)
         }
     }
 
@@ -242,6 +258,7 @@ package struct PolicyLoader {
                 throw ExpressionFault(
                     "\(what) is over budget: it can take more than \(ExpressionLimits.maximumSteps) steps", at: resolved.span)
             }
+            resolved.prepareLists()
             return PolicyExpression(text: scalar.string, resolved: resolved, position: reader.file.position(of: node))
         } catch {
             reader.report(scalar, utf8Offset: error.span.lowerBound, error.message)
@@ -260,7 +277,7 @@ extension ResolvedExpression {
         return Self.capped(range.largestCost, overflow ? Int.max : product)
     }
 
-    private static func capped(_ left: Int, _ right: Int) -> Int {
+    fileprivate static func capped(_ left: Int, _ right: Int) -> Int {
         let (sum, overflow) = left.addingReportingOverflow(right)
         return overflow ? Int.max : sum
     }

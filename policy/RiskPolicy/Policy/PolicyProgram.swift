@@ -69,7 +69,7 @@ final class PolicyProgram: @unchecked Sendable {
     /// By slot: where its value is boxed if it does not fit into a slot, else -1.
     let boxes: [Int]
     private let expressions: [ResolvedExpression]
-    private let sets: [Set<ExactString>]
+    private let sets: [StringList]
     let signals: [SignalDeclaration]
     private let zones: TimeZoneOffsets
 
@@ -154,12 +154,15 @@ final class PolicyProgram: @unchecked Sendable {
         reasonBits.free()
     }
 
-    /// Evaluates what has no flat form.
+    /// Whether every condition has a flat form, so that a decision takes microseconds whatever the signals say.
+    var isFlat: Bool { expressions.isEmpty }
+
+    /// Evaluates what has no flat form, with the steps that the decision has left.
     @inline(never)
-    func interpret(_ expression: Int, _ input: borrowing PolicyInput) -> Register {
-        var interpreter = Interpreter(
-            variables: InputVariables(input: copy input), zones: zones)
-        guard let value = try? interpreter.evaluate(expressions[expression]) else { return Register(bits: 0, state: 3) }
+    func interpret(_ expression: Int, _ input: borrowing PolicyInput, _ stepsLeft: inout Int) -> Register {
+        var interpreter = Interpreter(variables: InputVariables(input: copy input), zones: zones, steps: stepsLeft)
+        let value = try? interpreter.evaluate(expressions[expression])
+        stepsLeft = interpreter.stepsLeft
         return switch value {
         case .bool(let bool): Register(bits: 0, state: bool ? 1 : 0)
         case .int(let int): Register(bits: int, state: 0)
@@ -170,9 +173,12 @@ final class PolicyProgram: @unchecked Sendable {
         }
     }
 
-    /// Whether a string signal is in a list.
+    /// The state of whether a string signal is in a list: its octets are hashed.
     @inline(never)
-    func isMember(slot: Int, set: Int, _ input: borrowing PolicyInput) -> Bool {
-        if case .string(let text) = input.storage.boxed[boxes[slot]] { sets[set].contains(ExactString(text)) } else { false }
+    func membership(slot: Int, set: Int, _ input: borrowing PolicyInput, _ stepsLeft: inout Int) -> UInt8 {
+        guard case .string(let text) = input.storage.boxed[boxes[slot]] else { return 0 }
+        stepsLeft = max(-1, stepsLeft - 1 - ExpressionLimits.steps(octets: text.utf8.count))
+        guard stepsLeft >= 0 else { return 3 }
+        return sets[set].members.contains(ExactString(text)) ? 1 : 0
     }
 }

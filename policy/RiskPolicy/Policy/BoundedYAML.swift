@@ -1,0 +1,166 @@
+// YAML text → nodes at a cost that its size bounds: the one door to Yams, for policies and for postern.yaml alike.
+//
+// Yams resolves aliases while it reads, and hashes the keys of mappings: a key made of aliases of aliases takes exponential time,
+// and one made of nested keys quadratic time. To look for `&name` and `*name` in the text is to know YAML as exactly as its scanner
+// does. Instead, the characters that begin an anchor, an alias or an explicit key are replaced by private ones before Yams sees the
+// text, and put back into the texts that come out. A plain text that begins with one of them was meant to be such a thing.
+
+import Yams
+
+/// A text that is not taken as YAML; the place counts from 1, columns in Unicode scalars.
+package struct YAMLFault: Error, Sendable {
+    /// One line, in plain words.
+    package let message: String
+    package let line: Int
+    package let column: Int
+
+    init(_ message: String, line: Int = 1, column: Int = 1) {
+        self.message = message
+        self.line = max(1, line)
+        self.column = max(1, column)
+    }
+
+    init(_ message: String, _ mark: Mark?) {
+        self.init(message, line: mark?.line ?? 1, column: mark?.column ?? 1)
+    }
+}
+
+package enum BoundedYAML {
+    /// UTF-8 octets of a text: far above what a person writes. Beyond it: refused.
+    package static let maximumOctets = 262_144
+    /// Depth of nodes; policies need six, postern.yaml four. Beyond it: refused. It also bounds the brackets that are open at once
+    /// on one line, and so the depth of a mapping within a key, which Yams hashes once for each level.
+    package static let maximumNesting = 16
+    /// Nodes of a text. Beyond it: refused.
+    package static let maximumNodes = 50_000
+
+    private static var tooDeep: String { "nested more than \(maximumNesting) deep" }
+
+    /// The root of the one document of a text; nil where it holds none.
+    package static func root(_ text: String) throws(YAMLFault) -> Node? {
+        guard text.utf8.count <= maximumOctets else { throw YAMLFault("the file is larger than \(maximumOctets) bytes") }
+        if let place = deepBracket(text) { throw YAMLFault(tooDeep, line: place.line, column: place.column) }
+        guard let stand = StandIns(for: text) else { throw YAMLFault("the file uses every private character of Unicode") }
+        let node: Node?
+        do {
+            // The encoding is named because Yams would look for it in the environment.
+            node = try Yams.Parser(yaml: stand.hiding(text), resolver: .basic, encoding: .utf8).singleRoot()
+        } catch let error as YamlError {
+            if let place = aliasLike(text) { throw YAMLFault(StandIns.aliasMessage, line: place.line, column: place.column) }
+            throw fault(error, stand)
+        } catch {
+            throw YAMLFault("not YAML")
+        }
+        guard let node else { return nil }
+        var left = maximumNodes
+        return try restored(node, stand, depth: 1, &left)
+    }
+
+    private static func fault(_ error: YamlError, _ stand: StandIns) -> YAMLFault {
+        switch error {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
+            return YAMLFault("not YAML: \(problem)", mark)
+        case .reader(let problem, _, _, _):
+            return YAMLFault("not YAML: \(problem)")
+        case .duplicatedKeysInMapping(let duplicates, let context):
+            let names = duplicates.map { "'\(stand.restoring($0))'" }.joined(separator: ", ")
+            return YAMLFault("duplicate key \(names)", context.mark)
+        default:
+            return YAMLFault("not YAML")
+        }
+    }
+
+    /// Where a line has too many open brackets, those within quotes counted too.
+    private static func deepBracket(_ text: String) -> (line: Int, column: Int)? {
+        var (depth, line, column) = (0, 1, 0)
+        for scalar in text.unicodeScalars {
+            column += 1
+            switch scalar {
+            case "\n", "\r": (depth, line, column) = (0, scalar == "\n" ? line + 1 : line, 0)
+            case "[", "{":
+                depth += 1
+                if depth >= maximumNesting { return (line, column) }
+            case "]", "}": depth = max(0, depth - 1)
+            default: continue
+            }
+        }
+        return nil
+    }
+
+    /// The first place in a text that is no YAML without them where an anchor or alias seems to be meant, for the message alone.
+    private static func aliasLike(_ text: String) -> (line: Int, column: Int)? {
+        var (line, column) = (1, 0)
+        var before: UnicodeScalar = "\n"
+        var isSign = false
+        for scalar in text.unicodeScalars {
+            if isSign, scalar.properties.isAlphabetic || scalar.properties.numericType != nil || scalar == "_" || scalar == "-" {
+                return (line, column)
+            }
+            column += 1
+            isSign = (scalar == "&" || scalar == "*") && "\n:-?[{,".unicodeScalars.contains(before)
+            if scalar != " " { before = scalar }
+            if scalar == "\n" { (line, column) = (line + 1, 0) }
+        }
+        return nil
+    }
+
+    /// The node as it was written, within the limits. Checks on the way down, so that its own depth is bounded.
+    private static func restored(_ node: Node, _ stand: StandIns, depth: Int, _ left: inout Int) throws(YAMLFault) -> Node {
+        left -= 1
+        if left < 0 { throw YAMLFault("the file has more than \(maximumNodes) nodes", node.mark) }
+        if depth > maximumNesting { throw YAMLFault(tooDeep, node.mark) }
+        switch node {
+        case .scalar(let scalar):
+            if scalar.style == .plain, let fault = stand.fault(scalar.string) { throw YAMLFault(fault, scalar.mark) }
+            return .scalar(.init(stand.restoring(scalar.string), scalar.tag, scalar.style, scalar.mark))
+        case .sequence(let sequence):
+            var nodes: [Node] = []
+            for child in sequence { nodes.append(try restored(child, stand, depth: depth + 1, &left)) }
+            return .sequence(.init(nodes, sequence.tag, sequence.style, sequence.mark))
+        case .mapping(let mapping):
+            var pairs: [(Node, Node)] = []
+            for (key, value) in mapping {
+                guard case .scalar = key else { throw YAMLFault("a key must be plain text", key.mark) }
+                let key = try restored(key, stand, depth: depth + 1, &left)
+                pairs.append((key, try restored(value, stand, depth: depth + 1, &left)))
+            }
+            return .mapping(.init(pairs, mapping.tag, mapping.style, mapping.mark))
+        case .alias:
+            throw YAMLFault(StandIns.aliasMessage, node.mark)
+        }
+    }
+}
+
+/// Private characters that stand for `&`, `*` and `?` while Yams reads; each takes one column, as what it stands for.
+private struct StandIns {
+    static let aliasMessage = "anchors and aliases are not part of the format; write it out"
+    private static let hidden: [UnicodeScalar] = ["&", "*", "?"]
+
+    private let standIns: [UnicodeScalar]
+
+    /// Three that the text does not use; nil where it uses them all.
+    init?(for text: String) {
+        let used = Set(text.unicodeScalars.lazy.filter { (0xE000...0xF8FF).contains($0.value) })
+        let free = (0xE000...0xF8FF).lazy.compactMap(UnicodeScalar.init).filter { !used.contains($0) }
+        standIns = Array(free.prefix(Self.hidden.count))
+        guard standIns.count == Self.hidden.count else { return nil }
+    }
+
+    func hiding(_ text: String) -> String { Self.replacing(Self.hidden, by: standIns, in: text) }
+
+    func restoring(_ text: String) -> String { Self.replacing(standIns, by: Self.hidden, in: text) }
+
+    /// What is wrong with a plain text that begins as an anchor, an alias or an explicit key does.
+    func fault(_ text: String) -> String? {
+        guard let first = text.unicodeScalars.first, let index = standIns.firstIndex(of: first) else { return nil }
+        if Self.hidden[index] != "?" { return Self.aliasMessage }
+        let next = text.unicodeScalars.dropFirst().first
+        return next == nil || next == " " || next == "\t" || next == "\n" ? "keys are written without '?'" : nil
+    }
+
+    private static func replacing(_ old: [UnicodeScalar], by new: [UnicodeScalar], in text: String) -> String {
+        var result = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars { result.append(old.firstIndex(of: scalar).map { new[$0] } ?? scalar) }
+        return String(result)
+    }
+}

@@ -60,6 +60,13 @@ extension UnsafeBufferPointer<UInt8> {
         first(from: start, where: { ($0 .== Octets.cr) .| ($0 .== Octets.lf) }, orNone: { $0 != 0x0D && $0 != 0x0A })
     }
 
+    /// Offset of the first of two octets from `start` on; `count` where there is none.
+    package func first(_ one: UInt8, or other: UInt8, from start: Int = 0) -> Int {
+        first(
+            from: start, where: { ($0 .== SIMD16(repeating: one)) .| ($0 .== SIMD16(repeating: other)) },
+            orNone: { $0 != one && $0 != other })
+    }
+
     /// Looks at sixteen octets at a time.
     /// - Parameters:
     ///   - isFound: which of them are looked for.

@@ -137,6 +137,10 @@ extension Refusal {
             RelayReason("field-too-long", printable(name)))
     }
 
+    package static func malformedBody(_ detail: String) -> Refusal {
+        permanent(550, "5.6.0", "The body cannot be read safely: \(printable(detail))", RelayReason("malformed-body", detail))
+    }
+
     package static func messageTooLarge(_ limit: Int) -> Refusal {
         permanent(552, "5.3.4", "Larger than \(limit) octets", RelayReason("message-too-large"))
     }
@@ -159,6 +163,11 @@ extension Refusal {
     package static func leakIncident(place: String) -> Refusal {
         .permanent(PermanentRefusal(copying: unrewritable(part: place).reply, RelayReason(RelayReason.leakIncident, place)))
     }
+
+    /// The sender comes again, and finds room: then the message is held from its beginning.
+    package static let forwardMemory = temporary(
+        452, "4.3.1", "Too much mail at once; try again later",
+        RelayReason("forward-memory", "there was no room to hold a forward that has to be rewritten"))
 
     package static let replyMemory = temporary(
         452, "4.3.1", "Too much mail at once; try again later", RelayReason("reply-memory", "held bodies of replies are at their limit"))

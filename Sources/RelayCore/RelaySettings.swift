@@ -16,6 +16,8 @@ package struct RelaySettings: Sendable {
     /// Days for which a return path takes reports.
     package var returnPathDays: UInt64
     package var unrewritableReply: UnrewritableReply
+    /// Whether `mailto:` links in the text of forwards lead through the relay.
+    package var rewritesLinks = true
     /// When forwarding to an inbox is suspended; nil for never.
     package var suspension: SuspensionRate?
 

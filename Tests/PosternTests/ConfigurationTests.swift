@@ -45,6 +45,7 @@ import Testing
         #expect(configuration.limits.replyMemory.max == 256_000_000)
         #expect(configuration.returnPathDays == 14)
         #expect(configuration.replyUnrewritable == .refuse)
+        #expect(configuration.forwardLinks == .rewrite)
         #expect(configuration.operatorAddress == nil)
         #expect(configuration.providers == .standard)
         #expect(configuration.log.format == .text)
@@ -137,7 +138,7 @@ import Testing
 
     @Test(arguments: [
         "limits: {hops: many}", "limits: {hops: 1}", "limits: {hops: [1]}", "limits: {message_size: -1}",
-        "limits: {message_size: 99999999999999999999GB}", "limits: {header_field: 60001}", "reply_unrewritable: maybe",
+        "limits: {message_size: 99999999999999999999GB}", "limits: {header_field: 60001}", "reply_unrewritable: maybe", "forward_links: maybe",
         "milter: {socket: 8891}", "milter: {socket: 'inet:0@127.0.0.1'}", "milter: {socket: 'unix:relative'}",
         "milter: {socket_mode: 0999}", "milter: {socket_mode: '4755'}", "operator_address: nobody", "hostname: '[192.0.2.1]'",
         "operator_address: me@relay.example", "local_recipients: {a: b}", "local_recipients: [a]",

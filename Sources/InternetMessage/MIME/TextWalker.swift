@@ -37,9 +37,9 @@ package struct TextStretch: Sendable {
 /// Not part of the walk: messages in a transfer encoding, which are given as they are, and files that are no text.
 package struct TextWalker {
     /// Octets of a part, still encoded, after which what is there is handed out.
-    package static let stretch = 32_768
+    package static let stretch = 16_384
     /// Octets of decoded text that are handed out again with the next stretch, at most; half as many at least.
-    package static let overlap = 2_048
+    package static let overlap = 1_024
 
     private var parser: MIMEParser<TextCollector>
     /// Octets that the parser needs again, and the index of the first.
@@ -229,10 +229,10 @@ extension QuotedPrintable {
     /// begins something. Never 0.
     static func lastCut(in raw: [UInt8]) -> Int {
         if let lineFeed = raw.lastIndex(of: 0x0A) { return lineFeed + 1 }
-        // White space and what may be a soft line break go with what follows.
+        // What an escape may have begun goes with what follows, and so do white space and what may be a soft line break.
         var end = raw.count
-        while end > 0, raw[end - 1].isWhiteSpace || raw[end - 1] == 0x0D { end -= 1 }
-        for back in 1...2 where end > back && raw[end - back] == UInt8(ascii: "=") { return end - back }
+        if end > 1, raw[end - 2] == UInt8(ascii: "=") { end -= 2 }
+        while end > 0, raw[end - 1].isFoldingWhiteSpace || raw[end - 1] == UInt8(ascii: "=") { end -= 1 }
         return end > 0 ? end : raw.count
     }
 }

@@ -21,6 +21,7 @@ package struct Configuration: Sendable {
     /// Characters of new relay addresses, 10 … 16.
     package let addressLength: Int
     package let returnPathDays: Int
+    package let forwardLinks: ForwardLinks
     package let replyUnrewritable: ReplyUnrewritable
     /// The smtpd that takes copies; nil for no fan-out.
     package let fanOut: ListenAddress?
@@ -67,6 +68,9 @@ package struct Configuration: Sendable {
         package let perUser: Int
         package let perInstallation: Int
     }
+
+    /// What to do with `mailto:` links in forwards.
+    package enum ForwardLinks: String, Sendable { case rewrite, keep }
 
     /// What to do with a reply whose inbox address cannot be taken out.
     package enum ReplyUnrewritable: String, Sendable { case refuse, deliver }
@@ -171,6 +175,7 @@ package struct Configuration: Sendable {
         }
         addressLength = integer("address_length")
         returnPathDays = integer("return_path_days")
+        forwardLinks = ForwardLinks(rawValue: text("forward_links")) ?? .rewrite
         replyUnrewritable = ReplyUnrewritable(rawValue: text("reply_unrewritable")) ?? .refuse
         guard let smtpd = ListenAddress(text("fan_out_smtpd")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: HOST:PORT is needed")

@@ -78,6 +78,9 @@ package struct ConfigurationKey: Sendable {
             "return_path_days", .integer(1...60), .value(.integer(14)),
             "How long a bounce finds its way back: longer than the five days that servers commonly keep trying, twice over."),
         ConfigurationKey(
+            "forward_links", .choice(["rewrite", "keep"]), .value(.text("rewrite")),
+            "Whether mailto: links in the text of forwards lead through the relay. Kept, a click writes to the team from the inbox. Calendars always do."),
+        ConfigurationKey(
             "reply_unrewritable", .choice(["refuse", "deliver"]), .value(.text("refuse")),
             "What to do with a reply that holds the inbox where it cannot be rewritten. Refusing tells the user; delivering leaks."),
         ConfigurationKey(

@@ -80,5 +80,6 @@ extension RelaySettings {
             returnPathDays: UInt64(configuration.returnPathDays),
             unrewritableReply: configuration.replyUnrewritable == .refuse ? .refuse : .deliver,
             suspension: configuration.suspension.map { SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days) })
+        rewritesLinks = configuration.forwardLinks == .rewrite
     }
 }

@@ -4,11 +4,11 @@ import InternetMessage
 import MailAuth
 
 struct ForwardRewriting {
-    private let engine: RelayEngine
-    private let account: RelayAccount
+    let engine: RelayEngine
+    let account: RelayAccount
     private let author: AddrSpec
     /// Addresses that do not fit their tokens, by token: to be stored before the mail leaves.
-    private var toStore: [String: StoredAddress] = [:]
+    private(set) var toStore: [String: StoredAddress] = [:]
 
     static let originalFromField = "X-Postern-Original-From"
 
@@ -104,7 +104,7 @@ struct ForwardRewriting {
     // MARK: Addresses
 
     /// The reverse address of a correspondent, at the domain of the account's relay address.
-    private mutating func reverse(_ correspondent: AddrSpec) -> AddrSpec {
+    mutating func reverse(_ correspondent: AddrSpec) -> AddrSpec {
         // The message is refused, so that no more work is put into it.
         guard toStore.count <= engine.settings.limits.storedAddresses else { return account.relayAddress }
         let token = engine.tokens.reverse(account: account.number, correspondent: correspondent)
@@ -112,7 +112,7 @@ struct ForwardRewriting {
         return AddrSpec(localPart: token.localPart, domain: account.relayAddress.domain)
     }
 
-    private func isRelayAddress(_ address: AddrSpec) -> Bool {
+    func isRelayAddress(_ address: AddrSpec) -> Bool {
         address.localPart.lowercased() == account.relayAddress.localPart
             && address.domain.lowercased() == account.relayAddress.domain.lowercased()
     }

@@ -3,7 +3,7 @@
 import InternetMessage
 import MailAuth
 
-/// The forwarding of one message. Its body is hashed as it passes and never held.
+/// The forwarding of one message. Its body is hashed as it passes, and held only while it may have to be rewritten.
 final class ForwardSession {
     private let engine: RelayEngine
     /// Of the recipient; once the author is proved, the one that the author's team has.
@@ -18,6 +18,7 @@ final class ForwardSession {
     private let covering: [OutboundSource]?
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
+    private let body: ForwardBody
 
     /// Refuses at once what no evidence could help: an unclear author, or one that nobody has registered. Asks no DNS.
     init(
@@ -42,6 +43,8 @@ final class ForwardSession {
         self.now = now
         authentication = engine.authenticator.begin(client: client, header: header, now: now)
         signing = engine.signer?.begin()
+        body = ForwardBody(
+            header: header, account: account.number, rewritesLinks: engine.settings.rewritesLinks, memory: engine.replyMemory.forwards, now: now)
     }
 
     private static func covering(_ author: AddrSpec, _ engine: RelayEngine) throws(Refusal) -> [OutboundSource] {
@@ -58,6 +61,7 @@ final class ForwardSession {
     func update(body chunk: UnsafeRawBufferPointer) {
         authentication.update(body: chunk)
         signing?.update(body: chunk)
+        body.update(chunk)
     }
 
     /// - Parameter paths: the recipients as RCPT gave them.
@@ -89,9 +93,10 @@ final class ForwardSession {
         let sender = ForwardEnvelope.reportableSender(
             client: client, author: author, proof: proof, sources: own, evidence: evidence)
         var rewriting = ForwardRewriting(engine: engine, account: account, author: author)
-        let (edits, addresses) = try rewriting.rewrite(header, evidence: evidence)
+        let edits = try rewriting.rewrite(header, evidence: evidence).edits
+        let newBody = try rewriteBody(&rewriting, inbox: inbox.address)
         let returnPath = ForwardEnvelope.returnPath(engine: engine, account: account, client: client, sender: sender, day: day)
-        let toStore = addresses + (returnPath.token.flatMap { StoredAddress($0, expiryDay: day + engine.settings.returnPathDays) }.map { [$0] } ?? [])
+        let toStore = Array(rewriting.toStore.values) + (returnPath.token.flatMap { StoredAddress($0, expiryDay: day + engine.settings.returnPathDays) }.map { [$0] } ?? [])
         let isFree: Bool
         let isStored: Bool
         do {
@@ -105,15 +110,35 @@ final class ForwardSession {
         guard isStored else { throw .storedAddressLimit(limits.storedAddressesPerDay) }
 
         var signed = edits
-        if let signing {
+        if let signing = newBody.pieces.map(resigned) ?? signing {
             signed.inserted =
                 try signing.signatures(header: edits.result, domain: account.relayAddress.domain, now: now) + signed.inserted
         }
         return RelayDecision(
             .relay,
-            modifications: signed.modifications + [.changeSender(returnPath.path)] + paths.map { .deleteRecipient($0) }
+            modifications: signed.modifications + (newBody.pieces.map { [.replaceBody($0)] } ?? [])
+                + [.changeSender(returnPath.path)] + paths.map { .deleteRecipient($0) }
                 + [.addRecipient("<\(inbox.address.revealed.wireForm)>")],
-            reasons: [RelayReason("forwarded", "author proved by \(proof.method)")])
+            reasons: [RelayReason("forwarded", "author proved by \(proof.method)")] + Self.reasons(newBody))
+    }
+
+    private func rewriteBody(_ rewriting: inout ForwardRewriting, inbox: InboxAddress) throws(Refusal) -> ForwardRewriting.Body {
+        try body.finish()
+        let rewritten = try body.rewrite { bytes throws(Refusal) in try rewriting.rewriteBody(header, bytes, inbox: inbox) }
+        return rewritten ?? ForwardRewriting.Body(linksLeft: body.need == .links ? 1 : 0)
+    }
+
+    /// What the log says of the body.
+    private static func reasons(_ body: ForwardRewriting.Body) -> [RelayReason] {
+        (body.pieces == nil ? [] : [RelayReason("body-rewritten")])
+            + (body.linksLeft == 0 ? [] : [RelayReason("links-left", "\(body.linksLeft) links, or texts with links, could not be rewritten")])
+    }
+
+    /// A signing session that has seen this body instead of the one that came.
+    private func resigned(_ body: [ArraySlice<UInt8>]) -> (any SigningSession)? {
+        let signing = engine.signer?.begin()
+        for piece in body { piece.withUnsafeBytes { signing?.update(body: $0) } }
+        return signing
     }
 }
 

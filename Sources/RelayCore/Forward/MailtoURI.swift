@@ -1,4 +1,4 @@
-// mailto: URIs (RFC 6068), as they stand in List-Unsubscribe and its siblings.
+// mailto: URIs (RFC 6068), as they stand in List-Unsubscribe and its siblings, in texts and in calendars.
 
 import InternetMessage
 
@@ -23,8 +23,10 @@ struct MailtoURI {
 
     /// The URI with every recipient replaced. Blind copies are dropped, and so is every header field but those named here that holds
     /// something like an address (RFC 6068 section 4: a program need not, and should not, take arbitrary fields).
-    func mapping(_ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
-        var uri = Array("mailto:".utf8) + Self.map(path, transform)
+    ///
+    /// - Parameter keepsEquals: leaves `=` in an address as it is: calendar programs compare what they read, decoded or not.
+    func mapping(keepsEquals: Bool = false, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
+        var uri = Array("mailto:".utf8) + Self.map(path, keepsEquals, transform)
         var separator = UInt8(ascii: "?")
         for field in fields {
             let name = field.prefix { $0 != UInt8(ascii: "=") }
@@ -34,7 +36,7 @@ struct MailtoURI {
             if decoded.hasPrefix("amp;") { decoded.removeFirst(4) }
             switch decoded {
             case "bcc": continue
-            case "to", "cc": uri += [separator] + decoded.utf8 + [UInt8(ascii: "=")] + Self.map(value, transform)
+            case "to", "cc": uri += [separator] + decoded.utf8 + [UInt8(ascii: "=")] + Self.map(value, keepsEquals, transform)
             case "subject", "body", "in-reply-to", "references": uri += [separator] + field
             default:
                 guard !Self.percentDecoded(value).contains(UInt8(ascii: "@")) else { continue }
@@ -46,7 +48,7 @@ struct MailtoURI {
     }
 
     /// Commas between addresses stand as they are, those within one are encoded (RFC 6068 section 2); some programs encode both.
-    private static func map(_ list: ArraySlice<UInt8>, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
+    private static func map(_ list: ArraySlice<UInt8>, _ keepsEquals: Bool, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
         var seen: Set<AddrSpec> = []
         let addresses = list.split(separator: UInt8(ascii: ",")).flatMap { element in
             let text = percentDecoded(element)
@@ -54,7 +56,7 @@ struct MailtoURI {
             return AddressList.parse(text).mailboxes.map(\.addrSpec)
         }
         return Array(
-            addresses.filter { seen.insert($0).inserted }.map { percentEncoded(Array(transform($0).wireForm.utf8)) }
+            addresses.filter { seen.insert($0).inserted }.map { percentEncoded(Array(transform($0).wireForm.utf8), keepsEquals) }
                 .joined(separator: [UInt8(ascii: ",")]))
     }
 
@@ -76,10 +78,12 @@ struct MailtoURI {
     }
 
     /// Encodes what RFC 6068 section 2 wants encoded in an address: everything but letters, digits and a few marks.
-    private static func percentEncoded(_ text: [UInt8]) -> [UInt8] {
+    static func percentEncoded(_ text: [UInt8], _ keepsEquals: Bool = false) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         return text.flatMap { octet -> [UInt8] in
-            if octet.isASCIILetter || octet.isASCIIDigit || "-._~@!$'*+".utf8.contains(octet) { return [octet] }
+            if octet.isASCIILetter || octet.isASCIIDigit || "-._~@!$'*+".utf8.contains(octet) || (keepsEquals && octet == UInt8(ascii: "=")) {
+                return [octet]
+            }
             return [UInt8(ascii: "%"), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
         }
     }

@@ -8,6 +8,8 @@ import Synchronization
 /// messages, so that these need not wait for a large one.
 package final class ReplyMemory: Sendable {
     package let limit: Int
+    /// What forwards may take beside it: a quarter as much.
+    package let forwards: ForwardMemory
 
     /// Where a body is held or rewritten.
     enum Lane { case main, small }
@@ -79,6 +81,7 @@ package final class ReplyMemory: Sendable {
     ///   waits for its filter (milter_content_timeout, 300 s).
     package init(limit: Int, interval: Int = 10) {
         self.limit = limit
+        forwards = ForwardMemory(limit: limit / 4)
         self.interval = interval
         let lane = min(Self.laneOctets, limit / 6)
         state = Mutex(State(main: Pool(limit: limit - lane), small: Pool(limit: lane)))

@@ -10,22 +10,26 @@ enum ArmouredBlocks {
     private static let end = Array("-----END ".utf8)
 
     /// Whether one of these edits, which are in order, lies within a block. A block that does not end is none: it is broken already.
-    static func hold(_ edits: [TextEdit], in text: [UInt8]) -> Bool {
+    static func hold(_ edits: [TextEdit], in text: [UInt8]) -> Bool { outside(edits, in: text).count < edits.count }
+
+    /// The edits, which are in order, that lie within no block.
+    static func outside(_ edits: [TextEdit], in text: [UInt8]) -> [TextEdit] {
         text.withUnsafeBufferPointer { text in
             var rest = edits[...]
+            var outside: [TextEdit] = []
             var opened: Int?
             var line = 0
             while line < text.count, !rest.isEmpty {
                 if opened == nil, starts(text, at: line, with: begin) { opened = line }
                 if let start = opened, starts(text, at: line, with: end) {
-                    while let first = rest.first, first.range.upperBound <= start { rest.removeFirst() }
-                    if let first = rest.first, first.range.lowerBound < line { return true }
+                    while let first = rest.first, first.range.upperBound <= start { outside.append(rest.removeFirst()) }
+                    while let first = rest.first, first.range.lowerBound < line { rest.removeFirst() }
                     opened = nil
                 }
                 while line < text.count, text[line] != 0x0A { line += 1 }
                 line += 1
             }
-            return false
+            return outside + rest
         }
     }
 

@@ -6,29 +6,44 @@ enum ContentLines {
     /// Octets of a line without its break (RFC 5545 section 3.1).
     private static let lineLength = 75
 
+    /// A text without its folds that knows where each octet stood.
+    struct Unfolded {
+        let octets: [UInt8]
+        private let starts: [Int32]
+
+        init(_ text: [UInt8]) {
+            var octets: [UInt8] = []
+            octets.reserveCapacity(text.count)
+            var starts: [Int32] = []
+            starts.reserveCapacity(text.count)
+            var index = 0
+            while index < text.count {
+                let isCRLF = text[index] == 0x0D && index + 1 < text.count && text[index + 1] == 0x0A
+                let width = isCRLF ? 2 : text[index] == 0x0A ? 1 : 0
+                if width > 0, index + width < text.count, text[index + width].isWhiteSpace {
+                    index += width + 1
+                } else {
+                    octets.append(text[index])
+                    starts.append(Int32(truncatingIfNeeded: index))
+                    index += 1
+                }
+            }
+            self.octets = octets
+            self.starts = starts
+        }
+
+        /// An edit of what is not empty, in the text with its folds.
+        func folded(_ edit: TextEdit) -> TextEdit {
+            let last = Int(starts[edit.range.upperBound - 1])
+            return TextEdit(range: Int(starts[edit.range.lowerBound])..<(last + 1), replacement: edit.replacement, isWeak: edit.isWeak)
+        }
+    }
+
     /// Edits found in the text without its folds: `%4` and `0` on two lines are an at sign to whoever unfolds them.
     static func unfoldedEdits(of text: [UInt8], _ edits: ([UInt8]) -> [TextEdit]) -> [TextEdit] {
-        var octets: [UInt8] = []
-        octets.reserveCapacity(text.count)
-        var starts: [Int32] = []
-        starts.reserveCapacity(text.count)
-        var index = 0
-        while index < text.count {
-            let isCRLF = text[index] == 0x0D && index + 1 < text.count && text[index + 1] == 0x0A
-            let width = isCRLF ? 2 : text[index] == 0x0A ? 1 : 0
-            if width > 0, index + width < text.count, text[index + width].isWhiteSpace {
-                index += width + 1
-            } else {
-                octets.append(text[index])
-                starts.append(Int32(truncatingIfNeeded: index))
-                index += 1
-            }
-        }
-        guard octets.count < text.count else { return [] }
-        return edits(octets).map {
-            let last = Int(starts[$0.range.upperBound - 1])
-            return TextEdit(range: Int(starts[$0.range.lowerBound])..<(last + 1), replacement: $0.replacement, isWeak: $0.isWeak)
-        }
+        let unfolded = Unfolded(text)
+        guard unfolded.octets.count < text.count else { return [] }
+        return edits(unfolded.octets).map(unfolded.folded)
     }
 
     /// Edits that cover whole content lines where a line has become too long; the others stay as they are.

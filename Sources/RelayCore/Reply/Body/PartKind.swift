@@ -27,6 +27,22 @@ enum PartKind {
         ["calendar", "vcard", "x-vcard", "directory", "x-vcalendar", "ics", "x-ics"].contains(type.subtype)
     }
 
+    /// Whether a part of a forward is a calendar: what programs take for one by its type or by the name of the file.
+    static func isCalendar(_ part: MIMEPart) -> Bool {
+        let type = part.contentType
+        if ["calendar", "x-vcalendar", "ics", "x-ics", "calendar+xml", "calendar+json"].contains(type.subtype) { return true }
+        guard !type.matches("multipart"), !type.matches("message") else { return false }
+        let name = (part.disposition?.filename ?? part.contentType.parameters["name"] ?? "").lowercased()
+        return [".ics", ".ical", ".icalendar", ".vcs", ".ifb"].contains { name.hasSuffix($0) }
+    }
+
+    /// Whether a part of a forward is text that programs show, with links that lead somewhere. An attached file stays as it is.
+    static func isShown(_ part: MIMEPart) -> Bool {
+        let type = part.contentType
+        guard type.matches("text") || type.matches("application", "xhtml+xml") else { return false }
+        return part.disposition?.disposition != "attachment" && !isContentLines(type)
+    }
+
     /// Whether the body is header fields: of a message, or of a report about one.
     static func isHeaderFields(_ type: ContentType) -> Bool {
         if type.matches("text", "rfc822-headers") || type.matches("text", "rfc822-header") { return true }

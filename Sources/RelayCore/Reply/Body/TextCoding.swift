@@ -20,11 +20,22 @@ enum TextCoding {
     ]
 
     static func rewrite(_ decoded: DecodedText, part: MIMEPart, with text: TextRewriter) -> Outcome {
-        let isDamaged = !decoded.defects.isSubset(of: harmless)
         let syntax = PartKind.syntax(part.contentType)
+        return rewrite(decoded, part: part, isLeft: { !text.edits($0, syntax: syntax).isEmpty }) {
+            edits($0, part: part, syntax: syntax, with: text)
+        }
+    }
+
+    /// - Parameters:
+    ///   - isLeft: whether something is still to be replaced in another reading of a text that was edited.
+    ///   - find: finds what is to be replaced in a text in UTF-8 or another superset of ASCII; in order, without overlaps.
+    static func rewrite(
+        _ decoded: DecodedText, part: MIMEPart, isLeft: ([UInt8]) -> Bool = { _ in false }, finding find: ([UInt8]) -> [TextEdit]
+    ) -> Outcome {
+        let isDamaged = !decoded.defects.isSubset(of: harmless)
         switch Family(part.contentType.charset, bytes: decoded.bytes) {
         case .ascii:
-            let edits = edits(decoded.bytes, part: part, syntax: syntax, with: text)
+            let edits = find(decoded.bytes)
             if edits.isEmpty { return .unchanged }
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
             if ArmouredBlocks.hold(edits, in: decoded.bytes) { return .impossible(ArmouredBlocks.name) }
@@ -33,17 +44,16 @@ enum TextCoding {
             guard let reading = Charset.decodeCheckingLoss(decoded.bytes, charset) else { return .opaque }
             let plain = reading.text
             let utf8 = Array(plain.utf8)
-            let edits = edits(utf8, part: part, syntax: syntax, with: text)
+            let edits = find(utf8)
             if edits.isEmpty { return .unchanged }
             if isDamaged { return .impossible("damaged \(part.transferEncoding.name)") }
             if ArmouredBlocks.hold(edits, in: utf8) { return .impossible(ArmouredBlocks.name) }
             return recode(
-                edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, syntax: syntax, with: text)
+                edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, finding: find)
         case .unknown(let charset, let isSuperset):
-            let edits = text.edits(decoded.bytes, syntax: syntax)
+            let edits = find(decoded.bytes)
             // What the octets say is known only if they are written as ASCII is, and say nothing else to whoever reads them otherwise.
-            guard UnknownCharset.isLikeASCII(decoded.bytes),
-                !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(where: { !text.edits($0, syntax: syntax).isEmpty })
+            guard UnknownCharset.isLikeASCII(decoded.bytes), !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(where: isLeft)
             else { return .impossible("text in an unknown charset") }
             if edits.isEmpty { return .unchanged }
             guard !isDamaged, isSuperset || decoded.bytes.allSatisfy({ $0 < 0x80 }) else {
@@ -130,11 +140,11 @@ enum TextCoding {
     /// A text whose charset is no superset of ASCII: kept in its charset where that can say it, else UTF-8.
     private static func recode(
         _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, isDecodable: Bool, part: MIMEPart,
-        syntax: TextSyntax, with text: TextRewriter
+        finding find: ([UInt8]) -> [TextEdit]
     ) -> Outcome {
         let wanted = String(decoding: edits.applied(to: utf8), as: UTF8.self)
         // The octets around a name stay as they are where the names stand in plain ASCII, as in ISO-2022-JP.
-        let rawEdits = self.edits(decoded.bytes, part: part, syntax: syntax, with: text)
+        let rawEdits = find(decoded.bytes)
         if !rawEdits.isEmpty, Charset.decode(rawEdits.applied(to: decoded.bytes), charset) == wanted {
             return splice(rawEdits, into: decoded, part: part)
         }

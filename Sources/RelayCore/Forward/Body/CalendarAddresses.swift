@@ -1,0 +1,96 @@
+// The addresses of a calendar (RFC 5545) that its program would write to: organizer, attendees, and every `mailto:` beside.
+
+import InternetMessage
+
+/// The edits of one calendar.
+struct CalendarAddresses {
+    /// In order, and lines that have become too long folded again.
+    private(set) var edits: [TextEdit] = []
+
+    private let transform: (AddrSpec, _ isParticipant: Bool) -> AddrSpec
+
+    /// - Parameters:
+    ///   - text: in UTF-8 or another superset of ASCII.
+    ///   - transform: the address that comes instead. `isParticipant`: of organizer or attendee.
+    init(_ text: [UInt8], transform: @escaping (AddrSpec, _ isParticipant: Bool) -> AddrSpec) {
+        self.transform = transform
+        let unfolded = ContentLines.Unfolded(text)
+        var found: [TextEdit] = []
+        var start = 0
+        while start < unfolded.octets.count {
+            let end = unfolded.octets[start...].firstIndex(of: 0x0A) ?? unfolded.octets.count
+            let line = unfolded.octets[start..<end]
+            found += edits(of: line.last == 0x0D ? line.dropLast() : line)
+            start = end + 1
+        }
+        edits = found.isEmpty ? [] : ContentLines.refolding(found.map(unfolded.folded), in: text)
+    }
+
+    private func edits(of line: ArraySlice<UInt8>) -> [TextEdit] {
+        let name = line.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ":") }
+        if name.equalsIgnoringASCIICase("ORGANIZER".utf8) || name.equalsIgnoringASCIICase("ATTENDEE".utf8) {
+            return participant(line, after: name.endIndex)
+        }
+        guard line.contains(UInt8(ascii: "@")) || line.contains(UInt8(ascii: "%")) else { return [] }
+        // A description for programs that show HTML.
+        let isMarkup = name.equalsIgnoringASCIICase("X-ALT-DESC".utf8)
+        return MailtoLinks(Array(line), syntax: isMarkup ? .markup : .calendar) { transform($0, false) }.edits.map {
+            TextEdit(range: ($0.range.lowerBound + line.startIndex)..<($0.range.upperBound + line.startIndex), replacement: $0.replacement)
+        }
+    }
+
+    /// Organizer or attendee: parameters, then the address.
+    private func participant(_ line: ArraySlice<UInt8>, after name: Int) -> [TextEdit] {
+        var edits: [TextEdit] = []
+        var index = name
+        while index < line.endIndex, line[index] == UInt8(ascii: ";") {
+            let parameter = line[(index + 1)...].prefix { !"=;:".utf8.contains($0) }
+            let isEmail = parameter.equalsIgnoringASCIICase("EMAIL".utf8)
+            index = parameter.endIndex
+            // Values stand after the equals sign, with commas between them.
+            while index < line.endIndex, line[index] == UInt8(ascii: "=") || line[index] == UInt8(ascii: ",") {
+                index += 1
+                let isQuoted = index < line.endIndex && line[index] == UInt8(ascii: "\"")
+                let value =
+                    isQuoted ? line[(index + 1)...].prefix { $0 != UInt8(ascii: "\"") } : line[index...].prefix { !",;:".utf8.contains($0) }
+                // `SENT-BY=mailto:a@b` without quotes is wrong, and written all the same.
+                let isBareURI = !isQuoted && value.equalsIgnoringASCIICase("mailto".utf8)
+                let whole = isBareURI ? line[index...].prefix(while: isOfBareURI(from: value.endIndex)) : value
+                index = whole.endIndex + (isQuoted && whole.endIndex < line.endIndex ? 1 : 0)
+                edits += address(whole, isEmail: isEmail)
+            }
+        }
+        guard index < line.endIndex, line[index] == UInt8(ascii: ":") else { return edits }
+        return edits + address(line[(index + 1)...], isEmail: true)
+    }
+
+    /// Octets of an unquoted URI: its own colon, and then up to the next separator.
+    private func isOfBareURI(from colon: Int) -> (UInt8) -> Bool {
+        var hasColon = false
+        return { octet in
+            if octet == UInt8(ascii: ":"), !hasColon {
+                hasColon = true
+                return true
+            }
+            return !",;:".utf8.contains(octet)
+        }
+    }
+
+    /// The edits of a value that is an address.
+    /// - Parameter isEmail: whether it is one without a scheme too.
+    private func address(_ value: ArraySlice<UInt8>, isEmail: Bool) -> [TextEdit] {
+        let trimmed = HeaderField.trim(value)
+        if let mailto = MailtoURI(Array(trimmed)) {
+            guard trimmed.contains(UInt8(ascii: "@")) || trimmed.contains(UInt8(ascii: "%")) else { return [] }
+            let new = mailto.mapping(keepsEquals: true) { transform($0, true) }
+            return new.elementsEqual(trimmed) ? [] : [TextEdit(range: trimmed.startIndex..<trimmed.endIndex, replacement: new)]
+        }
+        guard isEmail, trimmed.contains(UInt8(ascii: "@")) else { return [] }
+        // `eva@app.example`, and `Eva <eva@app.example>` as vCalendar 1.0 has it.
+        return AddressList.parse(trimmed).mailboxes.compactMap { mailbox in
+            let new = transform(mailbox.addrSpec, true)
+            return new == mailbox.addrSpec || mailbox.addrSpecRange.isEmpty
+                ? nil : TextEdit(range: mailbox.addrSpecRange, replacement: Array(new.wireForm.utf8))
+        }
+    }
+}

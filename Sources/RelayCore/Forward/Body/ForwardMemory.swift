@@ -1,0 +1,91 @@
+// The budget that forwards share while their bodies are held.
+
+import Synchronization
+
+/// Octets of forwards that are held, over all sessions. Most forwards need no change to their body, which is known only once all of it has
+/// passed; so it is held for as long as there is room, and let go where there is none. One that needs a change after all comes again, is known
+/// by a mark, and is held from its beginning then.
+package final class ForwardMemory: Sendable {
+    package let limit: Int
+
+    /// A body up to this size, as most are, finds room as long as there is any.
+    static let small = 32_768
+    /// Octets that all bodies together may take which have needed no change so far; beyond it larger ones are let go. This is what many large
+    /// forwards at one time cost beside what a session takes.
+    static let undecided = 4_000_000
+    /// A body larger than this is rewritten alone, so that what rewriting takes is taken once.
+    static let alone = 1_000_000
+    /// Marks of messages that come again; beyond it the oldest are forgotten, and the message is let go a second time.
+    static let marks = 1_000
+    /// Seconds for which a mark is kept: as long as servers commonly try.
+    static let markSeconds: Int64 = 5 * 86_400
+
+    private struct State {
+        var held = 0
+        var undecided = 0
+        var expected: [[UInt8]: Int64] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let turn = Mutex(())
+
+    init(limit: Int) { self.limit = limit }
+
+    /// Octets in use.
+    package var inUse: Int { state.withLock { $0.held } }
+
+    /// Octets of the largest body that can be held where there is no other; a quarter is kept for small ones.
+    var largest: Int { limit - limit / 4 }
+
+    /// Takes octets for a body; false, and nothing taken, where there is no room.
+    /// - Parameters:
+    ///   - size: octets of the body so far, these among them.
+    ///   - isNeeded: whether it is known that the body has to be rewritten.
+    func take(_ octets: Int, size: Int, isNeeded: Bool) -> Bool {
+        state.withLock { state in
+            let isFree =
+                size <= Self.small
+                ? octets <= limit - state.held
+                : octets <= largest - state.held && (isNeeded || octets <= Self.undecided - state.undecided)
+            guard isFree else { return false }
+            state.held += octets
+            if !isNeeded { state.undecided += octets }
+            return true
+        }
+    }
+
+    /// Gives back what was taken.
+    /// - Parameter undecided: how much of it was taken before it was known that the body has to be rewritten.
+    func give(back octets: Int, undecided: Int) {
+        state.withLock { state in
+            state.held -= octets
+            state.undecided -= undecided
+        }
+    }
+
+    /// Remembers a message that comes again, until then (seconds since 1970).
+    func expect(_ mark: [UInt8], now: Int64) {
+        state.withLock { state in
+            if state.expected.count >= Self.marks {
+                for (mark, _) in state.expected.sorted(by: { $0.value < $1.value }).prefix(Self.marks / 2) { state.expected[mark] = nil }
+            }
+            state.expected[mark] = now + Self.markSeconds
+        }
+    }
+
+    /// Whether a message came before, and has to be held from its beginning. The mark is asked for only where any is kept.
+    func isExpected(_ mark: @autoclosure () -> [UInt8], now: Int64) -> Bool {
+        guard state.withLock({ !$0.expected.isEmpty }) else { return false }
+        let mark = mark()
+        return state.withLock { ($0.expected[mark] ?? 0) > now }
+    }
+
+    /// Works on a body, on a large one alone.
+    func work<Result>(on octets: Int, _ work: () throws(Refusal) -> Result) throws(Refusal) -> Result {
+        guard octets > Self.alone else { return try work() }
+        let outcome: Swift.Result<Result, Refusal> = turn.withLock { _ in
+            do throws(Refusal) { return .success(try work()) } catch { return .failure(error) }
+        }
+        return try outcome.get()
+    }
+}

@@ -1,0 +1,169 @@
+// The body of a forward: calendars and links answer through the relay, everything else stays octet for octet.
+
+import InternetMessage
+
+extension ForwardRewriting {
+    /// Octets of one part, as it is encoded, that is rewritten; larger calendars are refused, and the links of larger texts stay.
+    private static let maximumText = 8_000_000
+    /// Octets of a line (RFC 5322 section 2.1.1): Postfix breaks longer ones, and with them our signature.
+    private static let maximumLine = 998
+
+    /// Addresses of one part that are made into others. A calendar that has more, or more to be stored than a message may, is refused; links
+    /// beyond it stay.
+    private static let maximumAddresses = 5_000
+
+    /// Reverse addresses that were made for one part.
+    private struct Made {
+        var addresses: [AddrSpec: AddrSpec] = [:]
+        /// Whether there were too many.
+        var isFull = false
+    }
+
+    private mutating func reverse(_ address: AddrSpec, _ made: inout Made) -> AddrSpec? {
+        if let known = made.addresses[address] { return known }
+        guard made.addresses.count < Self.maximumAddresses, toStore.count < engine.settings.limits.storedAddresses else {
+            made.isFull = true
+            return nil
+        }
+        let new = reverse(address)
+        made.addresses[address] = new
+        return new
+    }
+
+    /// A body as it leaves.
+    struct Body {
+        /// In pieces that follow one another; nil where it stays as it came.
+        var pieces: [ArraySlice<UInt8>]?
+        /// Links that had to stay as they were.
+        var linksLeft = 0
+    }
+
+    /// - Parameters:
+    ///   - inbox: what the user's calendar knows the user by.
+    /// - Throws: where a calendar cannot be rewritten.
+    mutating func rewriteBody(_ header: HeaderSection, _ body: [UInt8], inbox: InboxAddress) throws(Refusal) -> Body {
+        var result = Body()
+        var output = PieceBuilder(body)
+        var position = 0
+        try rewrite(MIMEPart.parse(header: header, body: body), of: body, inbox: inbox, into: &result) { range, new in
+            output.copy(position..<range.lowerBound)
+            output.write(new, inPlaceOf: range)
+            position = range.upperBound
+        }
+        output.copy(position..<body.count)
+        result.pieces = output.pieces
+        return result
+    }
+
+    private mutating func rewrite(
+        _ part: MIMEPart, of body: [UInt8], inbox: InboxAddress, into result: inout Body, write: (Range<Int>, [UInt8]) -> Void
+    ) throws(Refusal) {
+        let type = part.contentType
+        // What is signed stays whole, and what is encrypted cannot be read.
+        guard !type.matches("multipart", "signed"), !type.matches("multipart", "encrypted") else { return }
+        for child in part.children { try rewrite(child, of: body, inbox: inbox, into: &result, write: write) }
+        guard !part.isComposite, !part.bodyRange.isEmpty else { return }
+        let isCalendar = PartKind.isCalendar(part)
+        guard isCalendar || (engine.settings.rewritesLinks && PartKind.isShown(part)) else { return }
+        let raw = body[part.bodyRange]
+        guard raw.count <= Self.maximumText, let decoded = part.transferEncoding.decode(raw) else {
+            if isCalendar { throw .malformedBody("a calendar that is too large, or in an unknown encoding") }
+            result.linksLeft += 1
+            return
+        }
+        var left = 0
+        var made = Made()
+        let outcome = TextCoding.rewrite(decoded, part: part) { text in
+            isCalendar ? calendarEdits(text, inbox: inbox, &made) : linkEdits(text, part: part, &made, left: &left)
+        }
+        if isCalendar, made.isFull { throw .malformedBody("a calendar with too many addresses") }
+        result.linksLeft += left
+        switch outcome {
+        case .unchanged: return
+        case .changed(let new, charset: nil, encoding: nil): write(part.bodyRange, new)
+        case .changed, .impossible, .opaque:
+            if isCalendar { throw .malformedBody("a calendar in a damaged encoding") }
+            result.linksLeft += 1
+        }
+    }
+
+    /// The user's own address becomes the inbox, as that is what the user's calendar looks for among the attendees.
+    private mutating func calendarEdits(_ text: [UInt8], inbox: InboxAddress, _ made: inout Made) -> [TextEdit] {
+        withoutActuallyEscaping({ (address: AddrSpec, isParticipant: Bool) -> AddrSpec in
+            if isRelayAddress(address) { return isParticipant ? inbox.revealed : address }
+            return reverse(address, &made) ?? address
+        }) { CalendarAddresses(text, transform: $0).edits }
+    }
+
+    private mutating func linkEdits(_ text: [UInt8], part: MIMEPart, _ made: inout Made, left: inout Int) -> [TextEdit] {
+        let isMarkup = PartKind.syntax(part.contentType) == .markup
+        let links = MailtoLinks(text, syntax: isMarkup ? .markup : .plain) { address in
+            isRelayAddress(address) ? address : reverse(address, &made)
+        }
+        // A signed block within the text stays whole.
+        let edits = ArmouredBlocks.outside(links.edits, in: text)
+        guard part.transferEncoding.isIdentity else {
+            left = links.left
+            return edits
+        }
+        let fitting = Self.keepingLines(edits, in: text, isMarkup: isMarkup)
+        left = links.left + edits.count - fitting.filter { !$0.replacement.starts(with: [0x0D, 0x0A]) }.count
+        return fitting
+    }
+
+    /// The edits without those by which a line becomes longer than it may be. In HTML the line is broken before the attribute instead.
+    private static func keepingLines(_ edits: [TextEdit], in text: [UInt8], isMarkup: Bool) -> [TextEdit] {
+        var kept: [TextEdit] = []
+        var index = 0
+        while index < edits.count {
+            let line = line(around: edits[index].range, in: text)
+            var inside: [TextEdit] = []
+            while index < edits.count, edits[index].range.lowerBound < line.upperBound {
+                inside.append(edits[index])
+                index += 1
+            }
+            let longest = longest(line, inside)
+            guard longest > maximumLine, longest > line.count else {
+                kept += inside
+                continue
+            }
+            let broken = inside.flatMap { edit in (isMarkup ? lineBreak(before: edit, in: text) : nil).map { [$0, edit] } ?? [edit] }
+            if isMarkup, Self.longest(line, broken) <= max(maximumLine, line.count) { kept += broken }
+        }
+        return kept
+    }
+
+    private static func line(around range: Range<Int>, in text: [UInt8]) -> Range<Int> {
+        var start = range.lowerBound
+        while start > 0, text[start - 1] != 0x0A { start -= 1 }
+        var end = range.upperBound
+        while end < text.count, text[end] != 0x0A { end += 1 }
+        return start..<end
+    }
+
+    /// Octets of the longest line that a line becomes.
+    private static func longest(_ line: Range<Int>, _ edits: [TextEdit]) -> Int {
+        var longest = 0
+        var current = 0
+        var position = line.lowerBound
+        for edit in edits {
+            current += edit.range.lowerBound - position
+            if edit.replacement.starts(with: [0x0D, 0x0A]) {
+                longest = max(longest, current)
+                current = 0
+            } else {
+                current += edit.replacement.count
+            }
+            position = edit.range.upperBound
+        }
+        return max(longest, current + line.upperBound - position)
+    }
+
+    /// A line break in place of the white space before an attribute.
+    private static func lineBreak(before edit: TextEdit, in text: [UInt8]) -> TextEdit? {
+        var index = edit.range.lowerBound - 1
+        while index > 0, text[index].isASCIILetter || "=\"'".utf8.contains(text[index]) { index -= 1 }
+        guard index > 0, text[index].isWhiteSpace, index + 1 < edit.range.lowerBound else { return nil }
+        return TextEdit(range: index..<(index + 1), replacement: [0x0D, 0x0A])
+    }
+}

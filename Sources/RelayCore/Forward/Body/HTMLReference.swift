@@ -1,0 +1,55 @@
+// Character references of HTML, as far as a `mailto:` link may be written with them.
+
+import InternetMessage
+
+enum HTMLReference {
+    private static let named: [(name: StaticString, scalar: UInt32)] = [
+        ("amp", 0x26), ("quot", 0x22), ("apos", 0x27), ("lt", 0x3C), ("gt", 0x3E), ("colon", 0x3A), ("commat", 0x40), ("period", 0x2E),
+        ("Tab", 0x09), ("NewLine", 0x0A), ("plus", 0x2B), ("num", 0x23), ("quest", 0x3F), ("equals", 0x3D), ("percnt", 0x25), ("comma", 0x2C),
+        ("semi", 0x3B), ("lowbar", 0x5F), ("sol", 0x2F), ("excl", 0x21), ("nbsp", 0xA0),
+    ]
+    /// Digits of a numeric reference that are read; more stand for no character.
+    private static let maximumDigits = 16
+
+    /// The reference that begins at an index.
+    static func read(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> (scalar: UInt32, end: Int)? {
+        guard start + 1 < text.count, text[start] == UInt8(ascii: "&") else { return nil }
+        guard text[start + 1] == UInt8(ascii: "#") else { return readNamed(text, at: start + 1) }
+        var index = start + 2
+        let isHex = index < text.count && text[index].asciiLowercased == UInt8(ascii: "x")
+        if isHex { index += 1 }
+        let first = index
+        var scalar: UInt32 = 0
+        while index < text.count, index - first < maximumDigits, let digit = text[index].hexValue, isHex || digit < 10 {
+            scalar = min(0x110000, scalar * (isHex ? 16 : 10) + UInt32(digit))
+            index += 1
+        }
+        guard index > first else { return nil }
+        // The semicolon may be missing.
+        return (scalar, index < text.count && text[index] == UInt8(ascii: ";") ? index + 1 : index)
+    }
+
+    private static func readNamed(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> (scalar: UInt32, end: Int)? {
+        for (name, scalar) in named {
+            let end = start + name.utf8CodeUnitCount
+            guard end < text.count, text[end] == UInt8(ascii: ";") else { continue }
+            let isIt = name.withUTF8Buffer { name in name.indices.allSatisfy { text[start + $0] == name[$0] } }
+            if isIt { return (scalar, end + 1) }
+        }
+        return nil
+    }
+
+    /// Writes octets so that they stand for themselves in text and in an attribute.
+    static func escaped(_ text: [UInt8]) -> [UInt8] {
+        text.flatMap { octet -> [UInt8] in
+            switch octet {
+            case UInt8(ascii: "&"): Array("&amp;".utf8)
+            case UInt8(ascii: "<"): Array("&lt;".utf8)
+            case UInt8(ascii: ">"): Array("&gt;".utf8)
+            case UInt8(ascii: "\""): Array("&quot;".utf8)
+            case UInt8(ascii: "'"): Array("&#39;".utf8)
+            default: [octet]
+            }
+        }
+    }
+}

@@ -65,16 +65,14 @@ package struct TokenRoutes: RouteModule {
 
     private func refresh(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
         let token = try form.required("refresh_token")
-        let scopes = form["scope"].map { Set($0.split(separator: " ").map(String.init)) }
+        // Without a value it counts as left out (RFC 6749 section 3.1).
+        let scopes = form["scope"].map { Set($0.split(separator: " ").map(String.init)) }.flatMap { $0.isEmpty ? nil : $0 }
         let time = now()
         let maker = TokenMaker(issuer: settings.issuer, key: try await signer.key(), now: time)
         return try await answer { [store, settings] in
-            try store.provider.refresh(token: token, client: client, dailyLimit: settings.refreshesPerDay, now: time) { tokens in
-                if let scopes, !scopes.isSubset(of: tokens.subject.scopes) {
-                    throw AuthError.invalidScope("scope holds what was not granted")
-                }
-                return try Self.body(tokens, maker)
-            }
+            try store.provider.refresh(
+                token: token, client: client, scopes: scopes, dailyLimit: settings.refreshesPerDay, now: time
+            ) { try Self.body($0, maker) }
         }
     }
 
@@ -98,6 +96,7 @@ package struct TokenRoutes: RouteModule {
         switch try await pool.run(body) {
         case .issued(let object): return Self.response(object)
         case .refused(.invalid(let reason)): throw AuthError.invalidGrant(reason)
+        case .refused(.scope): throw AuthError.invalidScope("scope holds what was not granted")
         case .refused(.tooMany):
             // Until the day ends, UTC.
             throw AuthError.tooMany(retryAfter: 86_400 - ((now() % 86_400) + 86_400) % 86_400)

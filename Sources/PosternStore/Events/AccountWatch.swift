@@ -103,12 +103,14 @@ final class AccountWatch {
         return isReachable ? (.emailEnabled, now.email) : (.emailDisabled, was.email)
     }
 
-    /// Accounts of external issuers have no relay address of ours: nobody is told of them.
+    /// Accounts of external issuers have no relay address of ours: nobody is told of them. In the middle of a transfer the apps and their
+    /// endpoint are the new team's already: it is not told of accounts that are still the old one's.
     private static let select = """
         SELECT a.id, e.id, a.sub, CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END, a.email_kind,
             CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END, c.local_part, c.domain
         FROM accounts a
         JOIN grants g ON g.account_id = a.id
+        JOIN app_groups p ON p.id = g.group_id AND p.team_id = a.team_id
         JOIN event_endpoints e ON e.group_id = g.group_id
         LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
         LEFT JOIN inboxes i ON i.id = a.target_inbox

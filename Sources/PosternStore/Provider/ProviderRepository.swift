@@ -49,8 +49,8 @@ package struct ProviderRepository: Sendable {
                     .integer(request.authenticatedAt), .integer(change.now + ProviderLifetime.code),
                 ])
             let subject = try subject(
-                connection, clientID: request.grant.clientID, account: given.account.number, scopes: request.scopes,
-                nonce: request.nonce, status: status, orgID: request.orgID, authenticatedAt: request.authenticatedAt, now: change.now)
+                connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account.number,
+                scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID, authenticatedAt: request.authenticatedAt, now: change.now)
             let isNamed = given.deliversProfile && request.scopes.contains("name")
             let name = isNamed ? try users.user(connection, request.grant.userID).name : nil
             return try finish(
@@ -59,7 +59,7 @@ package struct ProviderRepository: Sendable {
     }
 
     /// Whom `user_hint` means to this client: a user by the `sub` that the client's team knows, or that the app's earlier team knew
-    /// before it moved. Nil for anything else.
+    /// before it moved, whether or not the user's grant has followed. Nil for anything else.
     package func userID(hint sub: String, clientID: String, now: Int64) throws -> String? {
         try database.read { connection in
             let (team, group) = try connection.appGroup(clientID: clientID)
@@ -68,7 +68,9 @@ package struct ProviderRepository: Sendable {
                 SELECT u.handle FROM accounts a JOIN users u ON u.id = a.user_id
                 WHERE a.sub = ?1 AND (a.team_id = ?2 OR EXISTS (
                     SELECT 1 FROM account_transfers t JOIN app_transfers p ON p.id = t.transfer_id
-                    WHERE t.old_account = a.id AND p.group_id = ?3 AND t.ends_at > ?4))
+                    WHERE t.old_account = a.id AND p.group_id = ?3 AND t.ends_at > ?4) OR EXISTS (
+                    SELECT 1 FROM grants g JOIN app_transfers p ON p.group_id = g.group_id AND p.state = 'moving'
+                    WHERE g.account_id = a.id AND g.group_id = ?3 AND p.from_team = a.team_id))
                 """, [.text(sub), .integer(team.number), .integer(group.number), .integer(now)])?.text(0)
         }
     }
@@ -93,7 +95,7 @@ package struct ProviderRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
-                    c.org_id, c.authenticated_at, c.expires_at, g.account_id, g.state, g.generation
+                    c.org_id, c.authenticated_at, c.expires_at, g.state, g.generation
                 FROM authorization_codes c JOIN grants g ON g.id = c.grant_id WHERE c.code_hash = ?1
                 """, [.blob(hash)])
             guard let row else {
@@ -102,7 +104,7 @@ package struct ProviderRepository: Sendable {
                 return .refused(.invalid(ended > 0 ? "the code was used before: what it gave has ended" : "the code is not valid"))
             }
             guard try row.integer(2) == client.appNumber, try row.integer(10) > now,
-                try row.text(12) == "authorized", try row.integer(1) == row.integer(13)
+                try row.text(11) == "authorized", try row.integer(1) == row.integer(12)
             else { return .refused(.invalid("the code is not valid")) }
             guard try row.text(3) == redirectURI else {
                 return .refused(.invalid("redirect_uri is not the one of the authorization"))
@@ -110,6 +112,9 @@ package struct ProviderRepository: Sendable {
             let asked = try row.optionalBlob(6)
             guard asked.map({ wanted in challenge.map { constantTimeEqual(wanted, $0) } ?? false }) ?? (challenge == nil) else {
                 return .refused(.invalid("code_verifier does not fit the authorization"))
+            }
+            guard let account = try account(connection, grant: row.integer(0), client, now: now) else {
+                return .refused(.invalid("the code is not valid"))
             }
             try connection.run("DELETE FROM authorization_codes WHERE code_hash = ?1", [.blob(hash)])
             let refresh = try Self.token("pr_")
@@ -136,7 +141,7 @@ package struct ProviderRepository: Sendable {
                 [.integer(row.integer(0)), .integer(client.appNumber), .integer(Int64(ProviderLifetime.refreshTokensPerGrant))])
             let access = try accessToken(connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
             let subject = try subject(
-                connection, clientID: client.clientID, account: row.integer(11), scopes: Self.scopes(scopes),
+                connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: Self.scopes(scopes),
                 nonce: row.optionalText(5), status: row.optionalInteger(7).map(Int.init), orgID: row.optionalText(8),
                 authenticatedAt: row.integer(9), now: now)
             return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)))
@@ -144,15 +149,18 @@ package struct ProviderRepository: Sendable {
     }
 
     /// A further access token for a refresh token, as long as the grant lives.
-    /// - Parameter dailyLimit: refreshes with one token on one day (UTC).
+    /// - Parameters:
+    ///   - asked: the scopes that the client asks for now (RFC 6749 section 6); nil for all that were granted.
+    ///   - dailyLimit: refreshes with one token on one day (UTC).
     package func refresh<T: Sendable>(
-        token: String, client: ProviderClient, dailyLimit: Int, now: Int64, finish: (IssuedTokens) throws -> T
+        token: String, client: ProviderClient, scopes asked: Set<String>? = nil, dailyLimit: Int, now: Int64,
+        finish: (IssuedTokens) throws -> T
     ) throws -> TokenOutcome<T> {
         try database.write(.durable) { connection in
             let row = try connection.row(
                 """
                 SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.used_day, r.uses, r.generation,
-                    g.account_id, g.state, g.generation
+                    g.id, g.state, g.generation
                 FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id WHERE r.token_hash = ?1
                 """, [.blob(secrets.hash(.refreshToken, token))])
             guard let row, try row.integer(1) == client.appNumber else {
@@ -161,17 +169,23 @@ package struct ProviderRepository: Sendable {
             guard try row.text(9) == "authorized", try row.integer(7) == row.integer(10) else {
                 return .refused(.invalid("the user's consent has ended"))
             }
+            let granted = Self.scopes(try row.text(2))
+            let scopes = asked ?? granted
+            guard scopes.isSubset(of: granted) else { return .refused(.scope) }
+            guard let account = try account(connection, grant: row.integer(8), client, now: now) else {
+                return .refused(.invalid("the refresh token is not valid"))
+            }
             let day = Day.number(now)
             let uses = try row.integer(5) == day ? row.integer(6) : 0
             guard uses < Int64(dailyLimit) else { return .refused(.tooMany) }
             try connection.run(
                 "UPDATE refresh_tokens SET used_day = ?2, uses = ?3 WHERE id = ?1",
                 [.integer(row.integer(0)), .integer(day), .integer(uses + 1)])
-            let scopes = try row.text(2)
-            let access = try accessToken(connection, app: client.appNumber, refresh: row.integer(0), scopes: scopes, now: now)
+            let access = try accessToken(
+                connection, app: client.appNumber, refresh: row.integer(0), scopes: Self.text(scopes), now: now)
             let subject = try subject(
-                connection, clientID: client.clientID, account: row.integer(8), scopes: Self.scopes(scopes), nonce: nil, status: nil,
-                orgID: row.optionalText(3), authenticatedAt: row.integer(4), now: now)
+                connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
+                status: nil, orgID: row.optionalText(3), authenticatedAt: row.integer(4), now: now)
             return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: nil, subject: subject)))
         }
     }
@@ -215,6 +229,8 @@ package struct ProviderRepository: Sendable {
                 try connection.run("DELETE FROM access_tokens WHERE token_hash = ?1", [.blob(access)])
                 return .revoked
             }
+            // The endpoint of the new team hears of the account that is its own.
+            try TransferRepository.move(connection, grant: number, addresses: grants.addresses, change)
             let grant = try connection.row(
                 """
                 SELECT g.account_id, g.group_id, p.primary_client_id FROM grants g JOIN app_groups p ON p.id = g.group_id
@@ -261,18 +277,32 @@ package struct ProviderRepository: Sendable {
         return token
     }
 
+    /// The account of a grant, as the client's team knows it. In the middle of a transfer the grant follows its app here: what the old
+    /// team knew the user by is nothing that the new one is told. Nil where it does not follow.
+    private func account(
+        _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
+    ) throws -> Int64? {
+        let change = Change(actor: "client:\(client.clientID)", now: now)
+        try TransferRepository.move(connection, grant: grant, addresses: grants.addresses, change)
+        return try connection.row(
+            "SELECT a.id FROM grants g JOIN accounts a ON a.id = g.account_id WHERE g.id = ?1 AND a.team_id = ?2",
+            [.integer(grant), .integer(client.teamNumber)])?.integer(0)
+    }
+
+    /// - Parameter group: the apps that the token is for: each group has moved by a transfer of its own, or not at all.
     private func subject(
-        _ connection: any DatabaseConnection, clientID: String, account number: Int64, scopes: Set<String>, nonce: String?,
-        status: Int?, orgID: String?, authenticatedAt: Int64, now: Int64
+        _ connection: any DatabaseConnection, clientID: String, group: Int64, account number: Int64, scopes: Set<String>,
+        nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, now: Int64
     ) throws -> TokenSubject {
         let account = try connection.account(number)
         let transfer = try connection.row(
             """
             SELECT s.transfer_sub FROM account_transfers t
+            JOIN app_transfers x ON x.id = t.transfer_id AND x.group_id = ?3
             JOIN accounts a ON a.id = t.new_account
             JOIN transfer_subs s ON s.account_id = t.old_account AND s.target_team = a.team_id
-            WHERE t.new_account = ?1 AND t.ends_at > ?2 LIMIT 1
-            """, [.integer(number), .integer(now)])
+            WHERE t.new_account = ?1 AND t.ends_at > ?2 ORDER BY t.transfer_id DESC LIMIT 1
+            """, [.integer(number), .integer(now), .integer(group)])
         return TokenSubject(
             clientID: clientID, sub: account.sub, scopes: scopes,
             email: scopes.contains("email") ? try email(connection, account) : nil, nonce: nonce, realUserStatus: status,

@@ -115,6 +115,8 @@ package enum GrantRefusal: Error, Sendable, Hashable {
     /// `invalid_grant`: unknown, expired, used, revoked, another client's, or for another redirect URI. The client is told no more
     /// than the text.
     case invalid(String)
+    /// `invalid_scope`: more is asked for than was granted.
+    case scope
     /// The daily number is used up until midnight UTC.
     case tooMany
 }

@@ -136,8 +136,10 @@ package struct TransferRepository: Sendable {
             let new = try connection.row(
                 """
                 SELECT t.new_account FROM account_transfers t JOIN app_transfers x ON x.id = t.transfer_id
-                WHERE t.old_account = ?1 AND x.group_id = ?2 AND t.ends_at > ?3
-                """, [.integer(old.integer(0)), .integer(client.groupNumber), .integer(change.now)])
+                JOIN accounts a ON a.id = t.new_account AND a.team_id = ?4
+                WHERE t.old_account = ?1 AND x.group_id = ?2 AND t.ends_at > ?3 ORDER BY t.transfer_id DESC LIMIT 1
+                """,
+                [.integer(old.integer(0)), .integer(client.groupNumber), .integer(change.now), .integer(client.teamNumber)])
             guard let new else { return nil }
             let account = try connection.account(new.integer(0))
             return MigratedAccount(sub: account.sub, email: try provider.email(connection, account))
@@ -163,7 +165,8 @@ package struct TransferRepository: Sendable {
         try Self.move(connection, grant: grant, addresses: addresses, change)
     }
 
-    private static func move(
+    /// The same for one grant; nothing for one that has followed, or whose app is not on its way.
+    static func move(
         _ connection: any DatabaseConnection, grant: Int64, addresses: AddressRepository, _ change: Change
     ) throws {
         let row = try connection.row(

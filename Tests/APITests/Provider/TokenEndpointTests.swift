@@ -8,6 +8,22 @@ import PosternStore
 import Testing
 
 @Suite struct TokenEndpointTests {
+    @Test func aRefreshWithANarrowerScopeGivesTheNarrowerOne() async throws {
+        let rig = try await ProviderRig()
+        let tokens = try await rig.signedIn()
+        let narrow = try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "openid name")])
+        #expect(narrow.json["scope"].string == "name openid")
+        let claims = try await rig.claims(narrow)
+        #expect(claims.all["email"] == nil)
+        #expect(claims.all["is_private_email"] == nil)
+        let access = try #require(narrow.json["access_token"].string)
+        #expect(try rig.api.store.provider.holder(accessToken: access, now: rig.api.now)?.scopes == ["openid", "name"])
+        // The grant keeps what was given to it.
+        let wide = try await rig.refresh(tokens.refresh)
+        #expect(wide.json["scope"].string == "email name openid")
+        #expect(try await rig.claims(wide).all["email"] != nil)
+    }
+
     @Test func aCodeIsExchangedForTokens() async throws {
         let rig = try await ProviderRig()
         let authorization = try await rig.authorize()
@@ -90,6 +106,7 @@ import Testing
         expectAuthError(try await rig.refresh(tokens.access), "invalid_grant")
         expectAuthError(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "email admin")]), "invalid_scope")
         #expect(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "email")]).status == 200)
+        #expect(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "")]).json["scope"].string == "email name openid")
     }
 
     @Test func accessTokensLiveAnHour() async throws {

@@ -1,0 +1,154 @@
+// What tokens say of a user while an app moves to another team, and afterwards.
+
+import InternetMessage
+import PosternStore
+import Testing
+
+@Suite struct TransferTokenTests {
+    static let change = TestStore.change
+    static let redirect = "https://app.example/signed-in"
+
+    /// Teams juice and cola with apps that u1 has consented to, and milk, which gets them; tokens for each app.
+    struct World {
+        let test: TestStore
+
+        init(_ engine: Engine) throws {
+            test = try LifecycleTests.world(engine)
+            for team in ["cola", "milk"] {
+                _ = try test.store.teams.add(id: team, name: team, change)
+                _ = try test.store.apps.add(team: team, clientID: "com.\(team)", group: nil, change)
+            }
+            for (team, app) in [("juice", "com.juice"), ("juice", "com.press"), ("cola", "com.cola"), ("milk", "com.milk")] {
+                _ = try test.store.clients.addRedirect(team: team, clientID: app, uri: redirect, change)
+            }
+        }
+
+        func client(_ app: String) throws -> ProviderClient {
+            guard let client = try test.store.clients.client(app) else { throw StoreRefusal(.notFound, app) }
+            return client
+        }
+
+        func code(_ app: String) throws -> IssuedCode {
+            let request = ProviderAuthorization(
+                grant: AuthorizationRequest(clientID: app, userID: "u1", emailKind: .privateRelay), redirectURI: redirect,
+                scopes: ["openid", "email"], nonce: nil, challenge: nil, orgID: nil, authenticatedAt: TestStore.now)
+            return try test.store.provider.authorize(request, change) { $0 }
+        }
+
+        func redeem(_ code: IssuedCode, _ app: String) throws -> IssuedTokens {
+            let outcome = try test.store.provider.redeem(
+                code: code.code, client: client(app), redirectURI: redirect, challenge: nil, now: TestStore.now) { $0 }
+            guard case .issued(let tokens) = outcome else { throw StoreRefusal(.unmet, "\(outcome)") }
+            return tokens
+        }
+
+        func refresh(_ token: String?, _ app: String) throws -> TokenSubject {
+            let outcome = try test.store.provider.refresh(
+                token: token ?? "", client: client(app), dailyLimit: 100, now: TestStore.now) { $0.subject }
+            guard case .issued(let subject) = outcome else { throw StoreRefusal(.unmet, "\(outcome)") }
+            return subject
+        }
+
+        /// Hands the app over; of its grants at most `limit` follow.
+        func move(_ app: String, of team: String, limit: Int = 500) throws {
+            _ = try test.store.transfers.start(team: team, app: app, to: "milk", change)
+            _ = try test.store.transfers.finish(app: app, limit: limit, change)
+        }
+
+        func account(_ team: String) throws -> Account { try #require(try test.store.accounts.accounts(team: team, user: "u1").first) }
+    }
+
+    @Test(arguments: Engine.all) func ofTwoAppsThatMovedEachTokenCarriesItsOwnTransferSubject(_ engine: Engine) throws {
+        let world = try World(engine)
+        let tokens = try ["com.juice", "com.cola"].map { try world.redeem(world.code($0), $0).refreshToken }
+        try world.move("com.juice", of: "juice")
+        try world.move("com.cola", of: "cola")
+        let (juice, cola) = (try world.refresh(tokens[0], "com.juice"), try world.refresh(tokens[1], "com.cola"))
+        #expect(juice.sub == cola.sub, "one user, one team")
+        let (first, second) = (try #require(juice.transferSub), try #require(cola.transferSub))
+        #expect(first != second)
+        // Each is what the old team of that app gave.
+        for (subject, app, other) in [(first, "com.juice", "com.cola"), (second, "com.cola", "com.juice")] {
+            #expect(try world.test.store.transfers.account(transferSubject: subject, client: world.client(app), Self.change)?.sub == juice.sub)
+            #expect(try world.test.store.transfers.account(transferSubject: subject, client: world.client(other), Self.change) == nil)
+        }
+        let own = try world.code("com.milk").subject
+        #expect(own.sub == juice.sub)
+        #expect(own.transferSub == nil, "an app that never moved")
+        #expect(try world.code("com.cola").subject.transferSub == second)
+    }
+
+    @Test(arguments: Engine.all) func aRefreshInTheMiddleOfATransferDoesNotTellTheNewTeamTheOldSubAndAddress(_ engine: Engine) throws {
+        let world = try World(engine)
+        let first = try world.redeem(world.code("com.juice"), "com.juice")
+        let old = try world.account("juice")
+        try world.move("com.juice", of: "juice", limit: 0)
+        #expect(try world.test.store.transfers.transfers(app: "com.juice").first?.waiting == 1)
+        let refreshed = try world.refresh(first.refreshToken, "com.juice")
+        let new = try world.account("milk")
+        #expect(first.subject.sub == old.sub)
+        #expect(refreshed.sub == new.sub)
+        #expect(refreshed.sub != old.sub)
+        #expect(refreshed.email == .relay(try #require(try world.test.store.addresses.current(account: new.number)).address))
+        #expect(refreshed.email != first.subject.email)
+        #expect(refreshed.transferSub != nil)
+    }
+
+    @Test(arguments: Engine.all) func aCodeFromBeforeATransferDoesNotTellTheNewTeamTheOldSub(_ engine: Engine) throws {
+        let world = try World(engine)
+        let code = try world.code("com.juice")
+        try world.move("com.juice", of: "juice", limit: 0)
+        let tokens = try world.redeem(code, "com.juice")
+        #expect(tokens.subject.sub == (try world.account("milk").sub))
+        #expect(tokens.subject.sub != code.subject.sub)
+    }
+
+    @Test(arguments: Engine.all) func theNewTeamsEndpointIsNotToldTheOldSub(_ engine: Engine) throws {
+        let world = try World(engine)
+        let tokens = try world.redeem(world.code("com.juice"), "com.juice")
+        let old = try world.account("juice")
+        try world.move("com.juice", of: "juice", limit: 0)
+        _ = try world.test.store.endpoints.set(
+            team: "milk", app: "com.juice", url: EndpointURL("https://hooks.milk.example/"), Self.change)
+        let address = try #require(try world.test.store.addresses.current(account: old.number)).address
+        try world.test.store.addresses.setForwarding(address, on: false, Self.change)
+        #expect(try world.test.store.outbox.events(team: "milk").isEmpty)
+        #expect(
+            try world.test.store.provider.revoke(token: try #require(tokens.refreshToken), client: world.client("com.juice"), Self.change)
+                == .revoked)
+        let events = try world.test.store.outbox.events(team: "milk")
+        #expect(events.map(\.type) == [.consentRevoked])
+        #expect(events.map(\.sub) == [try world.account("milk").sub])
+    }
+
+    @Test(arguments: Engine.all) func userHintMeansTheOldSubBeforeTheGrantHasFollowedToo(_ engine: Engine) throws {
+        let world = try World(engine)
+        let sub = try world.code("com.juice").subject.sub
+        _ = try world.code("com.press")
+        try world.move("com.juice", of: "juice", limit: 0)
+        let provider = world.test.store.provider
+        #expect(try provider.userID(hint: sub, clientID: "com.juice", now: TestStore.now) == "u1")
+        #expect(try provider.userID(hint: sub, clientID: "com.milk", now: TestStore.now) == nil)
+        #expect(try world.code("com.juice").subject.sub == (try world.account("milk").sub))
+    }
+
+    @Test(arguments: Engine.all) func anAppThatMovedOnDoesNotLearnTheAccountOfTheTeamBetween(_ engine: Engine) throws {
+        let world = try World(engine)
+        _ = try world.code("com.juice")
+        let transfers = world.test.store.transfers
+        func move(_ from: String, _ to: String) throws {
+            _ = try transfers.start(team: from, app: "com.juice", to: to, Self.change)
+            _ = try transfers.finish(app: "com.juice", Self.change)
+        }
+        try move("juice", "cola")
+        try move("cola", "juice")
+        _ = try transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
+        let old = try world.account("juice")
+        let subject = try #require(
+            try transfers.transferSubject(sub: old.sub, client: world.client("com.juice"), target: "milk", Self.change))
+        _ = try transfers.finish(app: "com.juice", Self.change)
+        let found = try transfers.account(transferSubject: subject, client: world.client("com.juice"), Self.change)
+        #expect(found?.sub == (try world.account("milk").sub))
+        #expect(try world.code("com.juice").subject.transferSub == subject)
+    }
+}

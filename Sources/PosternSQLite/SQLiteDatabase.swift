@@ -46,9 +46,11 @@ package final class SQLiteDatabase: PosternStore.Database {
     package init(path: String, creating: Bool = false, busyTimeout: Double = busyTimeoutSeconds) throws {
         if creating {
             // Made before SQLite sees it: its WAL and shared memory then have the same mode.
-            let file = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
-            if file >= 0 { Glibc.close(file) }
+            do { Glibc.close(try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR)) } catch {
+                guard error.code == EEXIST else { throw TemporaryStoreError(.inputOutput, "the database cannot be made: \(error)") }
+            }
         }
+        let path = try Self.followed(path)
         guard access(path, F_OK) == 0 else {
             throw TemporaryStoreError(.unreachable, "there is no database at \(path), or it may not be reached")
         }
@@ -68,6 +70,10 @@ package final class SQLiteDatabase: PosternStore.Database {
         }
         pool = try storeErrors { try DatabasePool(path: path, configuration: configuration) }
         readers = SQLiteReaders(path: path, configuration: configuration, maximum: Self.readers)
+    }
+
+    private static func followed(_ path: String) throws -> String {
+        do { return try OwnedFile.resolve(path) } catch { throw TemporaryStoreError(.unreachable, "the database is not opened: \(error)") }
     }
 
     package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
@@ -134,10 +140,9 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// What was copied is checked before this returns; where that fails nothing is left.
     /// Throws `TemporaryStoreError`, or `PermanentStoreError` (`corrupted`) where the copy is damaged.
     package func backUp(to path: String) throws {
-        let file = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
-            let why = String(cString: strerror(errno))
-            throw TemporaryStoreError(.inputOutput, "\(path) cannot be made: \(why)")
+        let file: Int32
+        do { file = try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR) } catch {
+            throw TemporaryStoreError(.inputOutput, "the copy cannot be made: \(error)")
         }
         defer { Glibc.close(file) }
         do {

@@ -11,10 +11,9 @@ final class SQLiteLock: DatabaseLock {
 
     /// Nil where another process, or another part of this one, has it.
     init?(path: String) throws {
-        let file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
-            let why = String(cString: strerror(errno))
-            throw TemporaryStoreError(.inputOutput, "\(path) cannot be made: \(why)")
+        let file: Int32
+        do { file = try OwnedFile.open(path, O_CREAT | O_RDWR) } catch {
+            throw TemporaryStoreError(.inputOutput, "a lock cannot be made: \(error)")
         }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
             close(file)

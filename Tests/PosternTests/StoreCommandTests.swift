@@ -1,6 +1,8 @@
 // The database as a whole: on PostgreSQL, copied, backed up, restored; and keys that are replaced.
 
 import Foundation
+import PosternServer
+import PosternStore
 import PostgresHarness
 import Testing
 
@@ -132,6 +134,26 @@ import Testing
         #expect(try runner.succeed("restore", "copy.db").contains("1 users"))
         #expect(try runner.succeed("address", "show", address).contains("anna"))
         #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.contains("restoring") }.isEmpty)
+    }
+
+    @Test(arguments: [
+        "CREATE TRIGGER thief AFTER INSERT ON users BEGIN DELETE FROM audit; END",
+        "CREATE VIEW thief AS SELECT 1",
+        "DROP TRIGGER inboxes_removed; CREATE TRIGGER inboxes_removed AFTER DELETE ON inboxes BEGIN SELECT 1; END",
+        "ALTER TABLE schema_migrations RENAME TO real_migrations; CREATE VIEW schema_migrations AS SELECT * FROM real_migrations",
+    ]) func aBackupWithATriggerOrViewThatIsNotOursIsNotRestored(_ statements: String) throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("backup", "copy.db")
+        let copy = runner.folder.appendingPathComponent("copy.db").path
+        let database = try DatabaseLocation("copy.db", path: copy, at: "").open()
+        try database.write(.durable) { try $0.runScript(statements) }
+        try database.close()
+        let data = runner.folder.appendingPathComponent("data")
+        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
+            try? FileManager.default.removeItem(at: data.appendingPathComponent(name))
+        }
+        try runner.fail("restore", "copy.db", status: 70, saying: "that Postern did not make")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.hasPrefix("postern.db") } == [])
     }
 
     /// Rotates twice, and everything reads as before.

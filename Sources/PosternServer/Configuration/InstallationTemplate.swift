@@ -39,6 +39,7 @@ extension Installation {
                 try FileManager.default.createDirectory(
                     atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
                 made.append(folder)
+                try OwnedFile.adopt(folder: folder)
             }
             guard let keys = KeyRing(random: try SecureRandom.bytes(count: 3 * KeyRing.keyLength)) else {
                 throw ConfigurationError(.keyFile, at: path(keyName), "no random numbers")

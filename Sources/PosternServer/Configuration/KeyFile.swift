@@ -44,9 +44,12 @@ package enum KeyFile {
         let new = path + ".new"
         unlink(new)
         try create(path: new, text: text)
-        // Owner and group stay, so that the service, which runs as another user than root, can read it still.
+        // Owner and group stay, so that the service, which runs as another user than root, can read it still. A link has neither: what it
+        // leads to may be anything, and the folder's owner has the new file then.
         var status = stat()
-        let isOwned = stat(path, &status) == 0 && (getuid() != 0 || chown(new, status.st_uid, status.st_gid) == 0)
+        let isOwned =
+            lstat(path, &status) == 0
+            && (geteuid() != 0 || status.st_mode & S_IFMT != S_IFREG || lchown(new, status.st_uid, status.st_gid) == 0)
         guard isOwned, rename(new, path) == 0 else {
             let code = errno
             unlink(new)
@@ -60,13 +63,11 @@ package enum KeyFile {
 
     /// Makes a file that only its owner can read, and syncs it. Throws `ConfigurationError` (`exists`) rather than overwrite.
     package static func create(path: String, text: String) throws {
-        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
-            let code = errno
+        let file: Int32
+        do { file = try OwnedFile.open(path, O_WRONLY | O_CREAT | O_EXCL) } catch {
             throw ConfigurationError(
-                code == EEXIST ? .exists : .inputOutput, at: path,
-                code == EEXIST
-                    ? "it exists already and is not overwritten" : "it cannot be made: \(String(cString: strerror(code)))")
+                error.code == EEXIST ? .exists : .inputOutput, at: path,
+                error.code == EEXIST ? "it exists already and is not overwritten" : "it cannot be made: \(error.reason)")
         }
         defer { close(file) }
         var rest = Array(text.utf8)[...]

@@ -1,6 +1,7 @@
 // Backups of a SQLite store, made while it runs, and the way back.
 
 import Foundation
+import Identity
 import PosternSQLite
 import PosternStore
 
@@ -47,6 +48,7 @@ package enum StoreBackup {
             try source.backUp(to: new)
         }
         do {
+            try requireOwnProgram(new)
             let contents = try examine(new, keys: keys)
             // Fails where something is there by now, and otherwise puts it there whole.
             guard link(new, path) == 0 else {
@@ -73,6 +75,44 @@ package enum StoreBackup {
                 .unsealing, "\(usage.count) values in it were made with \(usage.purpose.rawValue) key \(usage.key), which the key file lacks: "
                     + "put that line of the former key file back, with the state old, and run postern key-file rotate afterwards")
         }
+    }
+
+    /// A backup may have been in other hands. What a database does by itself whenever it is read or written is to be what our migrations
+    /// made: triggers and views, compared in words. Throws `PermanentStoreError` that names what is not ours.
+    private static func requireOwnProgram(_ path: String) throws {
+        let own = path + "-own"
+        let cleanUp = { (path: String) in for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) } }
+        cleanUp(own)
+        defer { cleanUp(own) }
+        let database = try SQLiteDatabase(path: path)
+        defer {
+            try? database.close()
+            for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
+        }
+        let (version, found) = try database.read { connection in
+            let found = try program(connection)
+            if let view = found.keys.filter({ $0.hasPrefix("view ") }).min() { throw foreign(view) }
+            return (try connection.row("SELECT MAX(version) FROM schema_migrations", [])?.optionalInteger(0) ?? 0, found)
+        }
+        let model = try SQLiteDatabase(path: own, creating: true)
+        defer { try? model.close() }
+        _ = try Migrator(migrations: Migration.all.filter { $0.version <= version }).migrate(model, now: 0)
+        let expected = try model.read(program)
+        if let name = found.filter({ expected[$0.key] != $0.value }).keys.min() { throw foreign(name) }
+    }
+
+    private static func foreign(_ name: String) -> PermanentStoreError {
+        PermanentStoreError(
+            .unexpectedData, "it has a \(name.withoutControls(limit: 80)) that Postern did not make: take another backup; nothing was put in place")
+    }
+
+    /// `trigger NAME` and `view NAME` with their text, white space and quotes apart, which SQLite writes as it likes where a table is renamed.
+    private static func program(_ connection: any DatabaseConnection) throws -> [String: String] {
+        let rows = try connection.rows("SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')", [])
+        return try Dictionary(
+            rows.map { row in
+                ("\(try row.text(0)) \(try row.text(1))", try row.text(2).filter { !$0.isWhitespace && $0 != "\"" })
+            }, uniquingKeysWith: { first, _ in first })
     }
 
     private static func examine(_ path: String, keys: KeyRing?) throws -> Contents {

@@ -180,10 +180,11 @@ private final class ReasonsFile {
         if stat(path, &own) == 0, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino {
             throw CommandError.usage("--errors names the file that is imported")
         }
-        guard FileManager.default.createFile(atPath: path, contents: nil), let handle = FileHandle(forWritingAtPath: path) else {
-            throw CommandError(status: EX_CANTCREAT, message: "\(path): the file cannot be written")
+        do {
+            handle = FileHandle(fileDescriptor: try OwnedFile.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666), closeOnDealloc: true)
+        } catch {
+            throw CommandError(status: EX_CANTCREAT, message: "the file of --errors cannot be written: \(error)")
         }
-        self.handle = handle
     }
 
     func write(line: Int, reason: String) throws {

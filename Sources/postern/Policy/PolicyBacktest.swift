@@ -42,7 +42,7 @@ struct PolicyBacktest: ParsableCommand {
             bar.clear()
             if let html {
                 let page = BacktestPage(run.backtest, label: referred.label, leftOut: run.leftOut, madeAt: now)
-                try Data(page.html.utf8).write(to: URL(filePath: html))
+                try OwnedFile.write(page.html.utf8, to: html)
             }
             if output.json { return try printJSON(BacktestRow(run, referred)) }
             print("\(referred.label) on \(Figures.count(run.backtest.comparison.total.questions)) decisions\(period.words)\n")

@@ -53,8 +53,12 @@ struct PolicyShow: ParsableCommand {
         }
         for (path, text) in document.files.sorted(by: { $0.key < $1.key }) {
             let file = URL(filePath: folder, directoryHint: .isDirectory).appending(path: path)
-            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try Data(text.utf8).write(to: file)
+            let parent = file.deletingLastPathComponent()
+            if !FileManager.default.fileExists(atPath: parent.path) {
+                try FileManager.default.createDirectory(at: parent, withIntermediateDirectories: true)
+                try OwnedFile.adopt(folder: parent.path)
+            }
+            try OwnedFile.write(text.utf8, to: file.path)
         }
         print("Wrote \(document.files.keys.sorted().joined(separator: ", ")) into \(folder)")
     }

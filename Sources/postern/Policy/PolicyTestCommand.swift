@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import PosternStore
 import RiskPolicy
 
 struct PolicyTestCommand: ParsableCommand {
@@ -35,7 +36,7 @@ struct PolicyTestCommand: ParsableCommand {
         let suite = found ?? PolicyTestSuite(description: "", tests: [], file: files.file("tests.yaml"))
         let report = PolicyTestReport(policy: policy, suite: suite, withCoverage: coverage)
         print(json ? String(decoding: try report.json, as: UTF8.self) : report.text)
-        if let junit { try report.junit.write(to: URL(filePath: junit), atomically: true, encoding: .utf8) }
+        if let junit { try OwnedFile.write(report.junit.utf8, to: junit) }
         let isEmpty = report.results.isEmpty && (found != nil || failOnEmpty)
         if isEmpty { FileHandle.standardError.write(Data("\(suite.file): no tests\n".utf8)) }
         if report.failures > 0 || isEmpty { throw ExitCode.failure }

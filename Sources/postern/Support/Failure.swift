@@ -95,6 +95,7 @@ enum Failure {
         case is MilterServerError, is APIServiceError: EX_UNAVAILABLE
         case let error as MailerError: status(error)
         case is TemplateError: EX_CONFIG
+        case is OwnedFile.Failure: EX_CANTCREAT
         case is DNSClientError, is DecodingError: EX_DATAERR
         case is CocoaError: EX_NOINPUT
         default: nil

@@ -1,0 +1,120 @@
+// Files that commands make, often as root in a folder of the service: no link of its user leads them elsewhere, and what they make is
+// that user's, so that the service can go on.
+
+import Glibc
+
+/// Opens and makes files. Whoever is not root gets what the system allows them, as with open(2). Root follows no symbolic link in the
+/// last place of a path unless root made it, and gives what it makes to the owner and group of its folder.
+package enum OwnedFile {
+    /// Links that are followed one after the other; more are a circle, as for the kernel.
+    private static let maximumLinks = 40
+
+    /// `O_PATH` of open(2), which Swift does not import: the place itself, a link included, without what it holds.
+    private static let place: Int32 = 0o10_000_000
+
+    /// Why a file cannot be opened. Names the path.
+    package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
+        package let path: String
+        /// `errno`.
+        package let code: Int32
+        package let reason: String
+
+        package var description: String { "\(path): \(reason)" }
+    }
+
+    /// Opens a file, or makes it.
+    /// - Parameters:
+    ///   - flags: as for open(2); `O_CLOEXEC` is added.
+    ///   - mode: of a file that is made.
+    /// - Returns: the descriptor, which the caller closes.
+    package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0o600) throws(Failure) -> Int32 {
+        // What the kernel offers there are links to what is open, not to places.
+        let isSystems = path.hasPrefix("/dev/") || path.hasPrefix("/proc/")
+        guard geteuid() == 0, !isSystems else {
+            let file = Glibc.open(path, flags | O_CLOEXEC, mode)
+            guard file >= 0 else { throw failure(path) }
+            return file
+        }
+        let resolved = try resolve(path)
+        let (folder, name) = split(resolved)
+        let directory = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { throw failure(path) }
+        defer { close(directory) }
+        if flags & O_CREAT != 0 {
+            let file = openat(directory, name, flags | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
+            if file >= 0 {
+                var status = stat()
+                guard fstat(directory, &status) == 0, fchown(file, status.st_uid, status.st_gid) == 0 else {
+                    let failure = failure(path)
+                    close(file)
+                    unlinkat(directory, name, 0)
+                    throw failure
+                }
+                return file
+            }
+            guard errno == EEXIST, flags & O_EXCL == 0 else { throw failure(path) }
+        }
+        let file = openat(directory, name, flags & ~O_CREAT | O_NOFOLLOW | O_CLOEXEC)
+        guard file >= 0 else { throw failure(path) }
+        return file
+    }
+
+    /// Where a path leads in the end, for what opens it by name. Throws where root would follow somebody else's link.
+    package static func resolve(_ path: String) throws(Failure) -> String {
+        guard geteuid() == 0 else { return path }
+        var path = path
+        for _ in 0..<maximumLinks {
+            let link = Glibc.open(path, place | O_NOFOLLOW | O_CLOEXEC)
+            // What is not there yet is no link.
+            guard link >= 0 else { return path }
+            defer { close(link) }
+            var status = stat()
+            guard fstat(link, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return path }
+            guard status.st_uid == 0 else {
+                throw Failure(path: path, code: ELOOP, reason: "it is a symbolic link of another user, which root does not follow: name the file itself")
+            }
+            // Of this very link, whatever stands under its name by now.
+            let target = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, length in
+                length = buffer.withMemoryRebound(to: CChar.self) { buffer in
+                    buffer.baseAddress.map { max(0, readlinkat(link, "", $0, buffer.count)) } ?? 0
+                }
+            }
+            guard !target.isEmpty else { throw failure(path) }
+            let text = String(decoding: target, as: UTF8.self)
+            path = text.hasPrefix("/") ? text : split(path).folder + "/" + text
+        }
+        throw Failure(path: path, code: ELOOP, reason: String(cString: strerror(ELOOP)))
+    }
+
+    /// Gives a folder that was just made, by root, to the owner and group of the one that it is in.
+    package static func adopt(folder path: String) throws(Failure) {
+        guard geteuid() == 0 else { return }
+        var status = stat()
+        guard stat(split(path).folder, &status) == 0, lchown(path, status.st_uid, status.st_gid) == 0 else { throw failure(path) }
+    }
+
+    /// Makes a file or empties it, and writes it whole.
+    package static func write(_ octets: some Collection<UInt8>, to path: String, mode: mode_t = 0o666) throws(Failure) {
+        let file = try open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: mode)
+        defer { close(file) }
+        var rest = Array(octets)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failure(path) }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    private static func failure(_ path: String) -> Failure {
+        let code = errno
+        return Failure(path: path, code: code, reason: String(cString: strerror(code)))
+    }
+
+    private static func split(_ path: String) -> (folder: String, name: String) {
+        let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+        guard let slash = trimmed.lastIndex(of: "/") else { return (".", trimmed) }
+        let folder = trimmed[..<slash]
+        return (folder.isEmpty ? "/" : String(folder), String(trimmed[trimmed.index(after: slash)...]))
+    }
+}

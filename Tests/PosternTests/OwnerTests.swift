@@ -1,0 +1,106 @@
+// Root's commands beside a service of another user: what they make is that user's, and no link of theirs is followed.
+
+import Foundation
+import PostfixHarness
+import PosternServer
+import PosternStore
+import Testing
+
+@Suite(.enabled(if: getuid() == 0, "these tests run as root alone"))
+struct OwnerTests {
+    /// A user and a group that nobody has.
+    private static let user: uid_t = 23_456
+    private static let group: gid_t = 23_457
+
+    /// An installation whose folder is the service's.
+    private func installed() throws -> CommandRunner {
+        let runner = try CommandRunner.initialised()
+        for path in try files(runner) + [data(runner)] { try #require(lchown(path, Self.user, Self.group) == 0) }
+        return runner
+    }
+
+    private func data(_ runner: CommandRunner) -> String { runner.folder.appendingPathComponent("data").path }
+
+    private func files(_ runner: CommandRunner) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: data(runner)).map { data(runner) + "/" + $0 }
+    }
+
+    /// Files in the folder that are not the service's, with where they came from.
+    private func strangers(_ runner: CommandRunner, after command: String) throws -> [String] {
+        try files(runner).filter { path in
+            var status = stat()
+            return lstat(path, &status) == 0 && (status.st_uid != Self.user || status.st_gid != Self.group)
+        }.map { "\(command): \($0)" }
+    }
+
+    /// A command as the service's user.
+    private func asService(_ runner: CommandRunner, _ arguments: String...) throws -> (status: Int32, output: String) {
+        let result = try ManagedProcess.run(
+            "/usr/bin/env",
+            [
+                "setpriv", "--reuid=\(Self.user)", "--regid=\(Self.group)", "--clear-groups", CommandRunner.executable.path,
+            ] + arguments + ["--config", runner.configuration])
+        return (result.status, result.output)
+    }
+
+    @Test func whatRootMakesIsTheServices() throws {
+        let runner = try installed()
+        // Open meanwhile, as the service has it: its log and shared memory are there.
+        let open = try DatabaseLocation("postern.db", path: data(runner) + "/postern.db", at: "").open()
+        defer { try? open.close() }
+        var strange: [String] = []
+        for command in [
+            ["team", "add", "juice", "--name", "Juice"], ["user", "add", "anna", "--inbox", "anna@home.example", "--verified"],
+            ["key-file", "rotate"], ["backup", "data/copy.db"], ["status"],
+            ["import", "nothing.csv", "--errors", "data/reasons.csv", "--dry-run"], ["policy", "show", "default", "--export", "data/policy"],
+        ] {
+            if command[0] == "import" { try Data("user,inbox\nx y,z\n".utf8).write(to: runner.folder.appendingPathComponent("nothing.csv")) }
+            _ = try runner.run(command)
+            strange += try strangers(runner, after: command.joined(separator: " "))
+        }
+        #expect(strange == [])
+        #expect(try files(runner).contains { $0.hasSuffix("/copy.db") })
+        #expect(try files(runner).contains { $0.hasSuffix("/reasons.csv") })
+        try open.close()
+        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] { try? FileManager.default.removeItem(atPath: data(runner) + "/" + name) }
+        try runner.succeed("restore", "data/copy.db")
+        #expect(try strangers(runner, after: "restore") == [])
+        // The service goes on with all of it.
+        guard try ManagedProcess.run("/usr/bin/env", ["setpriv", "--reuid=\(Self.user)", "test", "-x", CommandRunner.executable.path]).status == 0 else {
+            return print("the built program cannot be run by another user here: that was not tried")
+        }
+        let listed = try asService(runner, "user", "show", "anna", "--reveal")
+        #expect(listed.status == 0 && listed.output.contains("anna@home.example"), "\(listed)")
+        let rotated = try asService(runner, "key-file", "rotate")
+        #expect(rotated.status == 0, "\(rotated)")
+        #expect(try asService(runner, "team", "add", "soda", "--name", "Soda").status == 0)
+    }
+
+    @Test func aLinkOfTheServicesUserLeadsRootNowhere() throws {
+        let runner = try installed()
+        let target = runner.folder.appendingPathComponent("target").path
+        func link(_ name: String) throws {
+            let path = data(runner) + "/" + name
+            unlink(path)
+            try #require(symlink(target, path) == 0 && lchown(path, Self.user, Self.group) == 0)
+        }
+        try Data("user,inbox\nx y,z\n".utf8).write(to: runner.folder.appendingPathComponent("rows.csv"))
+        try link("reasons.csv")
+        try runner.fail("import", "rows.csv", "--errors", "data/reasons.csv", status: 73, saying: "a symbolic link of another user")
+        try link("copy.db")
+        try runner.fail("backup", "data/copy.db", status: 74, saying: "data/copy.db")
+        try link("copy.policy")
+        #expect(try runner.run(["policy", "show", "default", "--export", "data/copy.policy"]).status != 0)
+        try runner.succeed("backup", "good.db")
+        try link("postern.db")
+        #expect(try runner.run(["restore", "good.db"]).status != 0)
+        try runner.fail("team", "list", status: 69, saying: "a symbolic link of another user")
+        #expect(!FileManager.default.fileExists(atPath: target))
+        // One that is there is not opened either.
+        try FileManager.default.copyItem(atPath: runner.folder.appendingPathComponent("good.db").path, toPath: target)
+        try runner.fail("team", "list", status: 69, saying: "a symbolic link of another user")
+        // Root's own link is a decision of root's.
+        try #require(lchown(data(runner) + "/postern.db", 0, 0) == 0)
+        try runner.succeed("team", "list")
+    }
+}

@@ -85,11 +85,26 @@ import Testing
         let without = try verify(body(issuer, events: #"{"type":"email-enabled","sub":"s","is_private_email":false}"#), keys)
         #expect(without.happenedAt == now * 1000)
         #expect(without.isPrivateEmail == false)
-        // From the future it would hold back all that follow.
-        let ahead = try verify(body(issuer, events: #"{"type":"email-enabled","sub":"s","event_time":99999999999999}"#), keys)
+        // Clocks differ; what is ahead counts as now, or it would hold back all that follow.
+        let ahead = try verify(
+            body(issuer, events: .string(#"{"type":"email-enabled","sub":"s","event_time":\#((now + 60) * 1000)}"#)), keys)
         #expect(ahead.happenedAt == now * 1000)
         // To be acknowledged, and left alone.
         #expect(try verify(body(issuer, events: #"{"type":"something-new","sub":"s"}"#), keys).kind == nil)
+    }
+
+    @Test func anEventOfAnotherTimeIsRefused() async throws {
+        let issuer = try await TestIssuer()
+        let keys = try await issuer.keys()
+        func check(_ time: String) throws -> String {
+            self.check(try body(issuer, events: .string(#"{"type":"consent-revoked","sub":"s","event_time":\#(time)}"#)), keys)
+        }
+        for bad in ["99999999999999", "\((now + 61) * 1000)", "\(now + 61)", "0", "1", "946684799", "-1", "1e300", "1508184845.5", "\"1508184845\"", "null"] {
+            #expect(try check(bad) == "claims", "\(bad)")
+        }
+        for good in ["946684800", "946684800000", "\(now)", "\(now * 1000)", "\((now + 60) * 1000 + 999)", "1.508184845e9"] {
+            #expect(try check(good) == "valid", "\(good)")
+        }
     }
 
     @Test func anEventIsTakenForSevenDays() async throws {

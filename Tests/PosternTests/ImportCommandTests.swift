@@ -76,6 +76,21 @@ import Testing
         #expect(inboxes.contains("alias@office.example\tverified, reply-only\t"))
     }
 
+    @Test func aMemberThatStandsTwiceIsRefused() throws {
+        let runner = try installed()
+        let result = try runner.run(
+            ["import", "-", "--trust-verified"],
+            input: """
+                {"user": "jane", "inbox": "jane@home.example", "inbox": "other@home.example", "verified": true}
+                {"user": "joe", "inbox": "joe@home.example", "us\\u0065r": "joy"}
+                """)
+        #expect(result.status != 0)
+        #expect(result.errors.contains("line 1: the line is not JSON: a member name occurs twice"), "\(result.errors)")
+        #expect(result.errors.contains("line 2: the line is not JSON: a member name occurs twice"), "\(result.errors)")
+        #expect(!result.errors.contains("home.example"))
+        #expect(try runner.succeed("user", "list") == "")
+    }
+
     @Test func verifiedIsHeededOnlyWhereTheFileIsTrusted() throws {
         let runner = try installed()
         try write(runner, "people.csv", "user,inbox,verified\njane,jane@home.example,true\n")

@@ -1,5 +1,6 @@
 // Redirect URIs that are taken, and those that are not.
 
+import InternetMessage
 import PosternStore
 import Testing
 
@@ -11,7 +12,8 @@ import Testing
 
     @Test(arguments: [
         "", "juice.example", "/cb", "http://juice.example/cb", "http://localhost.evil.example/", "http://127.0.0.1@evil.example/",
-        "http://127.0.0.1.evil.example/", "https://user@juice.example/", "https://juice.example/#x", "https://*.juice.example/",
+        "http://127.0.0.1.evil.example/", "http://[::1].evil.example/", "http://[::1]x:80/", "http://localhost:80.evil.example/",
+        "http://localhost:99999/", "http://[::1]:a/", "https://user@juice.example/", "https://juice.example/#x", "https://*.juice.example/",
         "https:/juice.example", "https://", "https:///cb", "javascript:alert(1)", "data:text/html,x", "myapp://cb",
         "https://juice.example/a b", "https://juice.example/ü", "https://juice.example\\@evil.example/", "http://[::1", "1com.example:/x",
         "https://juice.example/" + String(repeating: "a", count: 2_000), "com.example:",
@@ -34,5 +36,29 @@ import Testing
         // An app whose redirect URI is refused is not added.
         expectRefusal(.invalid) { _ = try apps.add(team: "juice", clientID: "c.d", group: nil, redirectURIs: ["x"], TestStore.change) }
         #expect(try apps.apps(team: "juice").map(\.clientID) == ["a.b"])
+    }
+}
+
+@Suite struct NameTests {
+    @Test(arguments: ["\u{202E}", "\u{200B}", "\u{2066}", "\u{FEFF}", "\u{7}", "\u{85}", "\u{2028}", "\u{AD}", "\u{E0041}", "\u{200E}", "\n"])
+    func aNameHoldsNothingThatIsNotSeen(_ character: String) throws {
+        let test = try TestStore(.sqlite)
+        let name = "Good\(character)dooG"
+        #expect(!NameText.isPlain(name))
+        expectRefusal(.invalid) { _ = try test.store.teams.add(id: "evil", name: name, TestStore.change) }
+        expectRefusal(.invalid) {
+            let inbox = InboxAddress(try AddrSpec.typed("u9@home.example"))
+            _ = try test.store.users.add(id: "u9", name: name, inbox: inbox, isVerified: true, TestStore.change)
+        }
+        for id in ["a\(character)b", "\(character)"] {
+            expectRefusal(.invalid) { _ = try test.store.teams.add(id: id, name: "x", TestStore.change) }
+            expectRefusal(.invalid) { _ = try test.store.apps.add(team: "juice", clientID: id, group: nil, TestStore.change) }
+        }
+    }
+
+    @Test(arguments: ["Zoë Kraftwerk", "山田 太郎", "علی\u{200C}رضا", "👩\u{200D}🚀 Space", "O'Neil & Söhne, \"Ltd.\""])
+    func namesOfPeopleAreTaken(_ name: String) throws {
+        let test = try TestStore(.sqlite)
+        #expect(try test.store.teams.add(id: "good", name: name, TestStore.change).name == name)
     }
 }

@@ -95,7 +95,8 @@ package struct IncomingEvent: Sendable {
     package let subject: String
     package let email: InboxAddress?
     package let isPrivateEmail: Bool?
-    /// When it happened, in milliseconds since 1970: `event_time`, or `iat` where there is none; never after `now`.
+    /// When it happened, in milliseconds since 1970: `event_time`, or `iat` where there is none; never after `now`, which a clock may
+    /// differ from by the issuer's leeway.
     package let happenedAt: Int64
 
     /// The signed text of a notification. Throws `format` for a body that is not `{"payload": "…"}`.
@@ -162,8 +163,16 @@ package struct IncomingEvent: Sendable {
         subject = try members.identifier("sub", .subject)
         email = try members.text("email", maximum: 2048).flatMap { AddrSpec(envelope: $0) }.map(InboxAddress.init)
         isPrivateEmail = try members.flag("is_private_email")
-        happenedAt = min(try Self.milliseconds(event) ?? issuedAt &* 1000, now &* 1000)
+        let time = try Self.milliseconds(event) ?? issuedAt &* 1000
+        // From the future it would hold back all that follow.
+        guard (Self.earliest...max(Self.earliest, (now &+ configured.leeway) &* 1000 &+ 999)).contains(time) else {
+            throw TokenRejection(.claims, "event_time is in the future, or before 2000")
+        }
+        happenedAt = min(time, now &* 1000)
     }
+
+    /// 2000-01-01T00:00:00Z in milliseconds: nobody had accounts to tell of before.
+    private static let earliest: Int64 = 946_684_800_000
 
     /// `event_time`. Apple sends milliseconds and documents an example in seconds: what would lie before March 1973 as
     /// milliseconds is seconds.

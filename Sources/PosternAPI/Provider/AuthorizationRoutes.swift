@@ -102,6 +102,7 @@ package struct AuthorizationRoutes: RouteModule {
         }
         for (part, pointer) in [(body.name?.firstName, "/name/first_name"), (body.name?.lastName, "/name/last_name")] {
             try text(part, pointer, 400)
+            guard NameText.isPlain(part ?? "") else { throw Problem.invalid("control characters are not taken", at: pointer) }
         }
         // The real address goes out only where somebody said so.
         let emailKind: EmailKind? = scopes.contains("email") ? (body.hideMyEmail ?? true ? .privateRelay : .real) : nil

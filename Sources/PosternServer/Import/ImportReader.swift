@@ -143,11 +143,7 @@ package struct ImportReader: Sendable {
         if line == 1, octets.starts(with: [0xEF, 0xBB, 0xBF]) { octets = octets.dropFirst(3) }
         lineOctets = []
         guard octets.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) else { return }
-        let fields = Result { () throws(StoreRefusal) in
-            do { return try JSONLine.fields(Array(octets)) } catch let refusal as StoreRefusal { throw refusal } catch {
-                throw StoreRefusal(.invalid, "the line is not JSON")
-            }
-        }
+        let fields = Result { () throws(StoreRefusal) in try JSONLine.fields(Array(octets)) }
         try take(ImportRecord(line: line, fields: fields))
     }
 }

@@ -44,13 +44,11 @@ package enum RedirectURI {
     private static func isLetter(_ octet: UInt8) -> Bool { (octet | 0x20) >= 0x61 && (octet | 0x20) <= 0x7A }
 
     private static func isLoopback(_ authority: String) -> Bool {
-        let host: Substring
-        if authority.hasPrefix("[") {
-            guard let end = authority.firstIndex(of: "]") else { return false }
-            host = authority[...end]
-        } else {
-            host = authority.prefix { $0 != ":" }
-        }
-        return ["127.0.0.1", "[::1]", "localhost"].contains(host.lowercased())
+        let authority = authority.lowercased()
+        guard let host = ["127.0.0.1", "[::1]", "localhost"].first(where: authority.hasPrefix) else { return false }
+        // Nothing but a port follows: `[::1].evil.example` is a host elsewhere to some readers.
+        let rest = authority.dropFirst(host.count)
+        return rest.isEmpty
+            || rest.first == ":" && rest.dropFirst().utf8.allSatisfy { (0x30...0x39).contains($0) } && (Int(rest.dropFirst()) ?? 0) <= 65_535
     }
 }

@@ -58,6 +58,7 @@ let package = Package(
 
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
+        .target(name: "PosternTLS", dependencies: [.product(name: "NIOSSL", package: "swift-nio-ssl")], swiftSettings: strict),
         .target(name: "DNSClient", dependencies: ["CAres", "MailAuth"], swiftSettings: strict),
         .target(name: "Milter", dependencies: ["CMilter"], path: "milter/Milter", swiftSettings: strict),
         .target(
@@ -81,7 +82,7 @@ let package = Package(
         .target(
             name: "Identity",
             dependencies: [
-                "MailCrypto", "InternetMessage", "PosternStore",
+                "MailCrypto", "InternetMessage", "PosternStore", "PosternTLS",
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -98,7 +99,8 @@ let package = Package(
         .target(
             name: "PosternAPI",
             dependencies: [
-                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage", "RelayCore", "PosternMail", "PosternMetrics",
+                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailAuth", "MailCrypto", "InternetMessage", "RelayCore",
+                "PosternMail", "PosternMetrics", "PosternTLS",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -107,13 +109,15 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], resources: [.embedInCode("openapi.yaml")], swiftSettings: strict),
         .target(
             name: "PosternMail",
             dependencies: [
-                "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", .product(name: "Mustache", package: "swift-mustache"),
+                "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", "PosternTLS",
+                .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
             ], swiftSettings: strict),
@@ -122,7 +126,7 @@ let package = Package(
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
                 "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
-                "PosternMetrics",
+                "PosternMetrics", "PosternTLS",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -239,9 +243,10 @@ let package = Package(
         .testTarget(
             name: "APITests",
             dependencies: [
-                "postern", "PosternAPI", "PosternServer", "PosternMetrics", "PostfixHarness", "DNSTesting", "DNSClient",
-                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
+                "postern", "PosternAPI", "PosternServer", "PosternMetrics", "PostfixHarness", "MailTesting", "DNSTesting", "DNSClient",
+                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "MailCrypto", "InternetMessage",
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),

@@ -2,8 +2,38 @@
 
 import Foundation
 
-/// One thread that works through a bounded queue in order.
-package final class MailQueue: @unchecked Sendable {
+/// Two lanes, each a thread that works through a bounded queue in order: what has to be looked up first does not wait for messages that
+/// are being handed over, which takes as long as the mail server likes.
+package final class MailQueue: Sendable {
+    private let lookUps: Lane
+    private let messages: Lane
+
+    /// - Parameter capacity: jobs that may wait in a lane; beyond, they are refused.
+    package init(capacity: Int = 1000) {
+        lookUps = Lane(capacity: capacity)
+        messages = Lane(capacity: capacity)
+    }
+
+    /// Adds the writing of a message; false where the lane is full or stopped.
+    package func add(_ job: @escaping @Sendable () -> Void) -> Bool { messages.add(job) }
+
+    /// Adds a look-up, which may `add` a message; false where the lane is full or stopped.
+    package func lookUp(_ job: @escaping @Sendable () -> Void) -> Bool { lookUps.add(job) }
+
+    /// Lets the jobs at work finish, drops the others, and ends the threads.
+    package func stop() {
+        lookUps.stop()
+        messages.stop()
+    }
+
+    /// Waits until nothing is left to do.
+    package func drain() {
+        lookUps.drain()
+        messages.drain()
+    }
+}
+
+private final class Lane: @unchecked Sendable {
     private let condition = NSCondition()
     // Guarded by `condition`.
     private var jobs: [@Sendable () -> Void] = []
@@ -11,14 +41,12 @@ package final class MailQueue: @unchecked Sendable {
     private var isRunning = false
     private let capacity: Int
 
-    /// - Parameter capacity: jobs that may wait; beyond, `add` refuses.
-    package init(capacity: Int = 1000) {
+    init(capacity: Int) {
         self.capacity = capacity
         Thread.detachNewThread { [self] in work() }
     }
 
-    /// Adds a job; false where the queue is full or stopped.
-    package func add(_ job: @escaping @Sendable () -> Void) -> Bool {
+    func add(_ job: @escaping @Sendable () -> Void) -> Bool {
         condition.lock()
         defer { condition.unlock() }
         guard !isStopped, jobs.count < capacity else { return false }
@@ -27,8 +55,7 @@ package final class MailQueue: @unchecked Sendable {
         return true
     }
 
-    /// Lets the job at work finish, drops the others, and ends the thread.
-    package func stop() {
+    func stop() {
         condition.lock()
         isStopped = true
         jobs = []
@@ -37,8 +64,7 @@ package final class MailQueue: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Waits until nothing is left to do.
-    package func drain() {
+    func drain() {
         condition.lock()
         while isRunning || !jobs.isEmpty { condition.wait() }
         condition.unlock()

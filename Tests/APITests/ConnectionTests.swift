@@ -2,18 +2,21 @@
 
 import Foundation
 import PosternAPI
+import PostfixHarness
 import Testing
 
 /// A listener with short patience, on a free port.
-private final class Listener: Sendable {
+final class Listener: Sendable {
     let port: UInt16
     /// Its store is closed with the rig.
     private let rig: APIRig
     private let task: Task<Void, any Error>
 
-    init(_ rig: APIRig, connections: Int = 100, _ adjust: (inout ConnectionTimeouts) -> Void = { _ in }) async throws {
+    init(
+        _ rig: APIRig, certificates: TLSCertificates? = nil, _ adjust: (inout ConnectionTimeouts) -> Void = { _ in }
+    ) async throws {
         self.rig = rig
-        var settings = APISettings(host: "127.0.0.1", port: 0, connections: connections, bodyLimit: 1000)
+        var settings = APISettings(host: "127.0.0.1", port: 0, certificates: certificates, connections: 100, bodyLimit: 1000)
         adjust(&settings.timeouts)
         let (ports, continuation) = AsyncStream<UInt16>.makeStream()
         let service = APIService(
@@ -29,7 +32,7 @@ private final class Listener: Sendable {
     deinit { task.cancel() }
 }
 
-private struct EchoRoutes: RouteModule {
+struct EchoRoutes: RouteModule {
     func addRoutes(to routes: APIRoutes) {
         routes.post("/echo", access: .open) { request, context in try await .json(["octets": request.collect(context).readableBytes]) }
     }
@@ -78,11 +81,91 @@ private struct EchoRoutes: RouteModule {
 
     @Test func anIdleConnectionIsClosedInSilence() async throws {
         let listener = try await Listener(Self.rig()) { $0.idle = .milliseconds(200) }
-        #expect(try await exchange(listener.port, "").isEmpty)
         // On a busy machine the request may come after the connection's time is over.
         var kept = ""
         for _ in 0..<100 where kept.isEmpty { kept = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n") }
         #expect(kept.hasPrefix("HTTP/1.1 200") && kept.hasSuffix("{\"status\":\"ok\"}"))
+    }
+
+    /// Ends although nothing else does: with the idle time alone this would not come back.
+    @Test func aConnectionThatNeverSaysAnythingIsClosedInSilence() async throws {
+        let listener = try await Listener(Self.rig()) { $0.first = .milliseconds(200); $0.idle = .hours(1); $0.head = .hours(1) }
+        #expect(try await exchange(listener.port, "").isEmpty)
+    }
+
+    @Test func aConnectionThatNeverEndsItsHandshakeIsClosed() async throws {
+        let rig = try Self.rig()
+        let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost")
+        let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
+        let listener = try await Listener(rig, certificates: certificates) {
+            $0.handshake = .milliseconds(200)
+            $0.first = .hours(1)
+            $0.idle = .hours(1)
+        }
+        // Nothing, and the first octets of a client's greeting.
+        for text in ["", "\u{16}\u{3}\u{1}"] { #expect(try await exchange(listener.port, text).isEmpty) }
+    }
+
+    @Test func afterTheHandshakeTheFirstOctetIsWaitedForNoLonger() async throws {
+        let rig = try Self.rig()
+        let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost")
+        let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
+        let listener = try await Listener(rig, certificates: certificates) {
+            $0.handshake = .hours(1)
+            $0.first = .milliseconds(200)
+            $0.idle = .hours(1)
+        }
+        let pool = BlockingPool(threads: 1)
+        defer { Task.detached { await pool.stop() } }
+        let output = try await pool.run { [port = listener.port] in
+            let client = try ManagedProcess("/usr/bin/env", ["openssl", "s_client", "-connect", "127.0.0.1:\(port)"])
+            // Its input stays open: the listener ends the connection.
+            _ = try client.waitForExit()
+            return client.output
+        }
+        #expect(output.contains("BEGIN CERTIFICATE"), "\(output)")
+    }
+
+    @Test(arguments: [false, true]) func ofTLS12OnlyWhatIsForwardSecretAndNotCBCIsSpoken(_ isRSA: Bool) async throws {
+        let rig = try Self.rig()
+        let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost", isRSA: isRSA)
+        let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
+        let listener = try await Listener(rig, certificates: certificates)
+        let pool = BlockingPool(threads: 1)
+        defer { Task.detached { await pool.stop() } }
+        func ask(_ options: String...) async throws -> String {
+            try await pool.run { [port = listener.port] in
+                let client = try ManagedProcess("/usr/bin/env", ["openssl", "s_client", "-connect", "127.0.0.1:\(port)"] + options)
+                client.writeInput("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                _ = try client.waitForExit()
+                return client.output
+            }
+        }
+        let kind = isRSA ? "RSA" : "ECDSA"
+        for good in ["ECDHE-\(kind)-AES128-GCM-SHA256", "ECDHE-\(kind)-CHACHA20-POLY1305"] {
+            let answer = try await ask("-tls1_2", "-cipher", good)
+            #expect(answer.contains("HTTP/1.1 200"), "\(good)")
+            // Whoever was here by https comes back by it.
+            #expect(answer.lowercased().contains("strict-transport-security: max-age=31536000"))
+        }
+        #expect(try await ask("-tls1_3").contains("HTTP/1.1 200"))
+        for bad in ["AES128-SHA:AES256-SHA", "AES128-GCM-SHA256:AES256-GCM-SHA384", "ECDHE-\(kind)-AES128-SHA:ECDHE-\(kind)-AES256-SHA"] {
+            #expect(!(try await ask("-tls1_2", "-cipher", bad + ":@SECLEVEL=0").contains("HTTP/1.1 200")), "\(bad)")
+        }
+    }
+
+    @Test(arguments: [
+        ("", "400"), ("Host: a\r\nHost: a\r\n", "400"), ("Host: a\r\nhost: b\r\n", "400"), ("Host: a b\r\n", "400"),
+        ("Host: user@a\r\n", "400"), ("Host: a/b\r\n", "400"), ("Host: a, b\r\n", "400"), ("Host: a\r\n", "200"), ("Host:\r\n", "200"),
+        ("Host: [::1]:8890\r\n", "200"),
+    ]) func aRequestWithoutOneHostIs400(_ fields: String, _ status: String) async throws {
+        let listener = try await Listener(Self.rig())
+        let answer = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\n\(fields)Connection: close\r\n\r\n")
+        #expect(answer.hasPrefix("HTTP/1.1 \(status)"), "\(answer)")
+        #expect(answer.contains("urn:postern:problem:malformed") == (status == "400"))
+        #expect(answer.components(separatedBy: "HTTP/1.1 \(status)").count == 2, "one answer, not \(answer)")
+        // Those before HTTP/1.1 know no Host.
+        #expect(try await exchange(listener.port, "GET /healthz HTTP/1.0\r\n\r\n").contains(" 200 "))
     }
 
     @Test func requestsOnOneConnectionAreAnsweredInTheirOrder() async throws {

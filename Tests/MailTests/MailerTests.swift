@@ -156,4 +156,24 @@ private struct TestSigner: MessageSigner {
         queue.stop()
         #expect(!queue.add {})
     }
+
+    /// 2,000 sign-in forms while the mail server takes its time over one message.
+    @Test func lookUpsDoNotWaitForMailThatIsBeingHandedOver() {
+        let queue = MailQueue(capacity: 10)
+        let gate = DispatchSemaphore(value: 0)
+        let (started, looked) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        #expect(queue.add { started.signal(); gate.wait() })
+        started.wait()
+        for _ in 0..<2_000 {
+            #expect(queue.lookUp { looked.signal() })
+            looked.wait()
+        }
+        // What they find waits in its own lane.
+        #expect(queue.lookUp { _ = queue.add { looked.signal() } })
+        gate.signal()
+        queue.drain()
+        #expect(looked.wait(timeout: .now()) == .success)
+        queue.stop()
+        #expect(!queue.lookUp {})
+    }
 }

@@ -197,12 +197,4 @@ import Testing
         #expect(known.filter { $0 == 429 }.count == 2)
         #expect(try await answers("nobody@home.example") == known, "who has an account is not told")
     }
-
-    @Test func aClientIsAnAddressOrAWholeNetwork() {
-        #expect(MeClient.network(of: "192.0.2.1") == "192.0.2.1")
-        #expect(MeClient.network(of: "::ffff:192.0.2.1") == "192.0.2.1")
-        #expect(MeClient.network(of: "2001:db8:1:2:3::4") == MeClient.network(of: "2001:db8:1:2:ffff::1"))
-        #expect(MeClient.network(of: "2001:db8:1:2::4") != MeClient.network(of: "2001:db8:1:3::4"))
-        for text in ["", "nonsense", "1.2.3", "a b"] { #expect(MeClient.network(of: text) == "unknown") }
-    }
 }

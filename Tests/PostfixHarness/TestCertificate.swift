@@ -8,14 +8,16 @@ package struct TestCertificate: Sendable {
     package let key: String
 
     /// Makes one for 127.0.0.1 and localhost in a folder that is there; files of the same name are replaced at once.
-    package init(in folder: String, name: String, commonName: String) throws {
+    /// - Parameter isRSA: an RSA key instead of one on P-256.
+    package init(in folder: String, name: String, commonName: String, isRSA: Bool = false) throws {
         certificate = "\(folder)/\(name).pem"
         key = "\(folder)/\(name)-key.pem"
         let new = ["\(folder)/.new-\(name).pem", "\(folder)/.new-\(name)-key.pem"]
         let result = try ManagedProcess.run(
             "/usr/bin/env",
             [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj",
+                "openssl", "req", "-x509", "-newkey", isRSA ? "rsa" : "ec", "-pkeyopt",
+                isRSA ? "rsa_keygen_bits:2048" : "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj",
                 "/CN=\(commonName)", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-out", new[0], "-keyout", new[1],
             ])
         guard result.status == 0 else { throw HarnessError("openssl: \(result.output)") }

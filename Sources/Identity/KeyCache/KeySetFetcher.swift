@@ -4,6 +4,8 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOPosix
+import NIOSSL
+import PosternTLS
 
 /// A key set as it came.
 package struct FetchedKeySet: Sendable, Hashable {
@@ -76,8 +78,10 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
 
     /// The client that key sets are fetched with: no redirects — whoever may redirect names the keys — and no decompression.
     package static var configuration: HTTPClient.Configuration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.requireForwardSecrecy()
         var configuration = HTTPClient.Configuration(
-            redirectConfiguration: .disallow, timeout: .init(connect: .seconds(3), read: .seconds(deadline)),
+            tlsConfiguration: tls, redirectConfiguration: .disallow, timeout: .init(connect: .seconds(3), read: .seconds(deadline)),
             decompression: .disabled)
         configuration.httpVersion = .automatic
         return configuration

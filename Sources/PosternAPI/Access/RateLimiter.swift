@@ -7,11 +7,22 @@ package final class RateLimiter: Sendable {
     private struct Bucket {
         var tokens: Double
         var at: Double
+        /// Of rate and burst.
+        let share: Double
     }
+
+    private struct State {
+        var buckets: [String: Bucket] = [:]
+        /// Buckets from which on full ones are looked for: twice as many as were left the last time, so that looking stays cheap.
+        var sweepsAt = RateLimiter.kept
+    }
+
+    /// Buckets that are kept without looking whether they are full.
+    private static let kept = 10_000
 
     private let perSecond: Double
     private let burst: Double
-    private let buckets = Mutex<[String: Bucket]>([:])
+    private let state = Mutex(State())
 
     /// - Parameters:
     ///   - perSecond: requests a second that may go on for ever.
@@ -23,16 +34,30 @@ package final class RateLimiter: Sendable {
 
     /// Takes a token. Nil when there was one; else the whole seconds until there will be.
     /// - Parameter now: seconds on a clock that never goes back.
-    package func take(_ key: String, now: Double) -> Int? {
-        buckets.withLock { buckets in
-            if buckets.count > 10_000 { buckets = buckets.filter { $0.value.tokens + (now - $0.value.at) * perSecond < burst } }
-            var bucket = buckets[key] ?? Bucket(tokens: burst, at: now)
-            bucket.tokens = min(burst, bucket.tokens + max(0, now - bucket.at) * perSecond)
-            bucket.at = now
-            defer { buckets[key] = bucket }
-            guard bucket.tokens >= 1 else { return Int(min(3600, ((1 - bucket.tokens) / perSecond).rounded(.up))) }
-            bucket.tokens -= 1
+    package func take(_ key: String, now: Double) -> Int? { take([ClientNetwork(name: key, share: 1)], now: now) }
+
+    /// Takes a token of each of the networks that a client lies in, or of none: who is refused takes nothing from their neighbours.
+    package func take(_ networks: [ClientNetwork], now: Double) -> Int? {
+        state.withLock { state in
+            if state.buckets.count >= state.sweepsAt {
+                state.buckets = state.buckets.filter { level($0.value, now) < burst * $0.value.share }
+                state.sweepsAt = max(Self.kept, 2 * state.buckets.count)
+            }
+            var wait = 0.0
+            var taken: [(String, Bucket)] = []
+            for network in networks {
+                let share = Double(network.share)
+                let tokens = state.buckets[network.name].map { level($0, now) } ?? burst * share
+                if tokens < 1 { wait = max(wait, (1 - tokens) / (perSecond * share)) }
+                taken.append((network.name, Bucket(tokens: tokens - 1, at: now, share: share)))
+            }
+            guard wait == 0 else { return Int(min(3600, wait.rounded(.up))) }
+            for (name, bucket) in taken { state.buckets[name] = bucket }
             return nil
         }
+    }
+
+    private func level(_ bucket: Bucket, _ now: Double) -> Double {
+        min(burst * bucket.share, bucket.tokens + max(0, now - bucket.at) * perSecond * bucket.share)
     }
 }

@@ -25,6 +25,8 @@ package struct MePage: RouteModule {
 
     /// Sign-in forms of one client network: for a household that mistypes, and no more than that for who pesters.
     let clients = RateLimiter(perSecond: 1.0 / 30, burst: 10)
+    /// Whose word on where a form comes from is taken.
+    let proxies: TrustedProxies
     let monotonic: @Sendable () -> Double
 
     /// Octets of a form: an address and a token.
@@ -33,9 +35,11 @@ package struct MePage: RouteModule {
     /// Nil where users have no way to the HTTP service. Throws where a template does not parse, which no test would let through.
     package init?(
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
-        now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime, logger: Logger
+        now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
+        proxies: TrustedProxies = TrustedProxies(), logger: Logger
     ) throws {
         self.monotonic = monotonic
+        self.proxies = proxies
         guard let url = mailer.settings.publicURL else { return nil }
         self.store = store
         self.mailer = mailer

@@ -3,6 +3,7 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import MailAuth
 import MailCrypto
 import PosternMail
 import PosternStore
@@ -62,16 +63,12 @@ struct MeRequest: Sendable {
     /// The cookie that ties a link to the browser that asked for it.
     var browser: String? { page.cookies.value(MeCookies.browser, in: request.headers) }
 
-    /// Where the request comes from: an IPv4 address, or the /64 that an IPv6 one lies in. A proxy on this machine says whom it asks
-    /// for in the last entry of X-Forwarded-For; nobody else is believed.
-    var clientNetwork: String {
-        var address = context.remoteAddress?.ipAddress ?? ""
-        if address.isEmpty || address.hasPrefix("127.") || address == "::1", let name = HTTPField.Name("X-Forwarded-For"),
-            let last = request.headers[values: name].last?.split(separator: ",").last
-        {
-            address = last.trimmingCharacters(in: .whitespaces)
-        }
-        return MeClient.network(of: address)
+    /// Where the request comes from.
+    var clientNetworks: [ClientNetwork] {
+        ClientNetwork.networks(
+            of: page.proxies.client(
+                peer: context.remoteAddress?.ipAddress.flatMap { IPAddress($0) }, hasPeer: context.remoteAddress != nil,
+                forwarded: HTTPField.Name("X-Forwarded-For").map { request.headers[values: $0] } ?? []))
     }
 
     /// A number in the path. Throws `MeRefusal` (404).
@@ -237,22 +234,5 @@ enum MeForm {
             }
         }
         return result
-    }
-}
-
-/// Who counts as one client.
-enum MeClient {
-    /// What is no address counts as one and the same client.
-    static func network(of text: String) -> String {
-        var four = in_addr()
-        if inet_pton(AF_INET, text, &four) == 1 { return text }
-        var six = in6_addr()
-        guard inet_pton(AF_INET6, text, &six) == 1 else { return "unknown" }
-        let octets = withUnsafeBytes(of: six) { Array($0) }
-        // An IPv4 client on a socket for both (RFC 4291 section 2.5.5.2).
-        if octets.prefix(10).allSatisfy({ $0 == 0 }), octets[10] == 0xFF, octets[11] == 0xFF {
-            return octets.suffix(4).map { "\($0)" }.joined(separator: ".")
-        }
-        return octets.prefix(8).map { String($0, radix: 16) }.joined(separator: ":")
     }
 }

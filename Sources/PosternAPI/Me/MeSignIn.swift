@@ -34,12 +34,21 @@ extension MePage {
                 request, problem: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
         }
         // Before anything is looked up, and whoever is asked for: it tells nothing of who has an account.
-        if let seconds = clients.take(request.clientNetwork, now: monotonic()) { throw MeRefusal.tooOften(seconds) }
+        if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw MeRefusal.tooOften(seconds) }
         let inbox = InboxAddress(address)
-        let isQueued = queue.add { [store, mailer, now, logger] in
+        // Looked up beside the mail that is being handed over, which may take its time, and not behind it.
+        let isQueued = queue.lookUp { [store, mailer, now, logger, queue] in
             do {
                 let link = try store.page.signInLink(for: inbox, browser: browser, limits: mailer.settings.limits, now: now())
-                if let link { try mailer.send(link, .signIn, now: now()) }
+                guard let link else { return }
+                let isQueued = queue.add {
+                    do {
+                        try mailer.send(link, .signIn, now: now())
+                    } catch {
+                        logger.warning("no sign-in link was sent", metadata: ["detail": "\(error)"])
+                    }
+                }
+                if !isQueued { logger.warning("no sign-in link was sent", metadata: ["detail": "too much mail waits to be handed over"]) }
             } catch {
                 // A refusal is a limit; both are for the operator alone.
                 logger.warning("no sign-in link was sent", metadata: ["detail": "\(error)"])

@@ -16,6 +16,12 @@ package struct APISettings: Sendable {
     package var certificates: TLSCertificates?
     /// Open connections; further ones wait in the kernel's queue.
     package var connections: Int
+    /// Open connections of one client; further ones are closed at once. Wider networks have more (`ClientNetwork`).
+    package var connectionsPerClient: Int
+    /// Reverse proxies beside those on this machine.
+    package var proxies: TrustedProxies
+    /// Whether browsers are to ask over https alone (RFC 6797): it is how others reach us, here or at a proxy.
+    package var isReachedByHTTPS: Bool
     /// Octets of a body, where a route says nothing else.
     package var bodyLimit: Int
     /// Requests a second of one key.
@@ -23,13 +29,16 @@ package struct APISettings: Sendable {
     package var timeouts = ConnectionTimeouts()
 
     package init(
-        host: String, port: Int, certificates: TLSCertificates? = nil, connections: Int = 2000, bodyLimit: Int = 65_536,
-        requestsPerSecond: Int = 100
+        host: String, port: Int, certificates: TLSCertificates? = nil, connections: Int = 2000, connectionsPerClient: Int = 200,
+        proxies: TrustedProxies = TrustedProxies(), isReachedByHTTPS: Bool = false, bodyLimit: Int = 65_536, requestsPerSecond: Int = 100
     ) {
         self.host = host
         self.port = port
         self.certificates = certificates
         self.connections = connections
+        self.connectionsPerClient = connectionsPerClient
+        self.proxies = proxies
+        self.isReachedByHTTPS = isReachedByHTTPS || certificates != nil
         self.bodyLimit = bodyLimit
         self.requestsPerSecond = requestsPerSecond
     }
@@ -70,9 +79,10 @@ package struct APIService: Service {
         quiet.logLevel = max(logger.logLevel, .error)
         let certificates = settings.certificates
         let timeouts = settings.timeouts
+        let counts = ConnectionCounts(limit: settings.connectionsPerClient, proxies: settings.proxies, logger: logger)
         application = Application(
             responder: router.responder,
-            server: HTTPServerBuilder { APIChannel(responder: $0, certificates: certificates, timeouts: timeouts) },
+            server: HTTPServerBuilder { APIChannel(responder: $0, certificates: certificates, timeouts: timeouts, counts: counts) },
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port), serverName: nil, backlog: 1024,
                 availableConnectionsDelegate: .maximum(settings.connections, logger: quiet)),
@@ -96,7 +106,8 @@ package struct APIService: Service {
         let router = Router(context: APIContext.self, options: .autoGenerateHeadEndpoints)
         router.add(
             middleware: EntryMiddleware(
-                clock: clock, logger: logger, bodyLimit: settings.bodyLimit, methods: MethodTable(draft.entries), observe: observe))
+                clock: clock, logger: logger, bodyLimit: settings.bodyLimit, isReachedByHTTPS: settings.isReachedByHTTPS,
+                methods: MethodTable(draft.entries), observe: observe))
         let routes = APIRoutes(router: router, gate: gate)
         for module in modules { module.addRoutes(to: routes) }
         return (router.buildResponder(), routes.entries)

@@ -2,9 +2,15 @@
 
 import NIOCore
 import NIOHTTP1
+import NIOTLS
 
 /// How long a client may take.
 package struct ConnectionTimeouts: Sendable {
+    /// For the TLS handshake; closed beyond it.
+    package var handshake: TimeAmount = .seconds(10)
+    /// From there, or from the beginning without TLS, to the first octet: nobody connects without something to ask. Closed in silence
+    /// beyond it.
+    package var first: TimeAmount = .seconds(10)
     /// Without anything between requests; closed in silence beyond it.
     package var idle: TimeAmount = .seconds(75)
     /// From the first octet of a request to the end of its head; 408 beyond it.
@@ -47,6 +53,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private let problem: @Sendable (HTTPResponseStatus) -> ByteBuffer
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
+    /// The TLS handshake is not over.
+    private var isShakingHands: Bool
+    /// Octets have come.
+    private var hasSpoken = false
     /// Between the head and the end of a request.
     private var isReading = false
     /// Octets of a head have come, but not its end.
@@ -60,8 +70,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     /// Nothing more is read or written.
     private var isOver = false
 
-    init(timeouts: ConnectionTimeouts, problem: @escaping @Sendable (HTTPResponseStatus) -> ByteBuffer) {
+    /// - Parameter isEncrypted: whether TLS comes first.
+    init(timeouts: ConnectionTimeouts, isEncrypted: Bool, problem: @escaping @Sendable (HTTPResponseStatus) -> ByteBuffer) {
         self.timeouts = timeouts
+        isShakingHands = isEncrypted
         self.problem = problem
     }
 
@@ -86,9 +98,18 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .some(.handshakeCompleted) = event as? TLSUserEvent {
+            isShakingHands = false
+            if !hasSpoken { watch() }
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
     // MARK: What comes
 
     func octetsArrived() {
+        hasSpoken = true
         guard !isReading, unanswered == 0, !hasHeadBegun, !isOver else { return }
         hasHeadBegun = true
         watch()
@@ -98,6 +119,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isOver, !closesAfterAnswer || isReading else { return }
         switch unwrapInboundIn(data) {
         case .head(let head):
+            guard Self.hasHost(head) else { return giveUp(.badRequest) }
             hasHeadBegun = false
             isReading = true
             unanswered += 1
@@ -108,6 +130,17 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         if !isReading || timer == nil { watch() }
         if case .head = unwrapInboundIn(data) { watch() }
         context.fireChannelRead(data)
+    }
+
+    /// One Host field of the characters that a host may have (RFC 9112 section 3.2, RFC 3986 section 3.2.2); before HTTP/1.1 it may lack.
+    private static func hasHost(_ head: HTTPRequestHead) -> Bool {
+        let hosts = head.headers["Host"]
+        guard let host = hosts.first else { return head.version == .http1_0 || head.version == .http0_9 }
+        return hosts.count == 1
+            && host.utf8.allSatisfy { octet in
+                (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
+                    || "-._~!$&'()*+;=%[]:".utf8.contains(octet)
+            }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -170,6 +203,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             schedule(timeouts.response) { $0.expire(nil) }
         } else if hasHeadBegun {
             schedule(timeouts.head) { $0.expire(.requestTimeout) }
+        } else if !hasSpoken {
+            schedule(isShakingHands ? timeouts.handshake : timeouts.first) { $0.expire(nil) }
         } else {
             schedule(timeouts.idle) { $0.expire(nil) }
         }

@@ -11,9 +11,14 @@ struct EntryMiddleware: RouterMiddleware {
     let clock: APIClock
     let logger: Logger
     let bodyLimit: Int
+    let isReachedByHTTPS: Bool
     /// The routes' methods by path, for 405.
     let methods: MethodTable
     let observe: @Sendable (_ route: String, _ method: String, _ status: Int, _ seconds: Double) -> Void
+
+    /// A year: who was here once is not led to a plain copy of the page afterwards. Of this host alone: what else lies under its name is
+    /// the operator's business.
+    private static let strictTransport = "max-age=31536000"
 
     static let requestIDName = HTTPField.Name("X-Request-Id")
 
@@ -39,6 +44,7 @@ struct EntryMiddleware: RouterMiddleware {
         if let name = Self.requestIDName { response.headers[name] = context.requestID }
         if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
         if let name = HTTPField.Name("X-Content-Type-Options") { response.headers[name] = "nosniff" }
+        if isReachedByHTTPS, let name = HTTPField.Name("Strict-Transport-Security") { response.headers[name] = Self.strictTransport }
         let seconds = clock.monotonic() - start
         note(request, context, response.status.code, seconds)
         return response

@@ -2,6 +2,7 @@
 
 import Foundation
 import NIOSSL
+import PosternTLS
 import Synchronization
 
 /// A certificate chain and its key, in PEM files that may be replaced at any time.
@@ -52,7 +53,7 @@ package final class TLSCertificates: Sendable {
             let key = try NIOSSLPrivateKey(file: keyPath, format: .pem)
             var configuration = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
-            configuration.minimumTLSVersion = .tlsv12
+            configuration.requireForwardSecrecy()
             configuration.applicationProtocols = ["http/1.1"]
             return try NIOSSLContext(configuration: configuration)
         } catch {

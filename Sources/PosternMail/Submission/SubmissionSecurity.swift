@@ -1,6 +1,7 @@
 // How the way to the mail server is secured, and who we are there.
 
 import NIOSSL
+import PosternTLS
 
 /// How the connection is encrypted.
 package enum SubmissionSecurity: Sendable {
@@ -15,7 +16,7 @@ package enum SubmissionSecurity: Sendable {
     /// - Parameter roots: further authorities (PEM) besides the system's. Throws where they cannot be read.
     package static func context(rootsPath roots: String? = nil) throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
-        configuration.minimumTLSVersion = .tlsv12
+        configuration.requireForwardSecrecy()
         configuration.additionalTrustRoots = try roots.map { [.certificates(try NIOSSLCertificate.fromPEMFile($0))] } ?? []
         return try NIOSSLContext(configuration: configuration)
     }

@@ -2,6 +2,7 @@
 
 import Foundation
 import InternetMessage
+import PosternAPI
 import PosternStore
 
 /// Everything that can be set. Defaults and their reasons stand in `ConfigurationKey.all`.
@@ -124,6 +125,10 @@ package struct Configuration: Sendable {
         package let certificate: (chain: String, key: String)?
         /// Open at one time.
         package let connections: Int
+        /// Of one client.
+        package let connectionsPerClient: Int
+        /// Whose word on a client's address is taken.
+        package let proxies: TrustedProxies
         /// Octets.
         package let bodySize: Int
         /// Of one API key.
@@ -207,7 +212,8 @@ package struct Configuration: Sendable {
         http = HTTPSettings(
             listen: isOff ? nil : ListenAddress(text("http.listen")),
             certificate: chain.isEmpty ? nil : (path("http.tls_certificate"), path("http.tls_key")),
-            connections: integer("http.connections"), bodySize: integer("http.body_size"),
+            connections: integer("http.connections"), connectionsPerClient: integer("http.connections_per_client"),
+            proxies: TrustedProxies(list("http.trusted_proxies")) ?? TrustedProxies(), bodySize: integer("http.body_size"),
             requestsPerSecond: integer("http.requests_per_second"))
         if let listen = http.listen, !listen.isLoopback, http.certificate == nil {
             throw ConfigurationError(

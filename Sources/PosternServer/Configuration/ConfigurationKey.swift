@@ -170,6 +170,14 @@ package struct ConfigurationKey: Sendable {
             "http.connections", .integer(1...100_000), .value(.integer(2_000)),
             "Open HTTP connections; further ones wait. Leaves file descriptors for mail, which goes first."),
         ConfigurationKey(
+            "http.connections_per_client", .integer(1...100_000), .value(.integer(200)),
+            "Open HTTP connections of one IPv4 address or IPv6 /64, twice as many of a /56, four times of a /48; further ones are closed at "
+                + "once. A backend has some dozens. Loopback and http.trusted_proxies are not counted: a proxy counts for itself."),
+        ConfigurationKey(
+            "http.trusted_proxies", .networks, .value(.list([])),
+            "Reverse proxies on other machines, addresses or networks as in 192.0.2.0/24: the last entry of their X-Forwarded-For is "
+                + "believed. Those on loopback always are; any other client could say what it likes."),
+        ConfigurationKey(
             "http.body_size", .size(1_024...10_000_000), .value(.integer(65_536)),
             "Octets of a request's body (413 beyond it). A decision's signals are some hundred."),
         ConfigurationKey(

@@ -2,6 +2,7 @@
 
 import Identity
 import InternetMessage
+import PosternAPI
 import PosternStore
 
 /// A value as it stands in the file, a variable or a flag, before its kind is known.
@@ -98,6 +99,8 @@ enum ValueKind: Sendable {
     case domains
     /// Text without white space, several.
     case words
+    /// IP addresses and networks, several.
+    case networks
     case integer(ClosedRange<Int>)
     /// Octets, with kB, MB or GB (powers of 1000) or KiB, MiB, GiB allowed after the number.
     case size(ClosedRange<Int>)
@@ -146,6 +149,12 @@ enum ValueKind: Sendable {
             for item in try items(raw) { domains.append(try domain(item)) }
             return .list(domains)
         case .words: return .list(try items(raw))
+        case .networks:
+            let items = try items(raw)
+            guard TrustedProxies(items) != nil else {
+                throw Complaint(message: "addresses or networks are needed, as in 192.0.2.7 or 2001:db8::/32")
+            }
+            return .list(items)
         case .integer(let range):
             let text = try scalar(raw)
             guard let number = Int(text), range.contains(number) else {

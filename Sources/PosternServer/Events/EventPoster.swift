@@ -6,6 +6,7 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 import PosternStore
+import PosternTLS
 
 /// How an attempt ended.
 package enum PostOutcome: Sendable, Hashable {
@@ -170,7 +171,7 @@ package actor HTTPEventPoster: EventPosting {
 
     private func client(_ key: Key) -> HTTPClient {
         var tls = TLSConfiguration.makeClientConfiguration()
-        tls.minimumTLSVersion = .tlsv12
+        tls.requireForwardSecrecy()
         tls.additionalTrustRoots = additionalRoots.isEmpty ? [] : [.certificates(additionalRoots)]
         var configuration = HTTPClient.Configuration(
             tlsConfiguration: tls, redirectConfiguration: .disallow,

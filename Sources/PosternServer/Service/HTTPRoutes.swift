@@ -58,7 +58,7 @@ package struct ServiceParts: Sendable {
         mailer = try MailerFactory.mailer(installation, signer: signer)
         page = try MePage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
-            logger: logger)
+            proxies: installation.configuration.http.proxies, logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         decisions = policies.map {
             DecisionParts(
@@ -121,6 +121,8 @@ package enum HTTPRoutes {
         }
         let settings = APISettings(
             host: listen.host, port: listen.port, certificates: certificates, connections: configuration.connections,
+            connectionsPerClient: configuration.connectionsPerClient, proxies: configuration.proxies,
+            isReachedByHTTPS: parts.installation.configuration.publicURL?.hasPrefix("https://") ?? false,
             bodyLimit: configuration.bodySize, requestsPerSecond: configuration.requestsPerSecond)
         let logger = parts.logger
         return APIService(

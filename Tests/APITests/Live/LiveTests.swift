@@ -96,7 +96,10 @@ import Testing
             #expect(answer.status >= 400 && answer.status != 500, "\(method) \(path): \(answer.status)")
         }
         let wire = try Wire(service.port)
-        wire.send("GET /healthz HTTP/1.1\r\nHost: \(inbox)\r\nAuthorization: Bearer \(inbox)\r\nX-Request-Id: \(inbox)\r\nConnection: close\r\n\r\n")
+        let other = try Wire(service.port)
+        other.send("GET /healthz HTTP/1.1\r\nHost: \(inbox)\r\nConnection: close\r\n\r\n")
+        #expect(other.rest().hasPrefix("HTTP/1.1 400"))
+        wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(inbox)\r\nX-Request-Id: \(inbox)\r\nConnection: close\r\n\r\n")
         #expect(wire.rest().contains("HTTP/1.1 "))
         try service.waitForLog("route=/healthz")
         #expect(!service.log.lowercased().contains(inbox))

@@ -1,0 +1,71 @@
+// Who counts as one client of the HTTP service, and whom it believes about that.
+
+import Foundation
+import MailAuth
+
+/// A network that shares a limit.
+package struct ClientNetwork: Sendable, Hashable {
+    package let name: String
+    /// How often it may do what one client may: wider networks have room for several.
+    package let share: Int
+
+    /// The networks that a client lies in, the narrow one first. An IPv4 address alone. Of IPv6 the /64, and with more room /56 and /48,
+    /// which are what providers give to one customer (RFC 6177): whoever has a /48 would be 65,536 clients else. What is no address is one
+    /// and the same client.
+    static func networks(of address: IPAddress?) -> [ClientNetwork] {
+        guard let address else { return [ClientNetwork(name: "unknown", share: 1)] }
+        guard !address.isIPv4 else { return [ClientNetwork(name: "\(address)", share: 1)] }
+        return [(64, 1), (56, 2), (48, 4)].map { bits, share in
+            let octets = Array(address.octets.prefix(bits / 8)) + [UInt8](repeating: 0, count: 16 - bits / 8)
+            return ClientNetwork(name: "\(IPAddress(octets: octets).map { "\($0)" } ?? "")/\(bits)", share: share)
+        }
+    }
+}
+
+/// Reverse proxies: what they say of a client's address is believed, and their connections are those of many clients.
+package struct TrustedProxies: Sendable {
+    private let networks: [(octets: [UInt8], bits: Int)]
+
+    /// Those on this machine.
+    package init() { networks = [] }
+
+    /// Those on this machine, and these.
+    /// - Parameter texts: addresses, or networks as in `192.0.2.0/24`. Nil where one is neither.
+    package init?(_ texts: [String]) {
+        var networks: [(octets: [UInt8], bits: Int)] = []
+        for text in texts {
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard (1...2).contains(parts.count), let address = IPAddress(parts[0]) else { return nil }
+            let all = address.octets.count * 8
+            let bits = parts.count == 2 ? Int(parts[1]) : all
+            // A mapped network would need other numbers of bits.
+            guard let bits, (1...all).contains(bits), address.isIPv4 == !parts[0].contains(":") else { return nil }
+            networks.append((address.octets, bits))
+        }
+        self.networks = networks
+    }
+
+    /// Loopback always: whoever is on this machine could ask directly. An IPv4 proxy that comes in on an IPv6 socket is the same proxy
+    /// (RFC 4291 section 2.5.5.2).
+    package func contains(_ address: IPAddress) -> Bool {
+        if address.isIPv4 ? address.octets[0] == 127 : address.octets == [UInt8](repeating: 0, count: 15) + [1] { return true }
+        return networks.contains { address.matches($0.octets, prefix: $0.bits) }
+    }
+
+    /// The client's address: the peer's own, or, where that is a proxy, the last entry of X-Forwarded-For that is no proxy's. Entries
+    /// before it were written by others and are worth nothing. Nil for what is no address.
+    /// - Parameters:
+    ///   - peer: nil where there is no connection, as in tests of the router.
+    ///   - forwarded: the X-Forwarded-For fields in their order.
+    func client(peer: IPAddress?, hasPeer: Bool, forwarded: [String]) -> IPAddress? {
+        guard !hasPeer || peer.map(contains) ?? false else { return peer }
+        let entries = forwarded.flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
+            .map { $0.trimmingCharacters(in: .whitespaces) }
+        var client = peer
+        for entry in entries.reversed() {
+            client = IPAddress(entry)
+            guard let client, contains(client) else { break }
+        }
+        return client
+    }
+}

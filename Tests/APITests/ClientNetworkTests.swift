@@ -1,0 +1,96 @@
+// Who counts as one client, which proxies are believed, and how many connections a network has.
+
+import Foundation
+import MailAuth
+import NIOCore
+import Testing
+
+@testable import PosternAPI
+
+@Suite struct ClientNetworkTests {
+    private func networks(_ text: String) -> [ClientNetwork] { ClientNetwork.networks(of: IPAddress(text)) }
+
+    @Test func aClientIsAnAddressOrAWholeNetwork() {
+        #expect(networks("192.0.2.1").map(\.name) == ["192.0.2.1"])
+        #expect(networks("::ffff:192.0.2.1") == networks("192.0.2.1"))
+        #expect(networks("2001:db8:1:2:3::4").map(\.name) == ["2001:db8:1:2::/64", "2001:db8:1::/56", "2001:db8:1::/48"])
+        #expect(networks("2001:db8:1:2:3::4") == networks("2001:db8:1:2:ffff::1"))
+        #expect(networks("2001:db8:1:1ff::1")[1].name == "2001:db8:1:100::/56")
+        for text in ["", "nonsense", "1.2.3", "a b"] { #expect(networks(text).map(\.name) == ["unknown"]) }
+    }
+
+    @Test func aNetworkOf65536NetworksIsNotAsManyClients() {
+        let limiter = RateLimiter(perSecond: 1.0 / 30, burst: 10)
+        func taken(_ addresses: some Sequence<String>, now: Double = 0) -> Int {
+            addresses.count { limiter.take(networks($0), now: now) == nil }
+        }
+        #expect(taken(stride(from: 0, to: 65_536, by: 64).map { "2001:db8:1:\(String($0, radix: 16))::1" }) == 40, "a /48")
+        #expect(taken((0..<256).map { "2001:db8:2:\(String($0, radix: 16))::1" }) == 20, "a /56")
+        #expect(taken((0..<256).map { "2001:db8:3:1::\(String($0, radix: 16))" }) == 10, "a /64")
+        // Who is refused takes nothing from the neighbours.
+        #expect(taken((0..<256).map { "2001:db8:3:\(String($0, radix: 16))::1" }) == 10)
+        #expect(limiter.take(networks("2001:db8:1:ffff::9"), now: 0) == 8)
+        #expect(limiter.take(networks("2001:db8:3:1::9"), now: 0) == 30)
+        #expect(limiter.take(networks("2001:db8:1:ffff::9"), now: 8) == nil)
+        #expect(limiter.take(networks("2001:db8:4::1"), now: 0) == nil)
+    }
+
+    private func client(_ proxies: TrustedProxies, _ peer: String?, _ forwarded: String...) -> String? {
+        proxies.client(peer: peer.flatMap { IPAddress($0) }, hasPeer: peer != nil, forwarded: forwarded).map { "\($0)" }
+    }
+
+    @Test func aListenerOnAllAddressesBelievesAProxyOnThisMachine() {
+        for peer in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "::ffff:127.8.0.1"] {
+            #expect(client(TrustedProxies(), peer, "203.0.113.9, 192.0.2.1") == "192.0.2.1", "\(peer)")
+            #expect(client(TrustedProxies(), peer, "203.0.113.9", "192.0.2.1") == "192.0.2.1", "\(peer)")
+            #expect(client(TrustedProxies(), peer, "192.0.2.1, 127.0.0.1") == "192.0.2.1", "two of them, \(peer)")
+            #expect(client(TrustedProxies(), peer, "192.0.2.1, nonsense") == nil, "\(peer)")
+        }
+        #expect(client(TrustedProxies(), "::ffff:127.0.0.1") == "127.0.0.1")
+    }
+
+    @Test func nobodyElseIsBelieved() throws {
+        for peer in ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::7", "0.0.0.0", "::", "::ffff:0.0.0.1"] {
+            #expect(client(TrustedProxies(), peer, "198.51.100.1") == IPAddress(peer).map { "\($0)" }, "\(peer)")
+        }
+        let some = try #require(TrustedProxies(["192.0.2.7", "2001:db8::/32"]))
+        #expect(client(some, "192.0.2.7", "198.51.100.1") == "198.51.100.1")
+        #expect(client(some, "::ffff:192.0.2.7", "198.51.100.1") == "198.51.100.1")
+        #expect(client(some, "2001:db8:7::1", "198.51.100.9, 198.51.100.1, 192.0.2.7") == "198.51.100.1")
+        #expect(client(some, "192.0.2.8", "198.51.100.1") == "192.0.2.8")
+        for text in ["", "x", "192.0.2.0/33", "192.0.2.0/-1", "192.0.2.0/", "/8", "192.0.2.0/0", "::ffff:192.0.2.0/120", "2001:db8::/129"] {
+            #expect(TrustedProxies([text]) == nil, "\(text)")
+        }
+    }
+
+    @Test func aNetworkHasSoManyConnectionsAndNoMore() throws {
+        let log = LogRecorder()
+        let proxies = try #require(TrustedProxies(["198.51.100.0/24"]))
+        let counts = ConnectionCounts(limit: 3, proxies: proxies, logger: log.logger)
+        func open(_ text: String) throws -> [ClientNetwork]? { counts.open(try SocketAddress(ipAddress: text, port: 1)) }
+        let first = try (0..<3).map { _ in try #require(try open("192.0.2.1")) }
+        #expect(try open("192.0.2.1") == nil)
+        #expect(try open("::ffff:192.0.2.1") == nil)
+        #expect(try open("192.0.2.2") != nil)
+        #expect(log.lines.count == 1 && log.lines[0].contains("192.0.2.1"), "one line a minute")
+        counts.close(first[0])
+        #expect(try open("192.0.2.1") != nil)
+        // A /48 has four times as many, a /56 twice.
+        #expect(try (0..<20).count { try open("2001:db8:1:\($0)00::1") != nil } == 12)
+        #expect(try (0..<20).count { try open("2001:db8:2:\($0)::1") != nil } == 6)
+        // Proxies are not counted, and closing what is not counted changes nothing.
+        for proxy in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "198.51.100.9"] {
+            for _ in 0..<50 { counts.close(try #require(try open(proxy))) }
+            for _ in 0..<50 { #expect(try open(proxy) != nil) }
+        }
+    }
+
+    @Test func whatIsClosedIsForgotten() throws {
+        let counts = ConnectionCounts(limit: 1, proxies: TrustedProxies(), logger: LogRecorder().logger)
+        for number in 0..<100 {
+            let networks = try #require(counts.open(try SocketAddress(ipAddress: "2001:db8:\(number)::1", port: 1)))
+            counts.close(networks)
+        }
+        #expect(counts.networks == 0)
+    }
+}

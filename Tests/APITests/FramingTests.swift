@@ -1,0 +1,113 @@
+// Generated framings of requests: whatever two readers of HTTP could divide differently is refused or read in one way only.
+
+import Foundation
+import MailTesting
+import PosternAPI
+import Testing
+
+@Suite struct FramingTests {
+    /// `POSTERN_GENERATED=SEED:COUNT` makes others and more of them.
+    private static let (seed, count) = Generated.settings(count: 150)
+
+    /// What is sent as one request, and how it may be answered.
+    private struct Piece {
+        let text: String
+        /// Octets that the route is to see; nil where the request has to be refused.
+        let octets: Int?
+        /// Whether a refusal is as good.
+        var mayBeRefused = false
+    }
+
+    /// A request that no reader is to find: it stands in bodies.
+    private static let hidden = "POST /hidden HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
+
+    private static func chunked(_ body: String, _ random: inout SeededGenerator) -> String {
+        var (rest, text) = (Array(body.utf8)[...], "")
+        while !rest.isEmpty {
+            let part = rest.prefix(Int.random(in: 1...40, using: &random))
+            rest = rest.dropFirst(part.count)
+            let size = String(part.count, radix: 16, uppercase: Bool.random(using: &random))
+            text += (Bool.random(using: &random) ? "0" : "") + size + (Int.random(in: 0..<4, using: &random) == 0 ? ";x=1" : "") + "\r\n"
+            text += String(decoding: part, as: UTF8.self) + "\r\n"
+        }
+        return text + "0\r\n" + (Int.random(in: 0..<4, using: &random) == 0 ? "X-Trailer: 1\r\n" : "") + "\r\n"
+    }
+
+    private static func piece(_ random: inout SeededGenerator) -> Piece {
+        let body = String(repeating: "x", count: Int.random(in: 0...20, using: &random)) + hidden
+        let length = body.utf8.count
+        let start = "POST /echo HTTP/1.1\r\nHost: a\r\n"
+        let whole = chunked(body, &random)
+        func head(_ fields: String...) -> String { start + fields.map { $0 + "\r\n" }.joined() + "\r\n" }
+        let wrong = length - hidden.utf8.count
+        let pieces: [Piece] = [
+            Piece(text: head("Content-Length: \(length)") + body, octets: length),
+            Piece(text: head("content-length:\(length)  ") + body, octets: length),
+            Piece(text: head("Transfer-Encoding: chunked") + whole, octets: length),
+            Piece(text: head("transfer-encoding: Chunked") + whole, octets: length, mayBeRefused: true),
+            // Two lengths, and what says nothing of how long the body is.
+            Piece(text: head("Content-Length: \(length)", "Content-Length: \(wrong)") + body, octets: nil),
+            Piece(text: head("Content-Length: \(wrong)", "Content-Length: \(length)") + body, octets: nil),
+            Piece(text: head("Content-Length: \(wrong), \(length)") + body, octets: nil),
+            Piece(text: head("Content-Length: +\(length)") + body, octets: nil),
+            Piece(text: head("Content-Length: 0x\(String(length, radix: 16))") + body, octets: nil),
+            Piece(text: head("Content-Length: -1") + body, octets: nil),
+            Piece(text: head("Content-Length: \(length) 0") + body, octets: nil),
+            Piece(text: head("Content-Length: 99999999999999999999999") + body, octets: nil),
+            // Both, in either order: chunks are what counts (RFC 9112 section 6.1), or nothing.
+            Piece(text: head("Content-Length: \(wrong)", "Transfer-Encoding: chunked") + whole, octets: length, mayBeRefused: true),
+            Piece(text: head("Transfer-Encoding: chunked", "Content-Length: 4") + whole, octets: length, mayBeRefused: true),
+            Piece(text: head("Transfer-Encoding: chunked, identity") + whole, octets: nil),
+            Piece(text: head("Transfer-Encoding: xchunked") + whole, octets: nil),
+            Piece(text: head("Transfer-Encoding: identity", "Content-Length: \(length)") + body, octets: nil),
+            Piece(text: head("Transfer-Encoding : chunked") + whole, octets: nil),
+            Piece(text: head("Transfer-Encoding: chunked", "Transfer-Encoding: identity") + whole, octets: nil),
+            Piece(text: head("X: 1", " Transfer-Encoding: chunked", "Content-Length: \(length)") + body, octets: length, mayBeRefused: true),
+            // Chunks that are none.
+            Piece(text: head("Transfer-Encoding: chunked") + "g\r\n" + body, octets: nil),
+            Piece(text: head("Transfer-Encoding: chunked") + "-1\r\n" + body, octets: nil),
+            Piece(text: head("Transfer-Encoding: chunked") + "0x5\r\nabcde\r\n0\r\n\r\n", octets: nil),
+            Piece(text: head("Transfer-Encoding: chunked") + "fffffffffffffffff\r\n" + body, octets: nil),
+            Piece(text: head("Transfer-Encoding: chunked") + "3\r\nabcdef\r\n0\r\n\r\n", octets: nil),
+            // Lines and names.
+            Piece(text: "POST /echo HTTP/1.1\r\nHost: a\r\nX\0: 1\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
+            Piece(text: "POST /echo HTTP/1.1\r\nHost: a\r\nX: 1\rContent-Length: 0\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
+            Piece(text: "POST /echo HTTP/1.1\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
+            Piece(text: "POST /echo HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
+            Piece(text: "POST /echo HTTP/9.9\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
+            Piece(text: "POST  /echo HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
+        ]
+        return pieces[Int.random(in: 0..<pieces.count, using: &random)]
+    }
+
+    @Test func noBodyIsTakenForARequest() async throws {
+        let rig = try APIRig { _ in [] }
+        let listener = try await Listener(rig) { $0.body = .seconds(2); $0.head = .seconds(2); $0.linger = .milliseconds(100) }
+        let pool = BlockingPool(threads: 4)
+        defer { Task.detached { await pool.stop() } }
+        var random = SeededGenerator(seed: Self.seed)
+        for number in 0..<Self.count {
+            let pieces = (0..<Int.random(in: 1...3, using: &random)).map { _ in Self.piece(&random) }
+            let text = pieces.map(\.text).joined() + "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            let answer = try await pool.run { [port = listener.port] in
+                let wire = try Wire(port)
+                wire.send(text)
+                return wire.rest()
+            }
+            // Answers begin behind a line end or at the beginning; none of ours has such a line in its body.
+            let statuses = answer.components(separatedBy: "HTTP/1.1 ").dropFirst().compactMap { Int($0.prefix(3)) }
+            let bodies = answer.components(separatedBy: "{\"octets\":").dropFirst().compactMap { Int($0.prefix { $0.isNumber }) }
+            let readable = pieces.prefix { $0.octets != nil }
+            let context = "seed \(Self.seed), number \(number): \(text.debugDescription) → \(answer.debugDescription)"
+            #expect(!statuses.contains(404), "a hidden request was found: \(context)")
+            // Of requests that are in order the octets are right and in order; where one is refused nothing follows.
+            #expect(readable.compactMap(\.octets).starts(with: bodies), "\(context)")
+            if pieces.allSatisfy({ $0.octets != nil && !$0.mayBeRefused }) {
+                #expect(bodies.count == pieces.count && statuses.last == 200, "\(context)")
+            }
+            if readable.count < pieces.count { #expect(statuses.last != 200 || statuses.count <= readable.count, "\(context)") }
+            #expect(statuses.dropLast().allSatisfy { $0 == 200 }, "\(context)")
+        }
+        #expect(!rig.log.lines.contains { $0.contains("hidden") })
+    }
+}

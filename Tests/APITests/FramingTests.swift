@@ -75,7 +75,8 @@ import Testing
             Piece(text: "POST /echo HTTP/1.1\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
             Piece(text: "POST /echo HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
             Piece(text: "POST /echo HTTP/9.9\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
-            Piece(text: "POST  /echo HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
+            // Two spaces divide nothing differently: taken or refused.
+            Piece(text: "POST  /echo HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: length, mayBeRefused: true),
         ]
         return pieces[Int.random(in: 0..<pieces.count, using: &random)]
     }

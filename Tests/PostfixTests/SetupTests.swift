@@ -37,6 +37,22 @@ import Testing
         #expect(new("smtpd_milters", ["smtpd_milters": "{unix:/run/postern/milter.sock, command_timeout=60s}"]) == nil)
     }
 
+    /// What guides for other filters have operators write; Postern was added a second time, and each bounce went in circles.
+    @Test func aReferenceToTheOtherListOfMiltersDoesNotAddPosternTwice() {
+        let other = "inet:localhost:8891"
+        let changes = plan(["smtpd_milters": other, "non_smtpd_milters": "$smtpd_milters"]).mainChanges.map(\.name)
+        #expect(changes.contains("smtpd_milters") && !changes.contains("non_smtpd_milters"))
+        #expect(new("non_smtpd_milters", ["smtpd_milters": "", "non_smtpd_milters": "${smtpd_milters}"]) == nil)
+        #expect(new("smtpd_milters", ["smtpd_milters": "$ours", "ours": "unix:/run/postern/milter.sock"]) == nil)
+        #expect(new("virtual_mailbox_domains", ["virtual_mailbox_domains": "$ours", "ours": "relay.example hide.example"]) == nil)
+    }
+
+    @Test func aListThatNamesPosternTwiceIsMended() {
+        let ours = "unix:/run/postern/milter.sock"
+        #expect(new("non_smtpd_milters", ["smtpd_milters": ours, "non_smtpd_milters": "$smtpd_milters, \(ours)"]) == "$smtpd_milters")
+        #expect(new("smtpd_milters", ["smtpd_milters": "\(ours), inet:localhost:1, \(ours)"]) == "\(ours), inet:localhost:1")
+    }
+
     @Test func anOperatorsMailboxDomainsAndTransportStay() {
         let plan = plan([
             "virtual_mailbox_domains": "own.example", "virtual_transport": "lmtp:unix:private/dovecot",

@@ -5,6 +5,7 @@ struct Planner {
     let inputs: PostfixInputs
     let configuration: PostfixConfiguration
     var plan: SetupPlan
+    private var planned: PlannedValues
 
     /// Settings that depend on whether Postfix has virtual mailbox domains of its own.
     static let domainSettings: Set = ["virtual_mailbox_domains", "virtual_mailbox_maps", "virtual_transport"]
@@ -13,13 +14,16 @@ struct Planner {
         self.inputs = inputs
         self.configuration = configuration
         plan = SetupPlan(directory: configuration.directory)
+        planned = PlannedValues(configuration.values)
     }
 
     private func raw(_ name: String) -> String { configuration.values[name] ?? "" }
     private func expanded(_ name: String) -> String { configuration.expanded[name] ?? "" }
 
     private mutating func change(_ name: String, to new: String, _ reason: String) {
-        if raw(name) != new { plan.mainChanges.append(SettingChange(name: name, old: raw(name), new: new, reason: reason)) }
+        guard raw(name) != new else { return }
+        plan.mainChanges.append(SettingChange(name: name, old: raw(name), new: new, reason: reason))
+        planned.set(name, to: new)
     }
 
     /// The relay domains: by themselves, or beside virtual mailbox domains that the operator hosts.
@@ -30,8 +34,9 @@ struct Planner {
         var items = PostfixList.items(raw("virtual_mailbox_domains"))
         let maps = PostfixList.items(raw("virtual_mailbox_maps"))
         if maps.isEmpty { items.removeAll { $0 == "$virtual_mailbox_maps" } }
-        let foreign = items.filter { !inputs.relayDomains.contains($0) }
-        let missing = inputs.relayDomains.filter { !items.contains($0) }
+        let foreign = items.filter { !planned.items(in: $0).allSatisfy { inputs.relayDomains.contains($0.lowercased()) } }
+        let listed = planned.items(in: PostfixList.text(items)).map { $0.lowercased() }
+        let missing = inputs.relayDomains.filter { !listed.contains($0) }
         if !missing.isEmpty {
             change("virtual_mailbox_domains", to: PostfixList.text(items + missing), domainsReason)
         }
@@ -44,7 +49,7 @@ struct Planner {
                 + "the relay domains get transport_maps")
         if !maps.isEmpty {
             let all = "inline:{ " + inputs.relayDomains.map { "{ @\($0) = postern }" }.joined(separator: ", ") + " }"
-            if !maps.contains(all) {
+            if !planned.items(of: "virtual_mailbox_maps").contains(all) {
                 change(
                     "virtual_mailbox_maps", to: PostfixList.text(maps.filter { !isOurs($0, value: "postern") } + [all]),
                     "any local part of the relay domains exists: Postern knows the addresses; your own tables are kept")
@@ -54,7 +59,7 @@ struct Planner {
             "inline:{ " + inputs.relayDomains.map { "{ \($0) = \(RelaySettings.parkingTransport) }" }.joined(separator: ", ")
             + " }"
         let present = PostfixList.items(raw("transport_maps"))
-        if present.first != transports {
+        if planned.items(of: "transport_maps").first != transports {
             let kept = present.filter { !isOurs($0, value: RelaySettings.parkingTransport) }
             change(
                 "transport_maps", to: PostfixList.text([transports] + kept), settings["virtual_transport"]?.reason ?? "")
@@ -80,15 +85,16 @@ struct Planner {
             if (PostfixList.seconds(expanded(name)) ?? -1) < seconds { change(name, to: setting.value, setting.reason) }
         case .containing(let items):
             let present = PostfixList.items(raw(name))
-            let isMilters = name.hasSuffix("_milters")
-            let seen = PostfixList.items(expanded(name)).map { isMilters ? PostfixList.milterSocket($0) : $0.lowercased() }
-            let missing = items.filter { !seen.contains(isMilters ? $0 : $0.lowercased()) }
-            guard !missing.isEmpty else { return }
-            change(name, to: PostfixList.text(present + missing), setting.reason)
-            if !present.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(present)), in front of ours") }
+            let ours = items.map { listed($0, in: name) }
+            let kept = withoutRepetition(present, of: ours, in: name)
+            let seen = planned.items(in: PostfixList.text(kept)).map { listed($0, in: name) }
+            let missing = items.filter { !seen.contains(listed($0, in: name)) }
+            guard kept != present || !missing.isEmpty else { return }
+            change(name, to: PostfixList.text(kept + missing), setting.reason)
+            if !missing.isEmpty, !kept.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(kept)), in front of ours") }
         case .beginningWith(let items):
             let present = PostfixList.items(raw(name))
-            guard Array(present.prefix(items.count)) != items else { return }
+            guard Array(planned.items(of: name).prefix(items.count)) != items else { return }
             let kept = present.filter { !items.contains($0) }
             change(name, to: PostfixList.text(items + kept), setting.reason)
             if !kept.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(kept)), after ours") }
@@ -102,8 +108,20 @@ struct Planner {
             change(name, to: value, setting.reason)
         case .characters(let escape):
             let present = raw(name)
-            if !Self.escapes(present).contains(escape) { change(name, to: present + escape, setting.reason) }
+            if !Self.escapes(expanded(name)).contains(escape) { change(name, to: present + escape, setting.reason) }
         }
+    }
+
+    /// How items of a list are compared: milters by their sockets, words without regard to case.
+    private func listed(_ item: String, in name: String) -> String {
+        name.hasSuffix("_milters") ? PostfixList.milterSocket(item) : item.lowercased()
+    }
+
+    /// A list without what stands there a second time of ours, be it by a reference: a message that passes Postern twice would be a loop.
+    private func withoutRepetition(_ present: [String], of ours: [String], in name: String) -> [String] {
+        let isOurs = { (item: String) in ours.contains(listed(item, in: name)) }
+        var seen = Set(present.filter { !isOurs($0) }.flatMap { planned.items(in: $0) }.map { listed($0, in: name) })
+        return present.filter { !isOurs($0) || seen.insert(listed($0, in: name)).inserted }
     }
 
     private var hasCertificate: Bool {
@@ -188,11 +206,11 @@ struct Planner {
         for (name, value) in configuration.master.sorted(by: { $0.key < $1.key }) {
             let service = name.split(separator: "/").prefix(2).joined(separator: "/")
             if name.hasSuffix("/smtpd_milters") {
-                let sockets = PostfixList.items(value).map(PostfixList.milterSocket)
-                if !sockets.contains(inputs.socket) && !sockets.contains("$smtpd_milters") {
+                let sockets = planned.items(in: value).map(PostfixList.milterSocket)
+                if !sockets.contains(inputs.socket) {
                     plan.notes.append("\(service) has smtpd_milters of its own: mail that comes in there does not pass Postern")
                 }
-            } else if name.hasSuffix("/receive_override_options"), PostfixList.items(value).contains("no_milters") {
+            } else if name.hasSuffix("/receive_override_options"), planned.items(in: value).contains("no_milters") {
                 plan.notes.append("\(service) has no_milters: mail that comes in there does not pass Postern")
             } else if name.hasSuffix("/milter_default_action"), value != "tempfail" {
                 plan.conflicts.append(

@@ -34,7 +34,9 @@ package struct PostfixConfiguration: Sendable, Hashable {
     /// Reads a configuration directory with `postconf`.
     package static func read(directory: String) throws -> PostfixConfiguration {
         let names = Self.names
-        let values = try settings(PostfixTool.run("postconf", ["-c", directory] + names))
+        // What an operator set, names of their own included, which lists may refer to; and the defaults of what the plan looks at.
+        let set = try settings(PostfixTool.run("postconf", ["-c", directory, "-n"]))
+        let values = try settings(PostfixTool.run("postconf", ["-c", directory] + names)).merging(set) { value, _ in value }
         let expanded = try settings(PostfixTool.run("postconf", ["-c", directory, "-x"] + names))
         let master = try settings(PostfixTool.run("postconf", ["-c", directory, "-P"]))
         let fields = try settings(PostfixTool.run("postconf", ["-c", directory, "-F"]))

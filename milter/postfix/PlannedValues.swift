@@ -1,0 +1,36 @@
+// What settings come to once references are followed: as they will be when the plan is carried out, not as they are now.
+
+/// Values of main.cf as written, with those that the plan changes in their place.
+struct PlannedValues {
+    /// As written, by name; a parameter that Postfix does not know but an operator defined is among them.
+    private var written: [String: String]
+    /// References followed within references; Postfix itself gives up at 100.
+    private static let maximumDepth = 10
+
+    init(_ written: [String: String]) { self.written = written }
+
+    mutating func set(_ name: String, to value: String) { written[name] = value }
+
+    /// As written; empty where the parameter is not set.
+    subscript(name: String) -> String { written[name] ?? "" }
+
+    /// The items of a list with `$name`, `${name}` and `$(name)` followed. Conditional references (`${name?…}`) stay as they are.
+    func items(of name: String) -> [String] { items(in: self[name]) }
+
+    /// The same for the text of a list.
+    func items(in text: String, depth: Int = 0) -> [String] {
+        PostfixList.items(text).flatMap { item in
+            guard depth < Self.maximumDepth, let value = Self.reference(item).flatMap({ written[$0] }) else { return [item] }
+            return items(in: value, depth: depth + 1)
+        }
+    }
+
+    /// The name that an item refers to, where it is nothing but a reference.
+    private static func reference(_ item: String) -> String? {
+        guard item.hasPrefix("$") else { return nil }
+        var name = item.dropFirst()
+        if (name.hasPrefix("{") && name.hasSuffix("}")) || (name.hasPrefix("(") && name.hasSuffix(")")) { name = name.dropFirst().dropLast() }
+        let isName = !name.isEmpty && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+        return isName ? String(name) : nil
+    }
+}

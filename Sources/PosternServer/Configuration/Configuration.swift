@@ -21,7 +21,8 @@ package struct Configuration: Sendable {
     /// Characters of new relay addresses, 10 … 16.
     package let addressLength: Int
     package let returnPathDays: Int
-    package let replyUnrewritable: ReplyUnrewritable
+    package let replyUnrewritable: ReplyChoice
+    package let replyEncrypted: ReplyChoice
     /// The smtpd that takes copies; nil for no fan-out.
     package let fanOut: ListenAddress?
     package let milter: MilterSettings
@@ -69,7 +70,7 @@ package struct Configuration: Sendable {
     }
 
     /// What to do with a reply whose inbox address cannot be taken out.
-    package enum ReplyUnrewritable: String, Sendable { case refuse, deliver }
+    package enum ReplyChoice: String, Sendable { case refuse, deliver }
 
     package struct MilterSettings: Sendable {
         /// In libmilter's form: `inet:PORT@HOST` or `unix:/path`.
@@ -171,7 +172,8 @@ package struct Configuration: Sendable {
         }
         addressLength = integer("address_length")
         returnPathDays = integer("return_path_days")
-        replyUnrewritable = ReplyUnrewritable(rawValue: text("reply_unrewritable")) ?? .refuse
+        replyUnrewritable = ReplyChoice(rawValue: text("reply_unrewritable")) ?? .refuse
+        replyEncrypted = ReplyChoice(rawValue: text("reply_encrypted")) ?? .refuse
         guard let smtpd = ListenAddress(text("fan_out_smtpd")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: HOST:PORT is needed")
         }

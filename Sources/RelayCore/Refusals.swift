@@ -159,6 +159,17 @@ extension Refusal {
         550, "5.7.7", "An attachment unpacks to more than can be searched for your own address; send it without, or as files that are not compressed",
         RelayReason("too-much-work", "compressed data, or data encoded again and again, beyond what a message of this size may take to search"))
 
+    package static let encryptedReply = permanent(
+        550, "5.7.4", "This message is encrypted: it names you by your key, and cannot be checked for your address; send it unencrypted",
+        RelayReason("encrypted-reply", "reply_encrypted is refuse"))
+
+    package static func signedReply(part: String) -> Refusal {
+        permanent(
+            550, "5.7.7",
+            "A signature or key names you and cannot be taken out (\(printable(part))); send the text unsigned and without keys",
+            RelayReason("signed-reply", part))
+    }
+
     /// The last look found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an incident.
     package static func leakIncident(place: String) -> Refusal {
         .permanent(PermanentRefusal(copying: unrewritable(part: place).reply, RelayReason(RelayReason.leakIncident, place)))

@@ -15,18 +15,21 @@ package struct RelaySettings: Sendable {
     package var limits: RelayLimits
     /// Days for which a return path takes reports.
     package var returnPathDays: UInt64
-    package var unrewritableReply: UnrewritableReply
     /// Whether `mailto:` links in the text of forwards lead through the relay.
     package var rewritesLinks = true
+    /// What becomes of a reply with an address where it cannot be rewritten.
+    package var unrewritableReply: ReplyChoice
+    /// What becomes of an encrypted reply.
+    package var encryptedReply: ReplyChoice
     /// When forwarding to an inbox is suspended; nil for never.
     package var suspension: SuspensionRate?
 
-    package enum UnrewritableReply: String, Sendable { case refuse, deliver }
+    package enum ReplyChoice: String, Sendable { case refuse, deliver }
 
     package init(
         relayDomains: [String], authservID: String, operatorAddress: AddrSpec? = nil, localRecipients: [String: AddrSpec] = [:],
         providers: ProviderRules = .standard, limits: RelayLimits = RelayLimits(), returnPathDays: UInt64 = 14,
-        unrewritableReply: UnrewritableReply = .refuse, suspension: SuspensionRate? = SuspensionRate()
+        unrewritableReply: ReplyChoice = .refuse, encryptedReply: ReplyChoice = .refuse, suspension: SuspensionRate? = SuspensionRate()
     ) {
         self.relayDomains = relayDomains.map { $0.lowercased() }
         self.authservID = authservID
@@ -36,6 +39,7 @@ package struct RelaySettings: Sendable {
         self.limits = limits
         self.returnPathDays = returnPathDays
         self.unrewritableReply = unrewritableReply
+        self.encryptedReply = encryptedReply
         self.suspension = suspension
     }
 

@@ -23,7 +23,8 @@ package struct Configuration: Sendable {
     package let addressLength: Int
     package let returnPathDays: Int
     package let forwardLinks: ForwardLinks
-    package let replyUnrewritable: ReplyUnrewritable
+    package let replyUnrewritable: ReplyChoice
+    package let replyEncrypted: ReplyChoice
     /// The smtpd that takes copies; nil for no fan-out.
     package let fanOut: ListenAddress?
     package let milter: MilterSettings
@@ -74,7 +75,7 @@ package struct Configuration: Sendable {
     package enum ForwardLinks: String, Sendable { case rewrite, keep }
 
     /// What to do with a reply whose inbox address cannot be taken out.
-    package enum ReplyUnrewritable: String, Sendable { case refuse, deliver }
+    package enum ReplyChoice: String, Sendable { case refuse, deliver }
 
     package struct MilterSettings: Sendable {
         /// In libmilter's form: `inet:PORT@HOST` or `unix:/path`.
@@ -181,7 +182,8 @@ package struct Configuration: Sendable {
         addressLength = integer("address_length")
         returnPathDays = integer("return_path_days")
         forwardLinks = ForwardLinks(rawValue: text("forward_links")) ?? .rewrite
-        replyUnrewritable = ReplyUnrewritable(rawValue: text("reply_unrewritable")) ?? .refuse
+        replyUnrewritable = ReplyChoice(rawValue: text("reply_unrewritable")) ?? .refuse
+        replyEncrypted = ReplyChoice(rawValue: text("reply_encrypted")) ?? .refuse
         guard let smtpd = ListenAddress(text("fan_out_smtpd")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: HOST:PORT is needed")
         }

@@ -84,6 +84,9 @@ package struct ConfigurationKey: Sendable {
             "reply_unrewritable", .choice(["refuse", "deliver"]), .value(.text("refuse")),
             "What to do with a reply that holds the inbox where it cannot be rewritten. Refusing tells the user; delivering leaks."),
         ConfigurationKey(
+            "reply_encrypted", .choice(["refuse", "deliver"]), .value(.text("refuse")),
+            "What to do with an encrypted reply. It names the user's key, which a key server may lead to the inbox, and cannot be looked into."),
+        ConfigurationKey(
             "fan_out", .choice(["on", "off"]), .value(.text("on")),
             "Whether a message to several users is taken in one transaction, with a copy for each. Otherwise all but one get 452 and wait."),
         ConfigurationKey(

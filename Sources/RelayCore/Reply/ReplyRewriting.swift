@@ -40,7 +40,7 @@ struct ReplyRewriting {
 
     /// The same with a budget of the caller's.
     func rewrite(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
-        let rewriter = engine.bodyRewriter(names, engine.settings.unrewritableReply, budget)
+        let rewriter = engine.bodyRewriter(names, engine.settings, budget)
         let rewritten = try rewriter.rewrite(content: header, body: body)
         let outgoing = HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)])
         if let field = outgoing.fields.first(where: { $0.bytes.count > engine.settings.limits.rewrittenFieldSize }) {

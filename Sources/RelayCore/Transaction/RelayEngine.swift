@@ -20,7 +20,7 @@ package final class RelayEngine: Sendable {
     /// Gives that many random octets.
     package let randomness: @Sendable (Int) -> [UInt8]
     /// Makes what rewrites a reply's body.
-    let bodyRewriter: @Sendable (ReplyNames, RelaySettings.UnrewritableReply, WorkBudget) -> any BodyRewriting
+    let bodyRewriter: @Sendable (ReplyNames, RelaySettings, WorkBudget) -> any BodyRewriting
 
     /// - Parameter keys: the versioned keys of tokens, ids and marks. Nil is returned where no key can be derived from them.
     package init?(
@@ -40,7 +40,7 @@ package final class RelayEngine: Sendable {
         witness = OriginalWitness(keys: keys)
         self.replyMemory = replyMemory
         self.randomness = randomness
-        bodyRewriter = { BodyRewriter(names: $0, unrewritable: $1, budget: $2) }
+        bodyRewriter = { BodyRewriter(names: $0, settings: $1, budget: $2) }
     }
 
     /// The same engine with another authenticator.
@@ -50,14 +50,14 @@ package final class RelayEngine: Sendable {
 
     /// The same engine with another rewriter of bodies.
     func rewriting(
-        by bodyRewriter: @escaping @Sendable (ReplyNames, RelaySettings.UnrewritableReply, WorkBudget) -> any BodyRewriting
+        by bodyRewriter: @escaping @Sendable (ReplyNames, RelaySettings, WorkBudget) -> any BodyRewriting
     ) -> RelayEngine {
         RelayEngine(copying: self, authenticator: authenticator, bodyRewriter: bodyRewriter)
     }
 
     private init(
         copying other: RelayEngine, authenticator: any SenderAuthenticator,
-        bodyRewriter: @escaping @Sendable (ReplyNames, RelaySettings.UnrewritableReply, WorkBudget) -> any BodyRewriting
+        bodyRewriter: @escaping @Sendable (ReplyNames, RelaySettings, WorkBudget) -> any BodyRewriting
     ) {
         settings = other.settings
         directory = other.directory

@@ -14,8 +14,8 @@ struct ServeCommand: AsyncParsableCommand {
 
             SIGHUP reads the configuration, the HTTP certificate and the policies again. In force from the next message on are \
             relay_domains, authserv_id, trusted_authserv_ids, operator_address, local_recipients, return_path_days, \
-            forward_links, reply_unrewritable, limits (but reply_memory), suspension, dns, providers, issuers and log.level; \
-            all else waits for a restart, and the log names what does. A configuration in error changes nothing. Another key file \
+            forward_links, reply_unrewritable, reply_encrypted, limits (but reply_memory), suspension, dns, providers, issuers and \
+            log.level; all else waits for a restart, and the log names what does. A configuration in error changes nothing. Another key file \
             (postern key-file rotate) takes effect within a second.
 
             Logs go to standard error and hold no inbox address.

@@ -251,15 +251,21 @@ import Testing
         }
     }
 
-    /// A key or a signature in which an address was replaced was good for nothing, and nobody was told.
-    @Test func whatIsSignedOrArmouredWithinATextIsRefused() throws {
+    /// A signature named the key of its maker, and with it the inbox on a key server.
+    @Test func signaturesAndKeysWithinATextGo() throws {
         let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\r\n\r\n\(Data("key of Anna <anna.berg@inbox.example>".utf8).base64EncodedString())\r\n=aBcD\r\n-----END PGP PUBLIC KEY BLOCK-----\r\n"
         func signed(_ text: String) -> String {
             "-----BEGIN PGP SIGNED MESSAGE-----\r\nHash: SHA512\r\n\r\n\(text)\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\niQEz\r\n-----END PGP SIGNATURE-----\r\n"
         }
-        #expect(try Self.said("Hello\r\n" + key) == "550 unrewritable-part")
-        #expect(try Self.said("Hello\r\n" + signed("I am anna.berg@inbox.example")) == "550 unrewritable-part")
-        #expect(try Self.said("I am anna.berg@inbox.example\r\n" + signed("Yes") + "anna.berg@inbox.example") == "I am annarelay2@relay.example\r\n" + signed("Yes") + "annarelay2@relay.example")
+        #expect(try Self.said("Hello\r\n" + key + "Bye\r\n") == "Hello\r\nBye\r\n")
+        #expect(try Self.said("Hello\r\n" + signed("- - I am anna.berg@inbox.example")) == "Hello\r\n- I am annarelay2@relay.example\r\n")
+        #expect(try Self.said("I am anna.berg@inbox.example\r\n" + signed("Yes") + "anna.berg@inbox.example") == "I am annarelay2@relay.example\r\nYes\r\nannarelay2@relay.example")
+        // HTML writes its breaks as tags.
+        let page = signed("Yes<br>").replacing("\r\n", with: "<br>")
+        #expect(try Self.said("<p>\(page)</p>", type: "text/html") == "<p><br>Hash: SHA512<br><br>Yes<br><br><br></p>")
+        // A certificate is no key of a person's mail, but a change would break it.
+        let certificate = "-----BEGIN CERTIFICATE-----\r\n\(Data("DNS:anna.berg@inbox.example".utf8).base64EncodedString())\r\n-----END CERTIFICATE-----\r\n"
+        #expect(try Self.said("Hello\r\n" + certificate) == "550 unrewritable-part")
         // Quoted, it was broken already.
         #expect(try Self.said("> -----BEGIN PGP SIGNED MESSAGE-----\r\n> anna.berg@inbox.example\r\n> -----END PGP SIGNATURE-----\r\n").contains("> annarelay2@relay.example"))
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import RelayCore
 
 @Suite struct UnrewritablePartTests {
-    private static func rewriting(_ choice: RelaySettings.UnrewritableReply, inbox: String = "anna@inbox.example")
+    private static func rewriting(_ choice: RelaySettings.ReplyChoice, inbox: String = "anna@inbox.example")
         -> ReplyRewriting
     {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")

@@ -202,8 +202,10 @@ import Testing
 
     /// The decoded leaves of a message, and its structure. Report fields and headers within messages are left out, as some of those go.
     private static func leaves(_ header: HeaderSection, _ body: [UInt8]) -> [String] {
-        MIMEPart.parse(header: header, body: body).flattened.map { part in
-            let type = "\(part.depth) \(part.contentType.type)/\(part.contentType.subtype)"
+        // Signatures and keys go, and what they stood beside is mixed parts.
+        MIMEPart.parse(header: header, body: body).flattened.filter { CryptographicPart($0, in: body) == nil && $0.contentType.type != "signature" }.map { part in
+            let subtype = part.contentType.matches("multipart", "signed") ? "mixed" : part.contentType.subtype
+            let type = "\(part.depth) \(part.contentType.type)/\(subtype)"
             guard !part.isComposite, !PartKind.isHeaderFields(part.contentType), !part.contentType.matches("message") else {
                 return type
             }

@@ -77,7 +77,7 @@ import Testing
         )
     }
 
-    private static func rewrite(_ message: (fields: [HeaderField], body: [UInt8]), limit: Int, unrewritable: RelaySettings.UnrewritableReply = .refuse)
+    private static func rewrite(_ message: (fields: [HeaderField], body: [UInt8]), limit: Int, unrewritable: RelaySettings.ReplyChoice = .refuse)
         throws(Refusal) -> OutgoingMessage
     {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")

@@ -584,7 +584,7 @@ def build(r, number, planted=None):
 
 # Shapes in which nothing has to go but what stands for the user: with somebody else's address in them, the body leaves as it came.
 INNOCENT = {'plain', 'html', 'calendar', 'vcard', 'flowed', 'alternative', 'preamble', 'json', 'yaml', 'csv', 'xml', 'svg', 'css-file', 'octet', 'zip',
-            'gzip', 'uu', 'image', 'signed', 'tnef', 'cte-odd', 'type-odd', 'quotes', 'invitation', 'armour', 'pgp-key', 'nested-zip', 'rtf', 'mislabelled', 'bom', 'filename'}
+            'gzip', 'uu', 'image', 'tnef', 'cte-odd', 'type-odd', 'quotes', 'invitation', 'nested-zip', 'rtf', 'mislabelled', 'bom', 'filename'}
 # Shapes in which a token of the relay would not be looked for as an inbox is.
 TOKENLESS = {'signed', 'image', 'zip', 'tnef', 'partial', 'utf8-header'}
 

@@ -1,26 +1,119 @@
-// Blocks within a text that a change would break: keys, certificates and signed text (RFC 9580 section 6.2, RFC 7468).
+// Armoured blocks within a text: signatures and keys of OpenPGP go, and what a change would break is told (RFC 9580 sections 6.2, 7; RFC 7468).
 
 import InternetMessage
 
-enum ArmouredBlocks {
-    /// As a refusal names them.
-    static let name = "signed or armoured block"
+/// The blocks of OpenPGP in one text. Only those that stand at the beginning of a line: quoted ones are another's, and broken already.
+struct ArmouredBlocks {
+    /// What takes out signatures and public keys, and makes text that was signed within itself plain text again.
+    private(set) var removals: [TextEdit] = []
+    /// Whether a block holds encrypted text.
+    private(set) var isEncrypted = false
+    /// Whether a block does not end, so that nothing shows how far it goes.
+    private(set) var isBroken = false
+
+    /// As a refusal names what may not change.
+    static let name = "armoured block"
 
     private static let begin = Array("-----BEGIN ".utf8)
     private static let end = Array("-----END ".utf8)
+    private static let signedMessage = Array("PGP SIGNED MESSAGE-----".utf8)
+    private static let message = Array("PGP MESSAGE".utf8)
+    private static let signature = Array("PGP SIGNATURE-----".utf8)
+    private static let publicKey = Array("PGP PUBLIC KEY BLOCK-----".utf8)
 
-    /// Whether one of these edits, which are in order, lies within a block. A block that does not end is none: it is broken already.
-    static func hold(_ edits: [TextEdit], in text: [UInt8]) -> Bool { outside(edits, in: text).count < edits.count }
+    /// - Parameter isMarkup: whether tags stand for line breaks.
+    init(_ text: [UInt8], isMarkup: Bool) {
+        text.withUnsafeBufferPointer { text in
+            var index = 0
+            var signed: Int?
+            while index + Self.begin.count < text.count {
+                guard text[index] == UInt8(ascii: "-"), Self.starts(text, at: index, with: Self.begin) else {
+                    index += 1
+                    continue
+                }
+                let kind = index + Self.begin.count
+                let isAtLineStart = index == 0 || text[index - 1] == 0x0A || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
+                guard isAtLineStart else {
+                    index = kind
+                    continue
+                }
+                if Self.starts(text, at: kind, with: Self.signedMessage) {
+                    let after = isMarkup ? kind + Self.signedMessage.count : Self.endOfArmourHeader(text, from: kind)
+                    removals.append(TextEdit(range: index..<after, replacement: []))
+                    signed = after
+                    index = after
+                } else if let name = [Self.signature, Self.publicKey].first(where: { Self.starts(text, at: kind, with: $0) }) {
+                    guard let after = Self.endOfBlock(text, from: kind, name) else {
+                        isBroken = true
+                        return
+                    }
+                    if let start = signed, name == Self.signature {
+                        unescape(text, start..<index)
+                        signed = nil
+                    }
+                    removals.append(TextEdit(range: index..<after, replacement: []))
+                    index = after
+                } else {
+                    if Self.starts(text, at: kind, with: Self.message) { isEncrypted = true }
+                    index = kind
+                }
+            }
+            // Signed text whose signature is not there.
+            if signed != nil { isBroken = true }
+        }
+        removals.sort { $0.range.lowerBound < $1.range.lowerBound }
+    }
+
+    /// Takes the dashes off that were put before lines with a dash (RFC 9580 section 7.2).
+    private mutating func unescape(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) {
+        var line = range.lowerBound
+        while line + 1 < range.upperBound {
+            if text[line] == UInt8(ascii: "-"), text[line + 1] == 0x20 { removals.append(TextEdit(range: line..<(line + 2), replacement: [])) }
+            while line < range.upperBound, text[line] != 0x0A { line += 1 }
+            line += 1
+        }
+    }
+
+    /// Behind the empty line that ends the fields of a block.
+    private static func endOfArmourHeader(_ text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
+        var index = start
+        while index < text.count {
+            while index < text.count, text[index] != 0x0A { index += 1 }
+            index = min(index + 1, text.count)
+            if index < text.count, text[index] == 0x0A { return index + 1 }
+            if index + 1 < text.count, text[index] == 0x0D, text[index + 1] == 0x0A { return index + 2 }
+        }
+        return index
+    }
+
+    /// Behind the last line of a block, its break included; nil where it has none.
+    private static func endOfBlock(_ text: UnsafeBufferPointer<UInt8>, from start: Int, _ name: [UInt8]) -> Int? {
+        var index = start
+        while index + end.count + name.count <= text.count {
+            if text[index] == UInt8(ascii: "-"), starts(text, at: index, with: end), starts(text, at: index + end.count, with: name) {
+                index += end.count + name.count
+                if index < text.count, text[index] == 0x0D { index += 1 }
+                if index < text.count, text[index] == 0x0A { index += 1 }
+                return index
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    /// Whether one of these edits, which are in order, lies within a block that it would break, a certificate or a message. A block
+    /// that does not end is none: it is broken already. What is taken out of a reply anyway does not count.
+    static func hold(_ edits: [TextEdit], in text: [UInt8]) -> Bool { outside(edits, in: text, ofReply: true).count < edits.count }
 
     /// The edits, which are in order, that lie within no block.
-    static func outside(_ edits: [TextEdit], in text: [UInt8]) -> [TextEdit] {
+    static func outside(_ edits: [TextEdit], in text: [UInt8], ofReply: Bool = false) -> [TextEdit] {
         text.withUnsafeBufferPointer { text in
             var rest = edits[...]
             var outside: [TextEdit] = []
             var opened: Int?
             var line = 0
             while line < text.count, !rest.isEmpty {
-                if opened == nil, starts(text, at: line, with: begin) { opened = line }
+                if opened == nil, starts(text, at: line, with: begin), !ofReply || !isRemoved(text, at: line + begin.count) { opened = line }
                 if let start = opened, starts(text, at: line, with: end) {
                     while let first = rest.first, first.range.upperBound <= start { outside.append(rest.removeFirst()) }
                     while let first = rest.first, first.range.lowerBound < line { rest.removeFirst() }
@@ -33,7 +126,11 @@ enum ArmouredBlocks {
         }
     }
 
+    private static func isRemoved(_ text: UnsafeBufferPointer<UInt8>, at kind: Int) -> Bool {
+        [signedMessage, signature, publicKey].contains { starts(text, at: kind, with: $0) }
+    }
+
     private static func starts(_ text: UnsafeBufferPointer<UInt8>, at index: Int, with mark: [UInt8]) -> Bool {
-        index + mark.count < text.count && mark.indices.allSatisfy { text[index + $0] == mark[$0] } && text[index + mark.count].isASCIILetter
+        index + mark.count <= text.count && mark.indices.allSatisfy { text[index + $0] == mark[$0] }
     }
 }

@@ -17,20 +17,23 @@ protocol BodyRewriting {
     /// - Parameters:
     ///   - header: the header section of the message; only its Content-* fields are read.
     ///   - body: everything behind the empty line, line ends as CRLF.
-    /// - Throws: `550 5.7.7` where a name stands in a part that cannot be rewritten, or where that takes too much work.
+    /// - Throws: `550 5.7.7` where a name stands in a part that cannot be rewritten, where a signature cannot be taken out, or where that
+    ///   takes too much work; `550 5.7.4` where a part is encrypted.
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody
 }
 
 /// Rewrites the body of one reply.
 package struct BodyRewriter: BodyRewriting {
     private(set) var text: TextRewriter
-    private let unrewritable: RelaySettings.UnrewritableReply
+    private let unrewritable: RelaySettings.ReplyChoice
+    private let encrypted: RelaySettings.ReplyChoice
     private let opaque: OpaqueScan
     private let budget: WorkBudget
 
-    init(names: ReplyNames, unrewritable: RelaySettings.UnrewritableReply, budget: WorkBudget) {
+    init(names: ReplyNames, settings: RelaySettings, budget: WorkBudget) {
         text = TextRewriter(names: names)
-        self.unrewritable = unrewritable
+        unrewritable = settings.unrewritableReply
+        encrypted = settings.encryptedReply
         self.budget = budget
         opaque = OpaqueScan(names: names, work: budget)
     }
@@ -69,10 +72,6 @@ package struct BodyRewriter: BodyRewriting {
         let nesting: Int
         /// Parts let through with a name in them.
         var delivered: [String] = []
-        /// Within a signed part nothing may change.
-        var isSigned = false
-        /// Whether something within the signed part would have to change.
-        var signedNeedsChange = false
     }
 
     /// What became of one entity.
@@ -92,9 +91,15 @@ package struct BodyRewriter: BodyRewriting {
         if budget.isSpent, unrewritable == .refuse { throw .tooMuchWork }
         let type = part.contentType
         if type.matches("multipart") {
-            if type.subtype == "signed" || type.subtype == "encrypted" { return try rewriteSigned(part, in: &work, name: name) }
+            if type.subtype == "encrypted" { return try passEncrypted(part, in: &work, name: name) }
             return part.isComposite || part.preamble != nil
                 ? try rewriteMultipart(part, in: &work) : try rewriteText(part, in: &work, name: name)
+        }
+        switch CryptographicPart(part, in: work.bytes) {
+        case .encrypted: return try passEncrypted(part, in: &work, name: name)
+        // A key that is one of several parts was taken out with them.
+        case .enclosing, .removable: throw .signedReply(part: name)
+        case nil: break
         }
         if let nested = part.children.first { return try rewriteMessage(part, nested, in: &work) }
         let isMessage = type.matches("message", "rfc822") || type.matches("message", "global") || type.matches("message", "news")
@@ -104,32 +109,53 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     private func rewriteMultipart(_ part: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
+        if part.isComposite, part.children.indices.allSatisfy({ isRemovable(part.children[$0], number: $0, of: part, in: work) }) {
+            throw .signedReply(part: PartKind.name(of: part.children[0], number: 1))
+        }
         let boundary = Boundary(part.contentType, text: text)
         var output = PieceBuilder(work.bytes)
         var position = part.bodyRange.lowerBound
         if let preamble = part.preamble {
             output.copy(position..<preamble.lowerBound)
-            output.write(rewriteLoose(preamble, in: &work), inPlaceOf: preamble)
+            output.write(rewriteLoose(preamble, in: work), inPlaceOf: preamble)
             position = preamble.upperBound
         }
         for (number, child) in part.children.enumerated() {
+            if isRemovable(child, number: number, of: part, in: work) {
+                output.write([], inPlaceOf: position..<child.bodyRange.upperBound)
+                position = child.bodyRange.upperBound
+                continue
+            }
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
             let result = try rewrite(child, in: &work, name: PartKind.name(of: child, number: number + 1))
             append(
-                child, result, fields: PartHeader.partFields(of: child, with: result, isSigned: work.isSigned, text: text),
-                to: &output)
+                child, result, fields: PartHeader.partFields(of: child, with: result, text: text), to: &output)
             position = child.bodyRange.upperBound
         }
         if let epilogue = part.epilogue, epilogue.lowerBound >= position {
             boundary.copy(position..<epilogue.lowerBound, to: &output)
-            output.write(rewriteLoose(epilogue, in: &work), inPlaceOf: epilogue)
+            output.write(rewriteLoose(epilogue, in: work), inPlaceOf: epilogue)
             position = epilogue.upperBound
         }
         boundary.copy(position..<max(position, part.bodyRange.upperBound), to: &output)
         var result = Result(pieces: output.pieces)
-        if output.isChanged, work.isSigned { work.signedNeedsChange = true }
         result.contentType = boundary.contentType
+        if part.contentType.matches("multipart", "signed") {
+            var type = result.contentType ?? part.contentType
+            type.subtype = "mixed"
+            type.parameters["protocol"] = nil
+            type.parameters["micalg"] = nil
+            result.contentType = type
+        }
         return result
+    }
+
+    /// Whether a part is a key or a signature: whatever type the signature of a multipart/signed says it has (RFC 1847 section 2.1).
+    private func isRemovable(_ child: MIMEPart, number: Int, of part: MIMEPart, in work: Work) -> Bool {
+        if CryptographicPart(child, in: work.bytes) == .removable { return true }
+        guard number > 0, part.contentType.matches("multipart", "signed"), let type = part.contentType.parameters["protocol"]?.lowercased()
+        else { return false }
+        return child.contentType.type + "/" + child.contentType.subtype == type
     }
 
     /// Appends a part: its header as it came where the fields are the same, else written anew, and its body.
@@ -150,23 +176,14 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     /// Text outside of all parts.
-    private func rewriteLoose(_ range: Range<Int>, in work: inout Work) -> [UInt8]? {
-        let rewritten = text.rewrite(Array(work.bytes[range]))
-        if rewritten != nil, work.isSigned { work.signedNeedsChange = true }
-        return rewritten
+    private func rewriteLoose(_ range: Range<Int>, in work: Work) -> [UInt8]? {
+        text.rewrite(Array(work.bytes[range]))
     }
 
-    /// A signed or encrypted part passes as it is, or not at all.
-    private func rewriteSigned(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
-        let wasSigned = work.isSigned
-        work.isSigned = true
-        let before = work.signedNeedsChange
-        work.signedNeedsChange = false
-        _ = try rewriteMultipart(part, in: &work)
-        let needsChange = work.signedNeedsChange
-        work.isSigned = wasSigned
-        work.signedNeedsChange = before || needsChange
-        if needsChange, !wasSigned { try refuse("signed part", in: &work) }
+    /// An encrypted part passes as it is, where the operator allows it.
+    private func passEncrypted(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+        guard encrypted == .deliver else { throw .encryptedReply }
+        if opaque.finds(in: work.bytes[part.bodyRange], encoding: part.transferEncoding) { try refuse(name, in: &work) }
         return .unchanged
     }
 
@@ -176,10 +193,9 @@ package struct BodyRewriter: BodyRewriting {
         var output = PieceBuilder(work.bytes)
         output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound)
         let result = try rewrite(nested, in: &work, name: "text of an attached message")
-        let fields = PartHeader.messageFields(of: nested, with: result, isSigned: work.isSigned, text: text)
+        let fields = PartHeader.messageFields(of: nested, with: result, text: text)
         append(nested, result, fields: fields, to: &output)
         output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound))
-        if output.isChanged, work.isSigned { work.signedNeedsChange = true }
         return Result(pieces: output.pieces)
     }
 
@@ -189,16 +205,14 @@ package struct BodyRewriter: BodyRewriting {
         else { return try lookInto(part, in: &work, name: name) }
         let message = Message.parse(decoded.bytes)
         var inner = Work(bytes: decoded.bytes, nesting: work.nesting + 1)
-        inner.isSigned = work.isSigned
         let root = MIMEPart.parse(message)
         let result = try rewrite(root, in: &inner, name: "text of an attached message")
         work.delivered += inner.delivered
         var output = PieceBuilder(decoded.bytes)
         append(
-            root, result, fields: PartHeader.messageFields(of: root, with: result, isSigned: work.isSigned, text: text),
+            root, result, fields: PartHeader.messageFields(of: root, with: result, text: text),
             to: &output)
         guard let pieces = output.pieces else { return .unchanged }
-        if work.isSigned { work.signedNeedsChange = true }
         let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }
         let encoded = part.transferEncoding.encode(bytes) ?? bytes
         return Result(pieces: [TextCoding.ending(like: work.bytes[part.bodyRange], encoded)[...]])
@@ -219,13 +233,12 @@ package struct BodyRewriter: BodyRewriting {
             try refuse(name, in: &work)
             return .unchanged
         }
+        let blocks = ArmouredBlocks(decoded.bytes, isMarkup: PartKind.syntax(part.contentType) == .markup)
+        if blocks.isBroken { throw .signedReply(part: "\(name): a block of PGP without its end") }
+        if blocks.isEncrypted, encrypted == .refuse { throw .encryptedReply }
         switch TextCoding.rewrite(decoded, part: part, with: text) {
         case .unchanged: return .unchanged
         case .changed(let bytes, let charset, let encoding):
-            if work.isSigned {
-                work.signedNeedsChange = true
-                return .unchanged
-            }
             var result = Result(pieces: [bytes[...]], transferEncoding: encoding)
             if let charset {
                 var type = part.contentType
@@ -245,7 +258,7 @@ package struct BodyRewriter: BodyRewriting {
         let raw = work.bytes[part.bodyRange]
         guard opaque.finds(in: raw, encoding: part.transferEncoding) else { return .unchanged }
         let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
-        if !work.isSigned, PartKind.mayBeText(part) || isTextInUnknownEncoding,
+        if PartKind.mayBeText(part) || isTextInUnknownEncoding,
             let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, with: text)
         {
             if !opaque.finds(in: bytes[...], encoding: part.transferEncoding) { return Result(pieces: [bytes[...]]) }

@@ -46,6 +46,24 @@ enum ContentLines {
         return edits(unfolded.octets).map(unfolded.folded)
     }
 
+    /// Edits that take out the public keys of a vCard: properties `KEY`, in a group or not, with their continuations.
+    static func keys(in text: [UInt8]) -> [TextEdit] {
+        var edits: [TextEdit] = []
+        var start = 0
+        while start < text.count {
+            var end = start
+            repeat {
+                while end < text.count, text[end] != 0x0A { end += 1 }
+                end = min(end + 1, text.count)
+            } while end < text.count && text[end].isWhiteSpace
+            let name = text[start..<end].prefix { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: ";") }
+            let last = name.lastIndex(of: UInt8(ascii: ".")).map { name[($0 + 1)...] } ?? name
+            if last.map(\.asciiLowercased).elementsEqual("key".utf8) { edits.append(TextEdit(range: start..<end, replacement: [])) }
+            start = end
+        }
+        return edits
+    }
+
     /// Edits that cover whole content lines where a line has become too long; the others stay as they are.
     static func refolding(_ edits: [TextEdit], in text: [UInt8]) -> [TextEdit] {
         var output: [TextEdit] = []

@@ -19,6 +19,7 @@ enum PartHeader {
         "x-gm-message-state", "x-originating-ip", "x-source-ip", "x-mailer-info", "content-md5", "content-length", "x-uid",
         "x-uidl",
         "status", "x-status", "x-mozilla-status", "x-mozilla-status2", "x-mozilla-keys", "x-account-key", "bcc",
+        "autocrypt", "autocrypt-gossip", "autocrypt-setup-message", "openpgp", "x-pgp-sig", "x-pgp-key", "x-pgp-fingerprint",
     ]
 
     /// Fields of an attached message that name messages: an id is the team's, or hidden.
@@ -26,30 +27,29 @@ enum PartHeader {
 
     /// The Content-* fields of the message itself.
     static func contentFields(of root: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter) -> [HeaderField] {
-        rewrite(root, with: result, isSigned: false, text: text) { passing.contains($0) && $0 != "mime-version" }.fields
+        rewrite(root, with: result, text: text) { passing.contains($0) && $0 != "mime-version" }.fields
     }
 
     /// The fields of a part; nil where they stay as they came.
-    static func partFields(of part: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter)
+    static func partFields(of part: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter)
         -> [HeaderField]?
     {
-        let rewritten = rewrite(part, with: result, isSigned: isSigned, text: text) { isSigned || passing.contains($0) }
+        let rewritten = rewrite(part, with: result, text: text) { passing.contains($0) }
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
     /// The fields of an attached message; nil where they stay.
-    static func messageFields(of message: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter)
+    static func messageFields(of message: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter)
         -> [HeaderField]?
     {
-        let rewritten = rewrite(message, with: result, isSigned: isSigned, text: text) {
-            isSigned
-                || !(droppedOfMessage.contains($0) || $0.hasPrefix("x-postern-") || $0.hasPrefix("x-ms-exchange-") || $0.isEmpty)
+        let rewritten = rewrite(message, with: result, text: text) {
+            !(droppedOfMessage.contains($0) || $0.hasPrefix("x-postern-") || $0.hasPrefix("x-ms-exchange-") || $0.isEmpty)
         }
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
     private static func rewrite(
-        _ part: MIMEPart, with result: BodyRewriter.Result, isSigned: Bool, text: TextRewriter, keeps: (String) -> Bool
+        _ part: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter, keeps: (String) -> Bool
     ) -> (fields: [HeaderField], isChanged: Bool) {
         var fields: [HeaderField] = []
         var isChanged = !part.headerDefects.isDisjoint(with: [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName])
@@ -66,7 +66,7 @@ enum PartHeader {
                 isChanged = true
                 continue
             }
-            if idFields.contains(name), !isSigned {
+            if idFields.contains(name) {
                 let outward = ids ?? text.ids(in: part.header)
                 ids = outward
                 let old = MessageIDs.ids(in: field.rawValue)

@@ -43,6 +43,9 @@ enum PartKind {
         return part.disposition?.disposition != "attachment" && !isContentLines(type)
     }
 
+    /// Whether the body is a vCard, in which a property may be a key (RFC 6350 section 6.8.1).
+    static func isVCard(_ type: ContentType) -> Bool { ["vcard", "x-vcard", "directory"].contains(type.subtype) }
+
     /// Whether the body is header fields: of a message, or of a report about one.
     static func isHeaderFields(_ type: ContentType) -> Bool {
         if type.matches("text", "rfc822-headers") || type.matches("text", "rfc822-header") { return true }

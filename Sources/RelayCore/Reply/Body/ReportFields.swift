@@ -10,6 +10,7 @@ enum ReportFields {
         "dkim-signature", "arc-seal", "arc-message-signature", "arc-authentication-results", "x-received", "x-originating-ip",
         "received-spf",
         "source-ip", "x-forwarded-to", "x-forwarded-for", "x-postern-mark", "x-postern-original-from",
+        "autocrypt", "autocrypt-gossip", "openpgp",
     ]
 
     /// The edits together with those that take out whole fields.

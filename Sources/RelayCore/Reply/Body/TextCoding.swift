@@ -76,11 +76,14 @@ enum TextCoding {
     }
 
     private static func edits(_ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, with text: TextRewriter) -> [TextEdit] {
-        let edits = text.edits(bytes, syntax: syntax)
+        let removals = ArmouredBlocks(bytes, isMarkup: syntax == .markup).removals
+        let edits = removals.isEmpty ? text.edits(bytes, syntax: syntax) : (text.edits(bytes, syntax: syntax) + removals).reconciled
         if PartKind.isHeaderFields(part.contentType) { return ReportFields.edits(bytes, adding: edits) }
         guard PartKind.isContentLines(part.contentType) else { return edits }
         let all = (edits + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax) }).reconciled
-        return all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
+        let folded = all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
+        let keys = PartKind.isVCard(part.contentType) ? ContentLines.keys(in: bytes) : []
+        return keys.isEmpty ? folded : (folded + keys).reconciled
     }
 
     // MARK: Charsets

@@ -1,0 +1,45 @@
+// Encrypted replies: refused in words of their own, or let through where the operator allows it, and then as they are.
+
+import InternetMessage
+import Testing
+
+@testable import RelayCore
+
+@Suite struct EncryptedReplyTests {
+    private static func rewrite(_ choice: RelaySettings.ReplyChoice, type: String, body: String) throws(Refusal) -> OutgoingMessage {
+        var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
+        settings.encryptedReply = choice
+        let engine = Fixture(evidence: .init(), settings: settings).engine
+        let header = HeaderSection([HeaderField("From", "<anna@inbox.example>"), HeaderField("Content-Type", type)])
+        return try ReplyRewriting(
+            engine: engine, account: Fixture.anna, header: header, envelopeSender: "anna@inbox.example", isAutomatic: false,
+            now: Fixture.now, hops: 1, stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens)
+        ).rewrite(body: Array(body.utf8))
+    }
+
+    private static let armour = "-----BEGIN PGP MESSAGE-----\r\n\r\nhQEMAwAAAAAAAAAB\r\n-----END PGP MESSAGE-----\r\n"
+    private static let replies = [
+        ("multipart/encrypted; protocol=\"application/pgp-encrypted\"; boundary=e", "--e\r\nContent-Type: application/pgp-encrypted\r\n\r\nVersion: 1\r\n--e\r\nContent-Type: application/octet-stream\r\n\r\n\(armour)--e--\r\n"),
+        ("application/pkcs7-mime; smime-type=enveloped-data", "\u{30}\u{10}\u{6}"), ("application/x-pkcs7-mime; name=smime.p7m", "\u{30}\u{10}\u{6}"),
+        ("text/plain", "Hello\r\n\(armour)"), ("text/html", "<pre>\(armour)</pre>"), ("application/octet-stream; name=a.asc", armour),
+    ]
+
+    @Test(arguments: replies)
+    func refusedByDefault(type: String, body: String) {
+        let refusal = #expect(throws: Refusal.self) { try Self.rewrite(.refuse, type: type, body: body) }
+        #expect(refusal?.reply.enhanced == "5.7.4")
+        #expect(refusal?.reason.code == "encrypted-reply")
+        #expect(refusal?.reply.text.contains("send it unencrypted") == true)
+    }
+
+    @Test(arguments: replies)
+    func letThroughWhereTheOperatorAllowsIt(type: String, body: String) throws {
+        #expect(try Self.rewrite(.deliver, type: type, body: body).body == nil)
+    }
+
+    @Test func theInboxBesideWhatIsEncryptedIsFoundAllTheSame() {
+        let body = "--e\r\nContent-Description: anna@inbox.example\r\n\r\n\(Self.armour)--e--\r\n"
+        let refusal = #expect(throws: Refusal.self) { try Self.rewrite(.deliver, type: "multipart/encrypted; boundary=e", body: body) }
+        #expect(refusal?.reason.code == "unrewritable-part")
+    }
+}

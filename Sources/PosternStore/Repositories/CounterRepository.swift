@@ -117,6 +117,33 @@ package struct CounterRepository: Sendable {
         }
     }
 
+    /// Remembers many marks in one transaction. Accounts that are gone by now are passed over.
+    package func mark(purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)]) throws {
+        try database.write(.relaxed) { connection in
+            for mark in marks {
+                try connection.run(
+                    """
+                    INSERT INTO once_marks (account_id, purpose, mark, expires_at)
+                    SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
+                    ON CONFLICT (account_id, purpose, mark) DO UPDATE SET expires_at = excluded.expires_at
+                    """, [.integer(mark.account), .text(purpose), .blob(mark.mark), .integer(mark.expiresAt)])
+            }
+        }
+    }
+
+    /// Which of these marks are remembered and have not expired.
+    package func marked(account: Int64, purpose: String, marks: [[UInt8]], now: Int64) throws -> Set<[UInt8]> {
+        try database.read { connection in
+            var found: Set<[UInt8]> = []
+            for mark in marks
+            where try connection.row(
+                "SELECT expires_at FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3 AND expires_at > ?4",
+                [.integer(account), .text(purpose), .blob(mark), .integer(now)]) != nil
+            { found.insert(mark) }
+            return found
+        }
+    }
+
     /// Whether a mark is remembered and has not expired.
     package func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws -> Bool {
         try database.read { connection in

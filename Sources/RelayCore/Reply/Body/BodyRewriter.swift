@@ -71,6 +71,9 @@ package struct BodyRewriter: BodyRewriting {
         var delivered: [String] = []
         /// Within a signed part nothing may change.
         var isSigned = false
+        /// Within an attached message that is a forward of the team's, which may have its guesses anywhere.
+        var isForward = false
+        var place: TextPlace { isForward ? .quoted : .body }
         /// Whether something within the signed part would have to change.
         var signedNeedsChange = false
     }
@@ -104,7 +107,7 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     private func rewriteMultipart(_ part: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
-        let boundary = Boundary(part.contentType, text: text)
+        let boundary = Boundary(part.contentType, place: work.isForward ? .quoted : .whole, text: text)
         var output = PieceBuilder(work.bytes)
         var position = part.bodyRange.lowerBound
         if let preamble = part.preamble {
@@ -116,7 +119,7 @@ package struct BodyRewriter: BodyRewriting {
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
             let result = try rewrite(child, in: &work, name: PartKind.name(of: child, number: number + 1))
             append(
-                child, result, fields: PartHeader.partFields(of: child, with: result, isSigned: work.isSigned, text: text),
+                child, result, fields: PartHeader.partFields(of: child, with: result, isSigned: work.isSigned, isForward: work.isForward, text: text),
                 to: &output)
             position = child.bodyRange.upperBound
         }
@@ -151,7 +154,7 @@ package struct BodyRewriter: BodyRewriting {
 
     /// Text outside of all parts.
     private func rewriteLoose(_ range: Range<Int>, in work: inout Work) -> [UInt8]? {
-        let rewritten = text.rewrite(Array(work.bytes[range]))
+        let rewritten = text.rewrite(Array(work.bytes[range]), place: work.isForward ? .quoted : .typed)
         if rewritten != nil, work.isSigned { work.signedNeedsChange = true }
         return rewritten
     }
@@ -159,7 +162,7 @@ package struct BodyRewriter: BodyRewriting {
     /// A signed or encrypted part passes as it is, or not at all.
     private func rewriteSigned(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
         let wasSigned = work.isSigned
-        work.isSigned = true
+        work.isSigned = !text.names.isShadow
         let before = work.signedNeedsChange
         work.signedNeedsChange = false
         _ = try rewriteMultipart(part, in: &work)
@@ -175,8 +178,11 @@ package struct BodyRewriter: BodyRewriting {
     private func rewriteMessage(_ part: MIMEPart, _ nested: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
         var output = PieceBuilder(work.bytes)
         output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound)
+        let wasForward = work.isForward
+        work.isForward = wasForward || text.names.isForward(nested.header)
         let result = try rewrite(nested, in: &work, name: "text of an attached message")
-        let fields = PartHeader.messageFields(of: nested, with: result, isSigned: work.isSigned, text: text)
+        let fields = PartHeader.messageFields(of: nested, with: result, isSigned: work.isSigned, isForward: work.isForward, text: text)
+        work.isForward = wasForward
         append(nested, result, fields: fields, to: &output)
         output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound))
         if output.isChanged, work.isSigned { work.signedNeedsChange = true }
@@ -191,11 +197,13 @@ package struct BodyRewriter: BodyRewriting {
         var inner = Work(bytes: decoded.bytes, nesting: work.nesting + 1)
         inner.isSigned = work.isSigned
         let root = MIMEPart.parse(message)
+        inner.isForward = work.isForward || text.names.isForward(root.header)
         let result = try rewrite(root, in: &inner, name: "text of an attached message")
         work.delivered += inner.delivered
         var output = PieceBuilder(decoded.bytes)
         append(
-            root, result, fields: PartHeader.messageFields(of: root, with: result, isSigned: work.isSigned, text: text),
+            root, result,
+            fields: PartHeader.messageFields(of: root, with: result, isSigned: work.isSigned, isForward: inner.isForward, text: text),
             to: &output)
         guard let pieces = output.pieces else { return .unchanged }
         if work.isSigned { work.signedNeedsChange = true }
@@ -219,7 +227,7 @@ package struct BodyRewriter: BodyRewriting {
             try refuse(name, in: &work)
             return .unchanged
         }
-        switch TextCoding.rewrite(decoded, part: part, with: text) {
+        switch TextCoding.rewrite(decoded, part: part, place: work.place, with: text) {
         case .unchanged: return .unchanged
         case .changed(let bytes, let charset, let encoding):
             if work.isSigned {
@@ -233,6 +241,7 @@ package struct BodyRewriter: BodyRewriting {
                 result.contentType = type
             }
             return result
+        case .impossible where text.names.isShadow: return Result(pieces: [])
         case .impossible(let why):
             try refuse("\(name): \(why)", in: &work)
             return .unchanged
@@ -246,7 +255,7 @@ package struct BodyRewriter: BodyRewriting {
         guard opaque.finds(in: raw, encoding: part.transferEncoding) else { return .unchanged }
         let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
         if !work.isSigned, PartKind.mayBeText(part) || isTextInUnknownEncoding,
-            let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, with: text)
+            let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, place: work.place, with: text)
         {
             if !opaque.finds(in: bytes[...], encoding: part.transferEncoding) { return Result(pieces: [bytes[...]]) }
         }
@@ -255,6 +264,7 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     private func refuse(_ part: String, in work: inout Work) throws(Refusal) {
+        guard !text.names.isShadow else { return }
         guard unrewritable == .deliver else { throw .unrewritable(part: part) }
         work.delivered.append(part)
     }

@@ -243,6 +243,21 @@ import Testing
         #expect(try stored(now: 0).isEmpty)
     }
 
+    @Test(arguments: Engine.all) func teamsThatWriteInboxesAreNamed(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let counters = test.store.counters
+        #expect(try counters.inboxesWritten(since: 0).isEmpty)
+        try counters.add([
+            DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2), DailyCounter(accountNumber: account, day: 8, kind: .inboxWritten, count: 3),
+            DailyCounter(accountNumber: account, day: 8, kind: .forwarded, count: 9),
+        ])
+        let found = try counters.inboxesWritten(since: 8)
+        #expect(found.count == 1 && found.first?.messages == 3 && found.first?.accounts == 1)
+        #expect(try counters.inboxesWritten(since: 7).first?.messages == 5)
+    }
+
     @Test func daysBeginAtMidnightUTC() {
         #expect(Day.number(0) == 0)
         #expect(Day.number(86_399) == 0)

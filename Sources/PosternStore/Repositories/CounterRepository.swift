@@ -51,6 +51,19 @@ package struct CounterRepository: Sendable {
         }
     }
 
+    /// The teams with forwards in which they wrote addresses of their users, by handle: in how many messages, to how many accounts.
+    package func inboxesWritten(since day: Int64) throws -> [(team: String, messages: Int, accounts: Int)] {
+        try database.read { connection in
+            try connection.rows(
+                """
+                SELECT t.handle, SUM(c.count), COUNT(DISTINCT c.account_id)
+                FROM daily_counters c JOIN accounts a ON a.id = c.account_id JOIN teams t ON t.id = a.team_id
+                WHERE c.kind = ?1 AND c.day >= ?2 GROUP BY t.handle ORDER BY t.handle
+                """, [.integer(CounterKind.inboxWritten.rawValue), .integer(day)]
+            ).map { (try $0.text(0), Int(try $0.integer(1)), Int(try $0.integer(2))) }
+        }
+    }
+
     /// The account's counters from a day on, oldest first.
     package func counters(account: Int64, since day: Int64) throws -> [DailyCounter] {
         try database.read { connection in

@@ -17,6 +17,8 @@ struct BenchDirectory: RelayDirectory {
     func release(_ direction: Direction, account: AccountNumber, day: UInt64) {}
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
+    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {}
+    func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> { [] }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
     func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord {

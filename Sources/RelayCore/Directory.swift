@@ -89,6 +89,10 @@ package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
     case automaticDropped = "automatic_dropped"
     /// The last look found what the rewriting had missed; the message was refused.
     case leakIncident = "leak_incident"
+    /// A forward in which the team wrote an address of the user's.
+    case inboxWritten = "inbox_written"
+    /// A reply with the inbox in a quotation, of which nothing showed that the team had written it: it was hidden.
+    case quoteHidden = "quote_hidden"
 }
 
 /// A permanent failure of an inbox, told by the return path that it came to.
@@ -178,6 +182,13 @@ package protocol RelayDirectory: Sendable {
 
     /// Remembers that a copy was handed over, until then (seconds since 1970).
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure)
+
+    /// Remembers marks of what a team wrote, until then (seconds since 1970). May be written later, off the path of the mail, so that the
+    /// time of the answer tells nothing of it; `remembered` knows them at once.
+    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64)
+
+    /// Which of these marks are remembered.
+    func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]>
 
     /// True for the first automatic message of this account to this correspondent on this day.
     /// - Parameter correspondent: a keyed hash, so that nothing says who wrote to whom.

@@ -218,6 +218,46 @@ import Testing
         #expect(try !buffer.reserve(account: account, kind: .forwarded, day: 4, limit: 0, now: 0))
     }
 
+    /// An automatic answer comes within milliseconds: a mark is known before it is written, while it is, and after.
+    @Test(arguments: Engine.all) func marksOfWhatTeamsWroteAreKnownAtOnce(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let buffer = CounterBuffer(test.store.counters)
+        func stored(now: Int64) throws -> Set<[UInt8]> {
+            try test.store.counters.marked(account: account, purpose: MarkBuffer.purpose, marks: [[1], [2], [3]], now: now)
+        }
+        buffer.marks.add([[1], [2]], account: account, expiresAt: 100)
+        #expect(buffer.marks.held([[1], [3]], account: account) == [[1]] && buffer.marks.held([[1]], account: account + 1).isEmpty)
+        #expect(try stored(now: 0).isEmpty)
+        try test.database.write(.durable) { try $0.runScript("ALTER TABLE once_marks RENAME TO away") }
+        #expect(throws: PermanentStoreError.self) { try buffer.flush() }
+        #expect(buffer.marks.held([[1], [2]], account: account) == [[1], [2]])
+        try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO once_marks") }
+        buffer.marks.add([[1]], account: account, expiresAt: 200)
+        try buffer.flush()
+        #expect(buffer.marks.held([[1], [2]], account: account).isEmpty)
+        #expect(try stored(now: 99) == [[1], [2]])
+        #expect(try stored(now: 100) == [[1]])
+        _ = try test.store.counters.deleteExpired(countersBefore: 0, now: 200)
+        #expect(try stored(now: 0).isEmpty)
+    }
+
+    @Test(arguments: Engine.all) func teamsThatWriteInboxesAreNamed(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let counters = test.store.counters
+        #expect(try counters.inboxesWritten(since: 0).isEmpty)
+        try counters.add([
+            DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2), DailyCounter(accountNumber: account, day: 8, kind: .inboxWritten, count: 3),
+            DailyCounter(accountNumber: account, day: 8, kind: .forwarded, count: 9),
+        ])
+        let found = try counters.inboxesWritten(since: 8)
+        #expect(found.count == 1 && found.first?.messages == 3 && found.first?.accounts == 1)
+        #expect(try counters.inboxesWritten(since: 7).first?.messages == 5)
+    }
+
     @Test func daysBeginAtMidnightUTC() {
         #expect(Day.number(0) == 0)
         #expect(Day.number(86_399) == 0)

@@ -134,6 +134,17 @@ package struct StoreDirectory: RelayDirectory {
     /// The purpose of marks of copies that a fan-out handed over.
     private static let handedOver = "fan-out"
 
+    package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {
+        counters?.marks.add(marks, account: Int64(account.rawValue), expiresAt: until)
+    }
+
+    package func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
+        let number = Int64(account.rawValue)
+        // What is in memory first: what is on its way into the store is in one of the two at any time.
+        let held = counters?.marks.held(marks, account: number) ?? []
+        return held.union(try reading { try store.counters.marked(account: number, purpose: MarkBuffer.purpose, marks: marks, now: now) })
+    }
+
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         let number = Int64(account.rawValue)
         return try reading {
@@ -212,6 +223,8 @@ extension RelayCounter {
         case .reportDropped: .reportsDropped
         case .automaticDropped: .automaticDiscarded
         case .leakIncident: .leakIncident
+        case .inboxWritten: .inboxWritten
+        case .quoteHidden: .quoteHidden
         }
     }
 }

@@ -58,6 +58,9 @@ package struct StatusReport: Encodable, Sendable {
         hosts.filter(\.isRunning).reduce(0) { $0 + ($1.snapshot?[keyPath: path][name] ?? 0) }
     }
 
+    /// Days for which it is told that a team wrote inboxes of its users.
+    private static let probingDays: Int64 = 7
+
     private static func warnings(_ installation: Installation, _ hosts: [Host], _ now: Int64) throws -> [String] {
         var warnings: [String] = []
         let running = hosts.filter(\.isRunning)
@@ -66,6 +69,11 @@ package struct StatusReport: Encodable, Sendable {
         if running.isEmpty { warnings.append("no service is running: mail waits at its senders; start postern serve") }
         for host in hosts where !host.isRunning {
             warnings.append("\(host.host) has said nothing for \(duration(host.silentFor)): see whether postern serve (pid \(host.pid)) still runs")
+        }
+        for entry in try installation.store.counters.inboxesWritten(since: Day.number(now) - probingDays) {
+            warnings.append(
+                "team \(entry.team) wrote real inboxes of \(entry.accounts) users in \(entry.messages) messages within \(probingDays) days: "
+                    + "it knows them from elsewhere, or tries to find them out; ask it")
         }
         let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
         if oldest > 3600 { warnings.append("an event has waited \(duration(Int64(oldest))) to be delivered: see postern event list") }

@@ -36,9 +36,14 @@ package final class CounterBuffer: Sendable {
     private static let freshness: Int64 = 10
 
     private let repository: CounterRepository
+    /// Marks of what teams wrote, which are written together with the counts.
+    package let marks: MarkBuffer
     private let state = Mutex<(entries: [Key: Entry], dropped: Int)>(([:], 0))
 
-    package init(_ repository: CounterRepository) { self.repository = repository }
+    package init(_ repository: CounterRepository) {
+        self.repository = repository
+        marks = MarkBuffer(repository)
+    }
 
     /// Counts one. Never blocks on the store.
     package func count(account: Int64, kind: CounterKind, day: Int64) {
@@ -121,6 +126,7 @@ package final class CounterBuffer: Sendable {
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
     package func flush() throws {
+        try marks.flush()
         let counts = state.withLock { state in
             let counts = state.entries.filter { $0.value.pending != 0 }.mapValues(\.pending)
             // What was known is too old with this; what is on its way stays in view until it is there.

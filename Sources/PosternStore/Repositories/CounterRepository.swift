@@ -51,6 +51,19 @@ package struct CounterRepository: Sendable {
         }
     }
 
+    /// The teams with forwards in which they wrote addresses of their users, by handle: in how many messages, to how many accounts.
+    package func inboxesWritten(since day: Int64) throws -> [(team: String, messages: Int, accounts: Int)] {
+        try database.read { connection in
+            try connection.rows(
+                """
+                SELECT t.handle, SUM(c.count), COUNT(DISTINCT c.account_id)
+                FROM daily_counters c JOIN accounts a ON a.id = c.account_id JOIN teams t ON t.id = a.team_id
+                WHERE c.kind = ?1 AND c.day >= ?2 GROUP BY t.handle ORDER BY t.handle
+                """, [.integer(CounterKind.inboxWritten.rawValue), .integer(day)]
+            ).map { (try $0.text(0), Int(try $0.integer(1)), Int(try $0.integer(2))) }
+        }
+    }
+
     /// The account's counters from a day on, oldest first.
     package func counters(account: Int64, since day: Int64) throws -> [DailyCounter] {
         try database.read { connection in
@@ -114,6 +127,33 @@ package struct CounterRepository: Sendable {
                 SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
                 ON CONFLICT (account_id, purpose, mark) DO UPDATE SET expires_at = excluded.expires_at
                 """, [.integer(account), .text(purpose), .blob(mark), .integer(expiresAt)])
+        }
+    }
+
+    /// Remembers many marks in one transaction. Accounts that are gone by now are passed over.
+    package func mark(purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)]) throws {
+        try database.write(.relaxed) { connection in
+            for mark in marks {
+                try connection.run(
+                    """
+                    INSERT INTO once_marks (account_id, purpose, mark, expires_at)
+                    SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
+                    ON CONFLICT (account_id, purpose, mark) DO UPDATE SET expires_at = excluded.expires_at
+                    """, [.integer(mark.account), .text(purpose), .blob(mark.mark), .integer(mark.expiresAt)])
+            }
+        }
+    }
+
+    /// Which of these marks are remembered and have not expired.
+    package func marked(account: Int64, purpose: String, marks: [[UInt8]], now: Int64) throws -> Set<[UInt8]> {
+        try database.read { connection in
+            var found: Set<[UInt8]> = []
+            for mark in marks
+            where try connection.row(
+                "SELECT expires_at FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3 AND expires_at > ?4",
+                [.integer(account), .text(purpose), .blob(mark), .integer(now)]) != nil
+            { found.insert(mark) }
+            return found
         }
     }
 

@@ -31,6 +31,10 @@ package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package static let rejoined = CounterKind(rawValue: 12)
     /// Messages refused because the last look found the inbox after the rewriting: each is a fault to be mended.
     package static let leakIncident = CounterKind(rawValue: 13)
+    /// Forwards in which the team wrote an address of the user's.
+    package static let inboxWritten = CounterKind(rawValue: 14)
+    /// Replies in which the inbox in a quotation was hidden, as nothing showed that the team had written it.
+    package static let quoteHidden = CounterKind(rawValue: 15)
     /// Reverse addresses that were new and had to be stored; their daily limit applies to it.
     package static let addressesStored = CounterKind(rawValue: 17)
 }

@@ -19,6 +19,8 @@ final class ForwardSession {
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
     private let body: ForwardBody
+    /// What the team writes of the user's addresses; nil where nothing would be forwarded.
+    private let mentions: ForwardMentions?
 
     /// Refuses at once what no evidence could help: an unclear author, or one that nobody has registered. Asks no DNS.
     init(
@@ -45,6 +47,17 @@ final class ForwardSession {
         signing = engine.signer?.begin()
         body = ForwardBody(
             header: header, account: account.number, rewritesLinks: engine.settings.rewritesLinks, memory: engine.replyMemory.forwards, now: now)
+        mentions = try Self.mentions(engine, account, header)
+    }
+
+    /// The inboxes of all successors are those of the same user.
+    private static func mentions(_ engine: RelayEngine, _ account: RelayAccount, _ header: HeaderSection) throws(Refusal) -> ForwardMentions? {
+        do {
+            guard account.isActive || !account.successors.isEmpty, let whole = try engine.directory.account(account.number) else { return nil }
+            return ForwardMentions(engine: engine, account: whole, header: header)
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
     }
 
     private static func covering(_ author: AddrSpec, _ engine: RelayEngine) throws(Refusal) -> [OutboundSource] {
@@ -62,6 +75,7 @@ final class ForwardSession {
         authentication.update(body: chunk)
         signing?.update(body: chunk)
         body.update(chunk)
+        mentions?.update(body: chunk)
     }
 
     /// - Parameter paths: the recipients as RCPT gave them.
@@ -108,6 +122,11 @@ final class ForwardSession {
         }
         guard isFree else { throw .dailyLimit(limits.messagesPerDay) }
         guard isStored else { throw .storedAddressLimit(limits.storedAddressesPerDay) }
+        if let signs = mentions?.finish(), !signs.isEmpty {
+            let marks = MentionMarks(keys: engine.keys, account: account.number)
+            engine.directory.remember(signs.map { marks.mark($0) }, account: account.number, until: now + MentionMarks.lifetime)
+            engine.directory.count(.inboxWritten, account: account.number, day: day)
+        }
 
         var signed = edits
         if let signing = newBody.pieces.map(resigned) ?? signing {

@@ -40,6 +40,7 @@ enum Reply {
             throw error
         }
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
+        if rewriting.untold > 0 { engine.directory.count(.quoteHidden, account: number, day: message.day) }
 
         // Counted last: what is deferred or refused comes again, and must not find its place taken by itself.
         var recipients = correspondents

@@ -24,10 +24,18 @@ package struct ReplyNames {
     private let tokens: TokenMint
     private let ids: MessageIDs
     private let stored: StoredAddresses
+    /// Tells what the team wrote.
+    private(set) var judge: any MentionJudge
+    /// Whether these are the names of a copy that is searched and does not leave.
+    private(set) var isShadow = false
 
+    /// - Parameter now: seconds since 1970; nil where nothing of the team's may stay.
     package init(
-        engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String, stored: StoredAddresses
+        engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String, stored: StoredAddresses,
+        now: Int64? = nil
     ) {
+        judge = TeamText(
+            marks: MentionMarks(keys: engine.keys, account: account.number), directory: now == nil ? nil : engine.directory, now: now ?? 0)
         relayAddress = account.relayAddress
         providers = engine.settings.providers
         self.account = account.number
@@ -89,7 +97,31 @@ package struct ReplyNames {
         guard relayDomains.contains(address.domain.lowercased()), case .token(let token) = tokens.read(address.localPart),
             token.purpose.isReverse, token.account == account
         else { return nil }
-        return stored.address(of: token)
+        return stored.address(of: token).flatMap(outward)
+    }
+
+    /// A correspondent, unless it is the user's own address and nothing may stay.
+    private func outward(_ address: AddrSpec) -> AddrSpec? { isHidden(address) && !judge.keepsAnother() ? nil : address }
+
+    /// The same names, looked at by another judge.
+    func judged(by judge: any MentionJudge) -> ReplyNames {
+        var names = self
+        names.judge = judge
+        return names
+    }
+
+    /// The same names, of which nothing stays: what the last look searches.
+    var hidingAll: ReplyNames {
+        var names = judged(by: TeamText(marks: MentionMarks(keys: engine.keys, account: account), directory: nil, now: 0))
+        names.isShadow = true
+        return names
+    }
+
+    /// Whether an attached message is a forward of this account's team, as its witness shows.
+    func isForward(_ header: HeaderSection) -> Bool {
+        guard let witness = header.first(OriginalWitness.fieldName)?.unfoldedValue else { return false }
+        return engine.witness.confirms(
+            .messageID, header.first("Message-ID")?.unfoldedValue ?? "", by: witness, account: account)
     }
 
     /// A token of this account; nil for any other local part.
@@ -102,7 +134,9 @@ package struct ReplyNames {
     func isRetiredToken(_ localPart: String) -> Bool { tokens.isRetired(localPart) }
 
     /// The correspondent whom a token of this account means; nil for return paths and where nothing right is stored.
-    func correspondent(of token: AddressToken) -> AddrSpec? { token.purpose.isReverse ? stored.address(of: token) : nil }
+    func correspondent(of token: AddressToken) -> AddrSpec? {
+        token.purpose.isReverse ? stored.address(of: token).flatMap(outward) : nil
+    }
 
     /// How this account's tokens look, for each purpose and key.
     let tokenForms: [TokenMint.Form]

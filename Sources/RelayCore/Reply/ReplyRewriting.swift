@@ -10,8 +10,8 @@ struct ReplyRewriting {
     private let isAutomatic: Bool
     private let now: Int64
     private let hops: Int
-    private let names: ReplyNames
-    private let text: TextRewriter
+    private var names: ReplyNames
+    private var text: TextRewriter
 
     /// Fields that pass with their free text rewritten; every field not named here or below is dropped.
     private static let passing: Set<String> = [
@@ -29,33 +29,55 @@ struct ReplyRewriting {
         self.now = now
         self.hops = hops
         names = ReplyNames(
-            engine: engine, account: account, message: header, envelopeSender: envelopeSender, stored: stored)
+            engine: engine, account: account, message: header, envelopeSender: envelopeSender, stored: stored, now: now)
         text = TextRewriter(names: names)
     }
 
-    /// - Throws: `550 5.7.7` where an address of the user stands in a part that cannot be rewritten, or where to look takes too much work.
-    func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage {
-        try rewrite(body: body, budget: WorkBudget(octets: header.fields.reduce(body.count) { $0 + $1.bytes.count }))
+    /// The same rewriting, in which nothing stays that the team wrote.
+    private var hidingAll: ReplyRewriting {
+        var other = self
+        other.names = names.hidingAll
+        other.text = TextRewriter(names: other.names)
+        return other
     }
+
+    /// - Throws: `550 5.7.7` where an address of the user stands in a part that cannot be rewritten, or where to look takes too much work;
+    ///   `451` where the directory cannot say what the team wrote.
+    func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage { try rewrite(body: body, budget: budget(body)) }
+
+    private func budget(_ body: [UInt8]) -> WorkBudget { WorkBudget(octets: header.fields.reduce(body.count) { $0 + $1.bytes.count }) }
 
     /// The same with a budget of the caller's.
     func rewrite(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
-        let rewriter = engine.bodyRewriter(names, engine.settings, budget)
-        let rewritten = try rewriter.rewrite(content: header, body: body)
-        let outgoing = HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)])
-        if let field = outgoing.fields.first(where: { $0.bytes.count > engine.settings.limits.rewrittenFieldSize }) {
+        let outgoing = try compose(body, budget)
+        if let field = outgoing.header.fields.first(where: { $0.bytes.count > engine.settings.limits.rewrittenFieldSize }) {
             throw .fieldTooLong(field.name)
         }
-        // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
-        let searched = rewritten.reasons.isEmpty ? rewritten.body ?? [body[...]] : []
+        guard let team = names.judge as? TeamText else { return outgoing }
+        if let failure = team.failure { throw .storeTrouble(failure.detail) }
+        // What the team wrote may name the inbox as long as it pleases. The copy that is searched has that taken out too, with a budget of
+        // its own: that it is made may not be told by what it takes.
+        let searched = team.kept == 0 ? outgoing : try hidingAll.compose(body, self.budget(body))
         // Every id is hidden, or the team's own, in which any guess of its may stand.
-        let others = HeaderSection(outgoing.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
-        if let place = LastLook(names: names).finds(header: others, body: searched, work: budget) {
+        let header = HeaderSection(searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
+        // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
+        if let place = LastLook(names: names).finds(
+            header: header, body: outgoing.reasons.isEmpty ? searched.bodyForSigning : [], work: budget)
+        {
             throw .leakIncident(place: place)
         }
-        if budget.isSpent, rewritten.reasons.isEmpty { throw .tooMuchWork }
+        if budget.isSpent, outgoing.reasons.isEmpty { throw .tooMuchWork }
+        return outgoing
+    }
+
+    /// How many mentions stand in a quotation and are hidden, as nothing shows that the team wrote them.
+    var untold: Int { (names.judge as? TeamText)?.untold ?? 0 }
+
+    private func compose(_ body: [UInt8], _ budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
+        let rewritten = try engine.bodyRewriter(names, engine.settings, budget).rewrite(content: header, body: body)
         return OutgoingMessage(
-            header: outgoing, body: rewritten.body, bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
+            header: HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)]), body: rewritten.body,
+            bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
     }
 
     private func fields() -> [HeaderField] {
@@ -67,7 +89,7 @@ struct ReplyRewriting {
             let name = field.name.lowercased()
             // Only the first of each: RFC 5322 allows one, and two programs would read a second differently.
             guard Self.passing.contains(name), seen.insert(name).inserted else { continue }
-            fields.append(HeaderField(name: field.name, rawValue: text.rewriteUnstructured(field)))
+            fields.append(HeaderField(name: field.name, rawValue: text.rewriteUnstructured(field, place: .whole)))
         }
         fields.append(HeaderField("Date", MessageDate.format(now), unless: header.first("Date").flatMap(Self.plainDate)))
         fields += identifiers()
@@ -100,7 +122,7 @@ struct ReplyRewriting {
     /// The name that the user's program wrote, unless it is the one that the forward made up or an address.
     private func displayName(_ mailbox: Mailbox, _ correspondent: AddrSpec) -> String? {
         guard let name = mailbox.displayName, name != ForwardRewriting.madeUpName(correspondent) else { return nil }
-        let rewritten = text.rewrite(Array(name.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? name
+        let rewritten = text.rewrite(Array(name.utf8), place: .whole).map { String(decoding: $0, as: UTF8.self) } ?? name
         return rewritten.contains("@") ? nil : rewritten
     }
 

@@ -12,6 +12,7 @@ final class MemoryDirectory: RelayDirectory {
         var stored: [String: AddrSpec] = [:]
         var used: [String: Int] = [:]
         var once: Set<String> = []
+        var marks: [AccountNumber: Set<[UInt8]>] = [:]
         var counts: [RelayCounter: Int] = [:]
         var underWay: [AnswerToken: AddrSpec] = [:]
         var confirmed: [AnswerToken] = []
@@ -96,6 +97,17 @@ final class MemoryDirectory: RelayDirectory {
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
         _ = try asked { $0.once.insert("handed over \(account.rawValue) \(mark)") }
     }
+
+    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {
+        state.withLock { $0.marks[account, default: []].formUnion(marks) }
+    }
+
+    func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
+        try asked { $0.marks[account, default: []].intersection(marks) }
+    }
+
+    /// How many marks there are of what teams wrote.
+    var rememberedCount: Int { state.withLock { $0.marks.values.reduce(0) { $0 + $1.count } } }
 
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         try asked { $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted }

@@ -72,6 +72,9 @@ package struct BodyRewriter: BodyRewriting {
         let nesting: Int
         /// Parts let through with a name in them.
         var delivered: [String] = []
+        /// Within an attached message that is a forward of the team's, which may have its guesses anywhere.
+        var isForward = false
+        var place: TextPlace { isForward ? .quoted : .body }
     }
 
     /// What became of one entity.
@@ -112,7 +115,7 @@ package struct BodyRewriter: BodyRewriting {
         if part.isComposite, part.children.indices.allSatisfy({ isRemovable(part.children[$0], number: $0, of: part, in: work) }) {
             throw .signedReply(part: PartKind.name(of: part.children[0], number: 1))
         }
-        let boundary = Boundary(part.contentType, text: text)
+        let boundary = Boundary(part.contentType, place: work.isForward ? .quoted : .whole, text: text)
         var output = PieceBuilder(work.bytes)
         var position = part.bodyRange.lowerBound
         if let preamble = part.preamble {
@@ -129,7 +132,7 @@ package struct BodyRewriter: BodyRewriting {
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
             let result = try rewrite(child, in: &work, name: PartKind.name(of: child, number: number + 1))
             append(
-                child, result, fields: PartHeader.partFields(of: child, with: result, text: text), to: &output)
+                child, result, fields: PartHeader.partFields(of: child, with: result, isForward: work.isForward, text: text), to: &output)
             position = child.bodyRange.upperBound
         }
         if let epilogue = part.epilogue, epilogue.lowerBound >= position {
@@ -177,7 +180,7 @@ package struct BodyRewriter: BodyRewriting {
 
     /// Text outside of all parts.
     private func rewriteLoose(_ range: Range<Int>, in work: Work) -> [UInt8]? {
-        text.rewrite(Array(work.bytes[range]))
+        text.rewrite(Array(work.bytes[range]), place: work.isForward ? .quoted : .typed)
     }
 
     /// An encrypted part passes as it is, where the operator allows it.
@@ -192,8 +195,11 @@ package struct BodyRewriter: BodyRewriting {
     private func rewriteMessage(_ part: MIMEPart, _ nested: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
         var output = PieceBuilder(work.bytes)
         output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound)
+        let wasForward = work.isForward
+        work.isForward = wasForward || text.names.isForward(nested.header)
         let result = try rewrite(nested, in: &work, name: "text of an attached message")
-        let fields = PartHeader.messageFields(of: nested, with: result, text: text)
+        let fields = PartHeader.messageFields(of: nested, with: result, isForward: work.isForward, text: text)
+        work.isForward = wasForward
         append(nested, result, fields: fields, to: &output)
         output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound))
         return Result(pieces: output.pieces)
@@ -206,11 +212,12 @@ package struct BodyRewriter: BodyRewriting {
         let message = Message.parse(decoded.bytes)
         var inner = Work(bytes: decoded.bytes, nesting: work.nesting + 1)
         let root = MIMEPart.parse(message)
+        inner.isForward = work.isForward || text.names.isForward(root.header)
         let result = try rewrite(root, in: &inner, name: "text of an attached message")
         work.delivered += inner.delivered
         var output = PieceBuilder(decoded.bytes)
         append(
-            root, result, fields: PartHeader.messageFields(of: root, with: result, text: text),
+            root, result, fields: PartHeader.messageFields(of: root, with: result, isForward: inner.isForward, text: text),
             to: &output)
         guard let pieces = output.pieces else { return .unchanged }
         let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }
@@ -236,7 +243,7 @@ package struct BodyRewriter: BodyRewriting {
         let blocks = ArmouredBlocks(decoded.bytes, isMarkup: PartKind.syntax(part.contentType) == .markup)
         if blocks.isBroken { throw .signedReply(part: "\(name): a block of PGP without its end") }
         if blocks.isEncrypted, encrypted == .refuse { throw .encryptedReply }
-        switch TextCoding.rewrite(decoded, part: part, with: text) {
+        switch TextCoding.rewrite(decoded, part: part, place: work.place, with: text) {
         case .unchanged: return .unchanged
         case .changed(let bytes, let charset, let encoding):
             var result = Result(pieces: [bytes[...]], transferEncoding: encoding)
@@ -246,6 +253,7 @@ package struct BodyRewriter: BodyRewriting {
                 result.contentType = type
             }
             return result
+        case .impossible where text.names.isShadow: return Result(pieces: [])
         case .impossible(let why):
             try refuse("\(name): \(why)", in: &work)
             return .unchanged
@@ -259,7 +267,7 @@ package struct BodyRewriter: BodyRewriting {
         guard opaque.finds(in: raw, encoding: part.transferEncoding) else { return .unchanged }
         let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
         if PartKind.mayBeText(part) || isTextInUnknownEncoding,
-            let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, with: text)
+            let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, place: work.place, with: text)
         {
             if !opaque.finds(in: bytes[...], encoding: part.transferEncoding) { return Result(pieces: [bytes[...]]) }
         }
@@ -268,6 +276,7 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     private func refuse(_ part: String, in work: inout Work) throws(Refusal) {
+        guard !text.names.isShadow else { return }
         guard unrewritable == .deliver else { throw .unrewritable(part: part) }
         work.delivered.append(part)
     }

@@ -10,9 +10,9 @@ struct Boundary {
     /// The type with the new boundary; nil where it stays.
     let contentType: ContentType?
 
-    init(_ type: ContentType, text: TextRewriter) {
+    init(_ type: ContentType, place: TextPlace, text: TextRewriter) {
         old = type.boundary ?? []
-        guard !old.isEmpty, Self.mayTell(old, text.names) || text.rewrite(old, syntax: .fileName) != nil else {
+        guard !old.isEmpty, Self.mayTell(old, text.names) || text.rewrite(old, syntax: .fileName, place: place) != nil else {
             new = nil
             contentType = nil
             return

@@ -22,34 +22,40 @@ enum PartHeader {
         "autocrypt", "autocrypt-gossip", "autocrypt-setup-message", "openpgp", "x-pgp-sig", "x-pgp-key", "x-pgp-fingerprint",
     ]
 
+    /// Fields of a forward that is attached to an answer. Others may hold whatever the team wrote, of which nothing is remembered.
+    private static let passingOfForward: Set<String> = [
+        "from", "to", "cc", "sender", "reply-to", "subject", "comments", "keywords", "date", "message-id", "in-reply-to", "references",
+        "mime-version",
+    ]
+
+    /// Whether a field of a forward that is returned without its body passes.
+    static func passesOfForward(_ name: String) -> Bool { passingOfForward.contains(name) && !idFields.contains(name) }
+
     /// Fields of an attached message that name messages: an id is the team's, or hidden.
     private static let idFields: Set<String> = ["message-id", "resent-message-id", "in-reply-to", "references"]
 
     /// The Content-* fields of the message itself.
     static func contentFields(of root: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter) -> [HeaderField] {
-        rewrite(root, with: result, text: text) { passing.contains($0) && $0 != "mime-version" }.fields
+        rewrite(root, with: result, place: .whole, text: text) { passing.contains($0) && $0 != "mime-version" }.fields
     }
 
     /// The fields of a part; nil where they stay as they came.
-    static func partFields(of part: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter)
-        -> [HeaderField]?
-    {
-        let rewritten = rewrite(part, with: result, text: text) { passing.contains($0) }
+    static func partFields(of part: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter) -> [HeaderField]? {
+        let rewritten = rewrite(part, with: result, place: isForward ? .quoted : .whole, text: text) { passing.contains($0) }
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
     /// The fields of an attached message; nil where they stay.
-    static func messageFields(of message: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter)
-        -> [HeaderField]?
-    {
-        let rewritten = rewrite(message, with: result, text: text) {
-            !(droppedOfMessage.contains($0) || $0.hasPrefix("x-postern-") || $0.hasPrefix("x-ms-exchange-") || $0.isEmpty)
+    static func messageFields(of message: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter) -> [HeaderField]? {
+        let rewritten = rewrite(message, with: result, place: isForward ? .quoted : .typed, text: text) {
+            if isForward { return passingOfForward.contains($0) || $0.hasPrefix("content-") }
+            return !(droppedOfMessage.contains($0) || $0.hasPrefix("x-postern-") || $0.hasPrefix("x-ms-exchange-") || $0.isEmpty)
         }
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
     private static func rewrite(
-        _ part: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter, keeps: (String) -> Bool
+        _ part: MIMEPart, with result: BodyRewriter.Result, place: TextPlace, text: TextRewriter, keeps: (String) -> Bool
     ) -> (fields: [HeaderField], isChanged: Bool) {
         var fields: [HeaderField] = []
         var isChanged = !part.headerDefects.isDisjoint(with: [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName])
@@ -70,7 +76,10 @@ enum PartHeader {
                 let outward = ids ?? text.ids(in: part.header)
                 ids = outward
                 let old = MessageIDs.ids(in: field.rawValue)
+                // The copy that is searched has none of the team's guesses.
+                if text.names.isShadow { continue }
                 let new = outward.outward(old)
+                if !Set(old).isDisjoint(with: new) { _ = text.names.judge.keepsAnother() }
                 // What stands beside ids is no part of them (RFC 5322 section 3.6.4).
                 if new == old, field.rawValue.filter({ !$0.isFoldingWhiteSpace }) == old.flatMap({ [0x3C] + $0 + [0x3E] }) {
                     fields.append(field)
@@ -80,7 +89,7 @@ enum PartHeader {
                 }
                 continue
             }
-            let new = rewrite(field, name: name, part: part, result: result, text: text)
+            let new = rewrite(field, name: name, part: part, result: result, place: place, text: text)
             if new != nil { isChanged = true }
             fields.append(new ?? field)
         }
@@ -97,22 +106,23 @@ enum PartHeader {
 
     /// The new field; nil where it stays.
     private static func rewrite(
-        _ field: HeaderField, name: String, part: MIMEPart, result: BodyRewriter.Result, text: TextRewriter
+        _ field: HeaderField, name: String, part: MIMEPart, result: BodyRewriter.Result, place: TextPlace, text: TextRewriter
     ) -> HeaderField? {
         switch name {
         case "content-type":
             var type = result.contentType ?? part.contentType
-            var changed = rewrite(&type.parameters, text: text)
+            var changed = rewrite(&type.parameters, place: place, text: text)
             if let start = type.parameters["start"], let id = text.contentIDs.outward(start.utf8) {
                 type.parameters["start"] = String(decoding: id, as: UTF8.self)
-                changed = true
+                changed.isAny = true
             }
-            guard changed || result.contentType != nil || !isSafe(field) || text.rewrite(field.bytes) != nil else { return nil }
+            guard changed.isAny || result.contentType != nil || !isSafe(field) || (!changed.holdsMention && text.rewrite(field.bytes) != nil)
+            else { return nil }
             return HeaderField(name: field.name, rawValue: folded(type.serialized, name: field.name))
         case "content-disposition":
             var disposition = ContentDisposition.parse(field.rawValue)
-            let changed = rewrite(&disposition.parameters, text: text)
-            guard changed || !isSafe(field) || text.rewrite(field.bytes) != nil else { return nil }
+            let changed = rewrite(&disposition.parameters, place: place, text: text)
+            guard changed.isAny || !isSafe(field) || (!changed.holdsMention && text.rewrite(field.bytes) != nil) else { return nil }
             return HeaderField(name: field.name, rawValue: folded(disposition.serialized, name: field.name))
         case "content-transfer-encoding":
             if let encoding = result.transferEncoding { return HeaderField(field.name, encoding.name) }
@@ -121,7 +131,7 @@ enum PartHeader {
         case "content-id" where text.contentIDs.outward(field.rawValue) != nil:
             return text.contentIDs.outward(field.rawValue).map { HeaderField(name: field.name, rawValue: [0x20] + $0) }
         default:
-            let value = text.rewriteUnstructured(field)
+            let value = text.rewriteUnstructured(field, place: place)
             return value.elementsEqual(field.rawValue) ? nil : HeaderField(name: field.name, rawValue: value)
         }
     }
@@ -129,16 +139,24 @@ enum PartHeader {
     private static func isSafe(_ field: HeaderField) -> Bool { field.controls.isEmpty && field.bytes.isValidUTF8 }
 
     /// Rewrites the values. The boundary is not among them: it changes together with its delimiter lines.
-    private static func rewrite(_ parameters: inout MIMEParameters, text: TextRewriter) -> Bool {
+    /// - Returns: whether anything was changed, and whether a mention stays that the team wrote.
+    private static func rewrite(
+        _ parameters: inout MIMEParameters, place: TextPlace, text: TextRewriter
+    ) -> (isAny: Bool, holdsMention: Bool) {
         var isChanged = false
-        for index in parameters.list.indices where parameters.list[index].name != "boundary" {
+        var holdsMention = false
+        for index in parameters.list.indices {
             let value = Array(parameters.list[index].value.utf8)
-            guard let rewritten = text.rewrite(value, syntax: .fileName) else { continue }
+            let isBoundary = parameters.list[index].name == "boundary"
+            guard let rewritten = isBoundary ? nil : text.rewrite(value, syntax: .fileName, place: place) else {
+                if !holdsMention { holdsMention = text.keepsMention(value, syntax: .fileName, place: place) }
+                continue
+            }
             parameters.list[index].bytes = rewritten
             parameters.list[index].charset = rewritten.allSatisfy({ $0 < 0x80 }) ? nil : "utf-8"
             isChanged = true
         }
-        return isChanged
+        return (isChanged, holdsMention)
     }
 
     private static func folded(_ value: String, name: String) -> [UInt8] {

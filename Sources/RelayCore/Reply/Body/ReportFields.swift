@@ -11,10 +11,12 @@ enum ReportFields {
         "received-spf",
         "source-ip", "x-forwarded-to", "x-forwarded-for", "x-postern-mark", "x-postern-original-from",
         "autocrypt", "autocrypt-gossip", "openpgp",
+        "x-postern-witness",
     ]
 
     /// The edits together with those that take out whole fields.
-    static func edits(_ text: [UInt8], adding edits: [TextEdit]) -> [TextEdit] {
+    /// - Parameter isForward: whether they are those of a forward of the team's.
+    static func edits(_ text: [UInt8], adding edits: [TextEdit], isForward: Bool) -> [TextEdit] {
         var all = edits
         var start = 0
         while start < text.count {
@@ -27,7 +29,7 @@ enum ReportFields {
             let name = text[start..<end].prefix { $0 != UInt8(ascii: ":") && $0 > 0x20 }
             if name.count < end - start {
                 switch String(decoding: name, as: UTF8.self).lowercased() {
-                case let name where dropped.contains(name): all.append(TextEdit(range: start..<end, replacement: []))
+                case let name where dropped.contains(name) || (isForward && !PartHeader.passesOfForward(name)): all.append(TextEdit(range: start..<end, replacement: []))
                 case "reporting-ua": host(text, start..<end, isFirst: true).map { all.append($0) }
                 case let name where naming.contains(name): host(text, start..<end, isFirst: false).map { all.append($0) }
                 default: break

@@ -19,10 +19,10 @@ enum TextCoding {
         .nonZeroPaddingBits,
     ]
 
-    static func rewrite(_ decoded: DecodedText, part: MIMEPart, with text: TextRewriter) -> Outcome {
+    static func rewrite(_ decoded: DecodedText, part: MIMEPart, place: TextPlace = .body, with text: TextRewriter) -> Outcome {
         let syntax = PartKind.syntax(part.contentType)
-        return rewrite(decoded, part: part, isLeft: { !text.edits($0, syntax: syntax).isEmpty }) {
-            edits($0, part: part, syntax: syntax, with: text)
+        return rewrite(decoded, part: part, isLeft: { !text.edits($0, syntax: syntax, place: place).isEmpty }) {
+            edits($0, part: part, syntax: syntax, place: place, with: text)
         }
     }
 
@@ -63,24 +63,44 @@ enum TextCoding {
         }
     }
 
+    /// Has a text looked at for mentions, as `rewrite` would.
+    /// - Parameter decoded: from the transfer encoding.
+    static func look(at decoded: [UInt8], part: MIMEPart, with text: TextRewriter) {
+        let syntax = PartKind.syntax(part.contentType)
+        if case .other(let charset) = Family(part.contentType.charset, bytes: decoded), let read = Charset.decode(decoded, charset) {
+            _ = edits(Array(read.utf8), part: part, syntax: syntax, place: .quoted, with: text)
+        } else {
+            _ = edits(decoded, part: part, syntax: syntax, place: .quoted, with: text)
+        }
+    }
+
     /// An opaque part whose content is text all the same; nil where it is none.
-    static func rewriteDisguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding, with text: TextRewriter) -> [UInt8]? {
+    static func rewriteDisguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding, place: TextPlace = .body, with text: TextRewriter) -> [UInt8]? {
         // Whoever does not know an encoding shows the octets as they stand.
         let decoded = encoding.decode(raw) ?? DecodedText(identity: raw)
         guard decoded.defects.isSubset(of: harmless), decoded.bytes.isValidUTF8,
             !decoded.bytes.contains(where: \.isForbiddenControl)
         else { return nil }
-        let edits = text.edits(decoded.bytes, syntax: .plain)
+        let edits = text.edits(decoded.bytes, syntax: .plain, place: place)
         guard !edits.isEmpty else { return nil }
         return encode(edits, into: decoded)
     }
 
-    private static func edits(_ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, with text: TextRewriter) -> [TextEdit] {
+    private static func edits(
+        _ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, place: TextPlace, with text: TextRewriter
+    ) -> [TextEdit] {
         let removals = ArmouredBlocks(bytes, isMarkup: syntax == .markup).removals
-        let edits = removals.isEmpty ? text.edits(bytes, syntax: syntax) : (text.edits(bytes, syntax: syntax) + removals).reconciled
-        if PartKind.isHeaderFields(part.contentType) { return ReportFields.edits(bytes, adding: edits) }
-        guard PartKind.isContentLines(part.contentType) else { return edits }
-        let all = (edits + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax) }).reconciled
+        func edits(_ place: TextPlace) -> [TextEdit] {
+            let edits = text.edits(bytes, syntax: syntax, place: place)
+            return removals.isEmpty ? edits : (edits + removals).reconciled
+        }
+        if PartKind.isHeaderFields(part.contentType) {
+            let isForward = text.names.isForward(HeaderSection.parse(bytes[...]).header)
+            return ReportFields.edits(bytes, adding: edits(isForward ? .quoted : place), isForward: isForward)
+        }
+        guard PartKind.isContentLines(part.contentType) else { return edits(place) }
+        let place = place == .body ? .contentLines : place
+        let all = (edits(place) + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax, place: place) }).reconciled
         let folded = all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
         let keys = PartKind.isVCard(part.contentType) ? ContentLines.keys(in: bytes) : []
         return keys.isEmpty ? folded : (folded + keys).reconciled

@@ -36,9 +36,9 @@ final class EmbeddedBase64 {
     /// The runs of a text that have to be written anew, in order.
     /// - Parameters:
     ///   - mayHold: whether decoded octets are worth a look; asked for every run, and for short ones up to four times.
-    ///   - rewrite: the content as it has to be; nil where it stays.
+    ///   - rewrite: the content as it has to be, of a run that stands there; nil where it stays.
     func edits(
-        in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool, rewrite: ([UInt8]) -> [UInt8]?
+        in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool, rewrite: ([UInt8], Range<Int>) -> [UInt8]?
     ) -> [TextEdit] {
         var found: [TextEdit] = []
         Self.values.withUnsafeBufferPointer { values in
@@ -55,7 +55,7 @@ final class EmbeddedBase64 {
                 index = run.range.upperBound
                 for offset in 0..<(sextets.count < Self.tried ? 4 : 1) {
                     let rest = decode(from: offset)
-                    guard mayHold(decoded.contents), let new = rewrite(Array(decoded.contents)) else { continue }
+                    guard mayHold(decoded.contents), let new = rewrite(Array(decoded.contents), run.range) else { continue }
                     found.append(TextEdit(range: run.range, replacement: written(run, new, text: text, offset: offset, rest: rest), isWeak: true))
                     break
                 }

@@ -127,15 +127,21 @@ struct MentionScanner {
         guard view.domainEnds(at: domain.upperBound) else { return }
         if let separator = Separator(before: domain.lowerBound, in: view.window) {
             if let local = local(view, before: separator, group) {
-                edits.append(TextEdit(range: view.source(local), replacement: relayLocal))
-                edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
+                address(view, local, domain, &edits)
                 return
             }
         }
         if let local = reversedLocal(view, after: domain.upperBound, group) {
-            edits.append(TextEdit(range: view.source(local), replacement: relayLocal))
-            edits.append(TextEdit(range: view.source(domain), replacement: relayDomain))
+            address(view, local, domain, &edits)
         }
+    }
+
+    /// An address of the user, in whichever order its halves stand.
+    private func address(_ view: View, _ local: Range<Int>, _ domain: Range<Int>, _ edits: inout [TextEdit]) {
+        let (local, domain) = (view.source(local), view.source(domain))
+        let mention = min(local.lowerBound, domain.lowerBound)..<max(local.upperBound, domain.upperBound)
+        edits.append(TextEdit(range: local, replacement: relayLocal, mention: mention))
+        edits.append(TextEdit(range: domain, replacement: relayDomain, mention: mention))
     }
 
     /// The units of a hidden local part, its tag included, that ends before the separator.
@@ -207,7 +213,7 @@ struct MentionScanner {
         guard kind != .none, view.isUnspaced(range) else { return }
         if kind == .word, !(view.wordBegins(at: range.lowerBound) && view.wordEnds(at: range.upperBound)) { return }
         guard !surroundings.belongElsewhere(range) else { return }
-        edits.append(TextEdit(range: view.source(range), replacement: relayLocal))
+        edits.append(TextEdit(range: view.source(range), replacement: relayLocal, mention: view.source(range)))
     }
 
     // MARK: Addresses at a relay domain

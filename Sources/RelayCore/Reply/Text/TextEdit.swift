@@ -8,7 +8,11 @@ package struct TextEdit: Sendable, Hashable {
     /// Whether it gives way to any other edit that it overlaps with, which knows more of what stands around.
     package let isWeak: Bool
 
-    package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false) {
+    /// Where the mention of an inbox stands that this is a part of; nil for any other edit.
+    package let mention: Range<Int>?
+
+    package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, mention: Range<Int>? = nil) {
+        self.mention = mention
         self.range = range
         self.replacement = replacement
         self.isWeak = isWeak
@@ -39,7 +43,9 @@ extension [TextEdit] {
                 kept.append(edit)
                 continue
             }
-            if edit.range.count > last.range.count { kept[kept.count - 1] = edit }
+            // Of a local part that is looked for by itself too, it is the whole address that counts.
+            let isPartOfMore = edit.range == last.range && (edit.mention?.count ?? 0) > (last.mention?.count ?? 0)
+            if edit.range.count > last.range.count || isPartOfMore { kept[kept.count - 1] = edit }
         }
         return kept
     }

@@ -39,24 +39,57 @@ package struct TextRewriter {
 
     /// - Parameter utf8: text in UTF-8 or another superset of ASCII.
     /// - Returns: the new text; nil where nothing changes.
-    package func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [UInt8]? {
-        let edits = edits(utf8, syntax: syntax)
+    package func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [UInt8]? { rewrite(utf8, syntax: syntax, place: .typed) }
+
+    func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain, place: TextPlace) -> [UInt8]? {
+        let edits = edits(utf8, syntax: syntax, place: place)
         return edits.isEmpty ? nil : edits.applied(to: utf8)
     }
 
-    /// What is to be replaced in a text, in order and without overlaps.
-    package func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [TextEdit] { edits(utf8, syntax: syntax, depth: 0) }
+    /// Whether a mention stands in a text that stays, as the team wrote it.
+    func keepsMention(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace) -> Bool {
+        place != .typed && !edits(utf8, syntax: syntax, place: .typed).isEmpty && edits(utf8, syntax: syntax, place: place).isEmpty
+    }
 
-    private func edits(_ utf8: [UInt8], syntax: TextSyntax, depth: Int) -> [TextEdit] {
+    /// What is to be replaced in a text, in order and without overlaps.
+    func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, place: TextPlace) -> [TextEdit] {
+        edits(utf8, syntax: syntax, place: place, depth: 0)
+    }
+
+    private func edits(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace, depth: Int) -> [TextEdit] {
         var edits: [TextEdit] = []
         if utf8.count <= Self.shortText, contentIDs.isEmpty, isOrdinary(utf8) { return [] }
+        let inner = InnerPlaces(utf8, syntax: syntax, place: place)
         utf8.withUnsafeBufferPointer { text in
             for lens in Self.lenses(text, syntax: syntax) { scan(text, lens: lens, syntax: syntax, into: &edits) }
         }
-        edits += encodedWordEdits(utf8)
+        edits += encodedWordEdits(utf8, inner)
         edits += contentIDs.edits(utf8)
-        if depth < Self.maximumDepth { edits += base64Edits(utf8, depth: depth) }
-        return edits.reconciled
+        if depth < Self.maximumDepth { edits += base64Edits(utf8, inner, depth: depth) }
+        guard !edits.isEmpty else { return [] }
+        return names.judge.without(edits.reconciled, in: utf8, syntax: syntax, place: place)
+    }
+
+    /// Where what is encoded within a text stands: in a quotation, or not.
+    private final class InnerPlaces {
+        private let text: [UInt8]
+        private let syntax: TextSyntax
+        private let place: TextPlace
+        private lazy var structure = text.withUnsafeBufferPointer { QuoteStructure($0, syntax: syntax, place: place) }
+
+        init(_ text: [UInt8], syntax: TextSyntax, place: TextPlace) {
+            self.text = text
+            self.syntax = syntax
+            self.place = place
+        }
+
+        func place(at index: Int) -> TextPlace {
+            switch place {
+            case .typed, .whole: .typed
+            case .quoted: .quoted
+            case .body, .contentLines: structure.standing(at: index) == .typed ? .typed : .quoted
+            }
+        }
     }
 
     /// base64 within base64 that is opened.
@@ -66,19 +99,27 @@ package struct TextRewriter {
     private static let base64Row = 16
 
     /// Runs of base64 in a text whose content has to be rewritten. They give way to edits of the text as it stands.
-    private func base64Edits(_ text: [UInt8], depth: Int) -> [TextEdit] {
+    private func base64Edits(_ text: [UInt8], _ places: InnerPlaces, depth: Int) -> [TextEdit] {
         text.withUnsafeBufferPointer { text in
-            scratch.base64[depth].edits(in: text, mayHold: { index.pairs.mayBegin(in: $0, row: Self.base64Row) }) { content in
-                let edits = edits(content, syntax: .plain, depth: depth + 1)
+            scratch.base64[depth].edits(in: text, mayHold: { index.pairs.mayBegin(in: $0, row: Self.base64Row) }) { content, range in
+                let edits = edits(content, syntax: .plain, place: places.place(at: range.lowerBound), depth: depth + 1)
                 return edits.isEmpty ? nil : edits.applied(to: content)
             }
         }
     }
 
+    /// Gives back what is kept from text to text, where the next one may be long in coming.
+    func letGo() { scratch.letGo() }
+
     /// Memory that is used again from text to text: a message may have a hundred thousand of them.
     private final class Scratch {
-        let base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
+        private(set) lazy var base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
         private var lastWindow: LensWindow?
+
+        func letGo() {
+            lastWindow = nil
+            base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
+        }
 
         func window(foldsUnicode: Bool, capacity: Int) -> LensWindow {
             if let lastWindow, lastWindow.textCapacity >= capacity { return lastWindow }
@@ -153,7 +194,7 @@ package struct TextRewriter {
     }
 
     /// Encoded words (RFC 2047) in a text: adjacent ones are read together and written anew where they hold a name.
-    private func encodedWordEdits(_ text: [UInt8]) -> [TextEdit] {
+    private func encodedWordEdits(_ text: [UInt8], _ places: InnerPlaces) -> [TextEdit] {
         guard Self.mayHoldEncodedWords(text) else { return [] }
         var edits: [TextEdit] = []
         for run in EncodedWordRuns.find(in: text) {
@@ -163,8 +204,9 @@ package struct TextRewriter {
                 for lens in Self.lenses(bytes, syntax: .plain) { scan(bytes, lens: lens, syntax: .plain, into: &inner) }
             }
             guard !inner.isEmpty else { continue }
-            edits.append(
-                TextEdit(range: run, replacement: HeaderText.encodedWords(inner.reconciled.applied(to: decoded), startingAt: 12)))
+            inner = names.judge.without(inner.reconciled, in: decoded, syntax: .plain, place: places.place(at: run.lowerBound))
+            guard !inner.isEmpty else { continue }
+            edits.append(TextEdit(range: run, replacement: HeaderText.encodedWords(inner.applied(to: decoded), startingAt: 12)))
         }
         return edits
     }
@@ -181,19 +223,23 @@ package struct TextRewriter {
 
     /// The raw value, leading white space included, with which an unstructured field leaves: the bytes it came with where nothing
     /// changes and the value is safe, else decoded, rewritten and encoded again (RFC 2047), folded.
-    package func rewriteUnstructured(_ field: HeaderField) -> [UInt8] {
+    package func rewriteUnstructured(_ field: HeaderField) -> [UInt8] { rewriteUnstructured(field, place: .typed) }
+
+    func rewriteUnstructured(_ field: HeaderField, place: TextPlace) -> [UInt8] {
         let raw = field.rawValue
         let unfolded = field.unfoldedBytes
         let isSafe = field.controls.isEmpty && unfolded.isValidUTF8
         if isSafe {
-            let rewritten = rewrite(Array(raw)) ?? Array(raw)
+            // What is the team's as a whole is known by what it reads as.
+            if place == .whole, keepsMention(Array(field.decodedValue.utf8), syntax: .plain, place: place) { return Array(raw) }
+            let rewritten = rewrite(Array(raw), place: place) ?? Array(raw)
             // A name of which one half stands in an encoded word shows only when all is decoded.
-            if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8)) == nil { return rewritten }
+            if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8), place: place) == nil { return rewritten }
         }
         let text =
             unfolded.isValidUTF8
             ? EncodedWord.decode(HeaderField.trim(unfolded[...])) : Charset.decode(unfolded, "windows-1252") ?? ""
         let clean = text.utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
-        return [0x20] + HeaderText.unstructured(rewrite(clean) ?? clean, startingAt: field.nameLength + 2)
+        return [0x20] + HeaderText.unstructured(rewrite(clean, place: place) ?? clean, startingAt: field.nameLength + 2)
     }
 }

@@ -1,0 +1,251 @@
+// Which stretches of a reply's text are quotations, by their form: `>`, blockquote, and what stands below an attribution or a header block.
+
+/// Where a piece of text stands in a reply.
+enum TextPlace: Sendable {
+    /// What the user, or the user's program, wrote.
+    case typed
+    /// A text part, in which quotations are told by their form.
+    case body
+    /// Within a message of the team's that is attached whole.
+    case quoted
+    /// A value that comes back whole or not at all: a Subject, a name, a file name.
+    case whole
+    /// Lines of a calendar or a card: the fields of an invitation come back in the answer to it.
+    case contentLines
+}
+
+/// The quotations in one text, in linear time.
+struct QuoteStructure {
+    enum Standing {
+        case typed
+        /// Behind `>`, or within a blockquote.
+        case quoted
+        /// The first line of a quotation where it reads like an attribution: some programs put theirs there.
+        case attribution
+        /// The last field of a header block above a quotation, as a rule the Subject.
+        case subject
+        /// Below an attribution, a header block or a line such as `--- Original Message ---`, with nothing to tell where it ends.
+        case below
+    }
+
+    /// Where each stretch begins, in order.
+    private var starts: [Int] = [0]
+    private var standings: [Standing] = [.typed]
+
+    /// How a mention stands that begins there.
+    func standing(at index: Int) -> Standing {
+        var (low, high) = (0, starts.count)
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if starts[middle] <= index { low = middle } else { high = middle }
+        }
+        return standings[low]
+    }
+
+    /// Where the stretch begins that an index lies in.
+    func start(of index: Int) -> Int { starts.last { $0 <= index } ?? 0 }
+
+    /// Where the stretch ends that an index lies in.
+    func end(of index: Int, in text: UnsafeBufferPointer<UInt8>) -> Int { starts.first { $0 > index } ?? text.count }
+
+    private mutating func note(_ standing: Standing, at start: Int) {
+        guard standings.last != standing else { return }
+        starts.append(start)
+        standings.append(standing)
+    }
+
+    // MARK: Lines
+
+    /// Octets of a line that are looked at; attributions and fields are shorter.
+    private static let lineLength = 400
+    /// Fields in a row that make a header block.
+    private static let blockFields = 3
+
+    private struct Line {
+        var start = 0
+        var isQuoted = false
+        /// Without tags.
+        var text: [UInt8] = []
+
+        var words: ArraySlice<UInt8> {
+            let first = text.firstIndex { $0 > 0x20 } ?? text.endIndex
+            let last = text.lastIndex { $0 > 0x20 } ?? text.startIndex
+            return first <= last && first < text.endIndex ? text[first...last] : []
+        }
+    }
+
+    private let isMarkup: Bool
+    private var isBelow = false
+    /// Whether a quotation by marks was met: only the first one may begin with the program's own line.
+    private var hasQuoted = false
+    /// An attribution stood above: where no marks follow it, what does is the quotation.
+    private var isAttributed = false
+    /// Fields of a header block so far, and whether one of them may name a mailbox or a day.
+    private var fields = 0
+    private var isTelling = false
+    private var lastField = 0
+    /// A line of dashes stood above: the header block that may follow is no quotation yet.
+    private var isSeparated = false
+
+    init(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace) {
+        isMarkup = syntax == .markup
+        if place == .contentLines {
+            readContentLines(text)
+        } else if syntax == .markup {
+            readMarkup(text)
+        } else {
+            readPlain(text)
+        }
+    }
+
+    /// Properties in which the user's program writes of the user (RFC 5545).
+    private static let ownProperties = ["ATTENDEE", "ORGANIZER", "COMMENT", "CONTACT", "REQUEST-STATUS"].map { Array($0.utf8) }
+
+    private mutating func readContentLines(_ text: UnsafeBufferPointer<UInt8>) {
+        var start = 0
+        while start < text.count {
+            let end = text[start...].firstIndex(of: 0x0A) ?? text.count
+            // A line that begins with a space goes on with the one before.
+            if !text[start].isWhiteSpace {
+                let name = text[start..<end].prefix(16).prefix { $0.isASCIILetter || $0 == UInt8(ascii: "-") }.map { $0 & 0xDF | ($0 & 0x40 == 0 ? 0x20 : 0) }
+                note(Self.ownProperties.contains(name) ? .typed : .quoted, at: start)
+            }
+            start = end + 1
+        }
+    }
+
+    private mutating func readPlain(_ text: UnsafeBufferPointer<UInt8>) {
+        var start = 0
+        while start < text.count {
+            var line = Line(start: start)
+            var index = start
+            while index < text.count, text[index] == 0x20 || text[index] == 0x09 { index += 1 }
+            line.isQuoted = index < text.count && text[index] == UInt8(ascii: ">")
+            while line.isQuoted, index < text.count, text[index] == UInt8(ascii: ">") || text[index] == 0x20 { index += 1 }
+            let first = index
+            while index < text.count, text[index] != 0x0A { index += 1 }
+            line.text = Array(text[first..<min(index, first + Self.lineLength)])
+            if index - first > Self.lineLength { line.text.append(UInt8(ascii: ".")) }
+            take(line)
+            start = index + 1
+        }
+    }
+
+    private static let blocks: Set<[UInt8]> = Set(
+        ["div", "p", "br", "tr", "td", "th", "table", "li", "ul", "ol", "hr", "h1", "h2", "h3", "h4", "pre", "body", "blockquote", "dt", "dd"].map {
+            Array($0.utf8)
+        })
+
+    private mutating func readMarkup(_ text: UnsafeBufferPointer<UInt8>) {
+        var depth = 0
+        var line = Line()
+        var index = 0
+        // Where no further `>` stands there is no further tag; looked for once.
+        var hasTags = true
+        while index < text.count {
+            guard hasTags, text[index] == UInt8(ascii: "<"), index + 1 < text.count, Self.beginsTag(text[index + 1]) else {
+                if text[index] != 0x0A, text[index] != 0x0D, line.text.count < Self.lineLength { line.text.append(text[index]) }
+                index += 1
+                continue
+            }
+            guard let end = text[index...].firstIndex(of: UInt8(ascii: ">")) else {
+                hasTags = false
+                continue
+            }
+            let isClosing = text[index + 1] == UInt8(ascii: "/")
+            let name = text[(index + (isClosing ? 2 : 1))..<end].prefix { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || (0x31...0x36).contains($0) }
+                .prefix(12).map(\.asciiLowercased)
+            if Self.blocks.contains(name) {
+                take(line)
+                if name == Array("blockquote".utf8) { depth = max(0, depth + (isClosing ? -1 : 1)) }
+                line = Line(start: index, isQuoted: depth > 0)
+            }
+            index = end + 1
+        }
+        take(line)
+    }
+
+    private static func beginsTag(_ octet: UInt8) -> Bool { octet == 0x2F || octet == 0x21 || ((octet | 0x20) >= 0x61 && (octet | 0x20) <= 0x7A) }
+
+    private mutating func take(_ line: Line) {
+        let words = line.words
+        guard !words.isEmpty || line.isQuoted else {
+            // Between blocks of markup there is always an empty one.
+            guard !isMarkup else { return }
+            if isBlock { endBlock() }
+            return fields = 0
+        }
+        if line.isQuoted {
+            note(!hasQuoted && Self.isAttribution(words) ? .attribution : .quoted, at: line.start)
+            if !words.isEmpty {
+                hasQuoted = true
+                isAttributed = false
+            }
+            return
+        }
+        if isAttributed { isBelow = true }
+        if isBelow { return note(.below, at: line.start) }
+        if Self.isField(words) {
+            fields += 1
+            lastField = line.start
+            isTelling = isTelling || Self.tells(words)
+            return note(.typed, at: line.start)
+        }
+        // What follows the last field of a block is the quotation; a field may go on over several lines.
+        if isBlock || (isSeparated && fields == 0) {
+            endBlock()
+            return note(.below, at: line.start)
+        }
+        fields = 0
+        isTelling = false
+        note(.typed, at: line.start)
+        isSeparated = Self.isSeparator(words)
+        isAttributed = Self.isAttribution(words)
+    }
+
+    /// What follows is the quotation.
+    private mutating func endBlock() {
+        isBelow = true
+        guard fields >= Self.blockFields, lastField > starts[starts.count - 1] else { return }
+        note(.subject, at: lastField)
+    }
+
+    /// Whether the fields so far are a header block.
+    private var isBlock: Bool { isTelling && (fields >= Self.blockFields || (isSeparated && fields > 0)) }
+
+    /// `On Friday, 21 November 2025 at 10:15, Anna <anna@example.org> wrote:` in any language.
+    private static func isAttribution(_ words: ArraySlice<UInt8>) -> Bool {
+        (words.last == UInt8(ascii: ":") || words.suffix(3).elementsEqual([0xEF, 0xBC, 0x9A])) && tells(words)
+    }
+
+    /// Whether a mailbox, a year or a time of day stands in a line.
+    private static func tells(_ words: ArraySlice<UInt8>) -> Bool {
+        var digits = 0
+        for index in words.indices {
+            let octet = words[index]
+            if octet == UInt8(ascii: "@") { return true }
+            if octet.isASCIIDigit {
+                digits += 1
+            } else {
+                if digits == 4 { return true }
+                let isTime = (digits == 1 || digits == 2) && (octet == UInt8(ascii: ":") || octet == UInt8(ascii: "."))
+                if isTime, words[(index + 1)...].prefix(2).count == 2, words[(index + 1)...].prefix(2).allSatisfy(\.isASCIIDigit) { return true }
+                digits = 0
+            }
+        }
+        return digits == 4
+    }
+
+    /// `From: …`, `*Von:* …`, `Envoyé : …`: a word or two and a colon, then a value.
+    private static func isField(_ words: ArraySlice<UInt8>) -> Bool {
+        guard let colon = words.prefix(24).firstIndex(where: { $0 == UInt8(ascii: ":") }), colon > words.startIndex else { return false }
+        return words[..<colon].allSatisfy { $0.isASCIILetter || $0 >= 0x80 || $0 == 0x20 || $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "-") }
+    }
+
+    /// `-----Original Message-----`.
+    private static func isSeparator(_ words: ArraySlice<UInt8>) -> Bool {
+        let dash = UInt8(ascii: "-")
+        return words.count >= 8 && words.count <= 80 && words.prefix(3).allSatisfy { $0 == dash } && words.suffix(3).allSatisfy { $0 == dash }
+            && words.contains(where: \.isASCIILetter)
+    }
+}

@@ -1,0 +1,120 @@
+// What of a reply's text the team wrote itself: that stays, right guess or wrong, so that no answer tells which one it was.
+
+import InternetMessage
+
+/// Looks at the mentions of an inbox that were found in a text. Not thread-safe: one for each message.
+protocol MentionJudge: AnyObject {
+    /// The edits without those of mentions that stay.
+    /// - Parameter edits: in order and without overlaps.
+    func without(_ edits: [TextEdit], in text: [UInt8], syntax: TextSyntax, place: TextPlace) -> [TextEdit]
+    /// What the team wrote, and what may name the inbox, comes back by another way: an id, or a correspondent whom a reverse address
+    /// stands for.
+    /// - Returns: whether it stays.
+    func keepsAnother() -> Bool
+}
+
+/// Tells the mentions of an inbox that come back to the team from those that the user wrote.
+final class TeamText: MentionJudge {
+    /// What remembers the marks; nil where nothing may stay.
+    private let directory: (any RelayDirectory)?
+    private let now: Int64
+    private let marks: MentionMarks
+    private var known: [MentionSign: Bool] = [:]
+    /// Mentions, ids of attached messages, and correspondents at an address of the user's that stay as the team wrote them.
+    private(set) var kept = 0
+    /// Mentions in a quotation of which nothing shows that the team wrote them: they are hidden.
+    private(set) var untold = 0
+    /// Set where the directory could not answer: then the message has to wait.
+    private(set) var failure: DirectoryFailure?
+
+    /// - Parameters:
+    ///   - directory: what remembers the marks; nil where nothing may stay.
+    ///   - now: seconds since 1970.
+    init(marks: MentionMarks, directory: (any RelayDirectory)?, now: Int64) {
+        self.marks = marks
+        self.directory = directory
+        self.now = now
+    }
+
+    func keepsAnother() -> Bool {
+        guard directory != nil else { return false }
+        kept += 1
+        return true
+    }
+
+    func without(_ edits: [TextEdit], in text: [UInt8], syntax: TextSyntax, place: TextPlace) -> [TextEdit] {
+        guard directory != nil, place != .typed, edits.contains(where: { $0.mention != nil }) else { return edits }
+        let mentions = edits.compactMap(\.mention)
+        // What else is replaced in a body are reverse addresses.
+        let reverse = edits.filter { $0.mention == nil }.map(\.range.lowerBound)
+        let staying = text.withUnsafeBufferPointer { self.staying(mentions, before: reverse, in: $0, syntax: syntax, place: place) }
+        guard !staying.isEmpty else { return edits }
+        kept += staying.count
+        return edits.filter { edit in edit.mention.map { !staying.contains($0) } ?? true }
+    }
+
+    /// Octets between a display name and the address that follows it.
+    private static let nameReach = 200
+
+    private func staying(
+        _ mentions: [Range<Int>], before reverse: [Int], in text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace
+    ) -> Set<Range<Int>> {
+        var signs = MentionSigns(text, isMarkup: syntax == .markup)
+        let first = mentions.map(\.lowerBound).min() ?? 0
+        if place == .whole { return areKnown([signs.whole(before: first)])[0] ? Set(mentions) : [] }
+        let structure = place == .quoted ? nil : QuoteStructure(text, syntax: syntax, place: place)
+        var asked: [(mention: Range<Int>, anyOf: [MentionSign], allOf: [MentionSign])] = []
+        var last: Range<Int>?
+        for mention in mentions where mention != last {
+            last = mention
+            switch structure?.standing(at: mention.lowerBound) ?? .quoted {
+            case .typed: asked.append((mention, signs.names(mention, before: reverse, within: Self.nameReach), []))
+            case .subject:
+                guard let structure else { continue }
+                let starts = signs.valueStarts(from: structure.start(of: mention.lowerBound), before: mention.lowerBound)
+                asked.append((mention, signs.whole(from: starts, to: structure.end(of: mention.lowerBound, in: text)), []))
+            case .quoted: asked.append((mention, [signs.form(mention)], []))
+            case .attribution:
+                // The program's own line, unless the team's mail began so.
+                var alone = MentionSigns(text, isMarkup: syntax == .markup)
+                let places = alone.places(mention, isWholeText: false)
+                asked.append(
+                    (mention, signs.names(mention, before: reverse, within: Self.nameReach), [places.before, places.behind].compactMap { $0 }))
+                if places.before == nil || places.behind == nil { asked[asked.count - 1].allOf = [] }
+            case .below:
+                let places = signs.places(mention, isWholeText: false)
+                asked.append((mention, [places.before, places.behind, signs.short(mention)].compactMap { $0 }, []))
+            }
+        }
+        guard !asked.isEmpty else { return [] }
+        _ = areKnown(asked.map { $0.anyOf + $0.allOf })
+        var staying: Set<Range<Int>> = []
+        for (mention, anyOf, allOf) in asked {
+            if anyOf.contains(where: { known[$0] == true }) || (!allOf.isEmpty && allOf.allSatisfy { known[$0] == true }) {
+                staying.insert(mention)
+            } else if structure?.standing(at: mention.lowerBound) != .typed {
+                untold += 1
+            }
+        }
+        return staying
+    }
+
+    /// Whether any of each group of signs is remembered; asks for all of them at once.
+    private func areKnown(_ groups: [[MentionSign]]) -> [Bool] {
+        var owner: [[UInt8]: MentionSign] = [:]
+        for sign in groups.joined() where known[sign] == nil {
+            known[sign] = false
+            for mark in marks.marks(sign) { owner[mark] = sign }
+        }
+        if !owner.isEmpty, let directory {
+            do throws(DirectoryFailure) {
+                for mark in try directory.remembered(Array(owner.keys), account: marks.account, now: now) {
+                    if let sign = owner[mark] { known[sign] = true }
+                }
+            } catch {
+                failure = error
+            }
+        }
+        return groups.map { $0.contains { known[$0] == true } }
+    }
+}

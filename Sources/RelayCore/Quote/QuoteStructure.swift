@@ -12,6 +12,8 @@ enum TextPlace: Sendable {
     case whole
     /// Lines of a calendar or a card: the fields of an invitation come back in the answer to it.
     case contentLines
+    /// Such lines within an attached message of the team's: organizer and attendees are what the relay wrote for the user's calendar.
+    case quotedContentLines
 }
 
 /// The quotations in one text, in linear time.
@@ -89,8 +91,8 @@ struct QuoteStructure {
 
     init(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace) {
         isMarkup = syntax == .markup
-        if place == .contentLines {
-            readContentLines(text)
+        if place == .contentLines || place == .quotedContentLines {
+            readContentLines(text, typed: place == .contentLines ? Self.ownProperties : Self.participants)
         } else if syntax == .markup {
             readMarkup(text)
         } else {
@@ -101,14 +103,17 @@ struct QuoteStructure {
     /// Properties in which the user's program writes of the user (RFC 5545).
     private static let ownProperties = ["ATTENDEE", "ORGANIZER", "COMMENT", "CONTACT", "REQUEST-STATUS"].map { Array($0.utf8) }
 
-    private mutating func readContentLines(_ text: UnsafeBufferPointer<UInt8>) {
+    /// Properties in which a forward has the inbox in place of the relay address. What the team wrote there comes back by its reverse address.
+    private static let participants = ["ATTENDEE", "ORGANIZER"].map { Array($0.utf8) }
+
+    private mutating func readContentLines(_ text: UnsafeBufferPointer<UInt8>, typed: [[UInt8]]) {
         var start = 0
         while start < text.count {
             let end = text[start...].firstIndex(of: 0x0A) ?? text.count
             // A line that begins with a space goes on with the one before.
             if !text[start].isWhiteSpace {
                 let name = text[start..<end].prefix(16).prefix { $0.isASCIILetter || $0 == UInt8(ascii: "-") }.map { $0 & 0xDF | ($0 & 0x40 == 0 ? 0x20 : 0) }
-                note(Self.ownProperties.contains(name) ? .typed : .quoted, at: start)
+                note(typed.contains(name) ? .typed : .quoted, at: start)
             }
             start = end + 1
         }
@@ -242,9 +247,10 @@ struct QuoteStructure {
         return words[..<colon].allSatisfy { $0.isASCIILetter || $0 >= 0x80 || $0 == 0x20 || $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "-") }
     }
 
-    /// `-----Original Message-----`.
+    /// `-----Original Message-----`; above armour stands what the user's program wrote, and below it as well.
     private static func isSeparator(_ words: ArraySlice<UInt8>) -> Bool {
         let dash = UInt8(ascii: "-")
+        guard !words.starts(with: "-----BEGIN ".utf8), !words.starts(with: "-----END ".utf8) else { return false }
         return words.count >= 8 && words.count <= 80 && words.prefix(3).allSatisfy { $0 == dash } && words.suffix(3).allSatisfy { $0 == dash }
             && words.contains(where: \.isASCIILetter)
     }

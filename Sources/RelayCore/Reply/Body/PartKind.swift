@@ -27,6 +27,20 @@ enum PartKind {
         ["calendar", "vcard", "x-vcard", "directory", "x-vcalendar", "ics", "x-ics"].contains(type.subtype)
     }
 
+    /// The same of a part: a forward takes a text for a calendar by the name of its file too.
+    static func isContentLines(_ part: MIMEPart) -> Bool {
+        isContentLines(part.contentType) || (isCalendar(part) && !["calendar+xml", "calendar+json"].contains(part.contentType.subtype))
+    }
+
+    /// Where the lines of a part stand. A card is the user's own: no program answers with one to what the team wrote.
+    static func place(ofContentLines part: MIMEPart, in place: TextPlace) -> TextPlace {
+        switch place {
+        case .body: isVCard(part.contentType) ? .typed : .contentLines
+        case .quoted: isVCard(part.contentType) ? .quoted : .quotedContentLines
+        default: place
+        }
+    }
+
     /// Whether a part of a forward is a calendar: what programs take for one by its type or by the name of the file.
     static func isCalendar(_ part: MIMEPart) -> Bool {
         let type = part.contentType

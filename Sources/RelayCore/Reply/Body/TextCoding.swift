@@ -98,8 +98,8 @@ enum TextCoding {
             let isForward = text.names.isForward(HeaderSection.parse(bytes[...]).header)
             return ReportFields.edits(bytes, adding: edits(isForward ? .quoted : place), isForward: isForward)
         }
-        guard PartKind.isContentLines(part.contentType) else { return edits(place) }
-        let place = place == .body ? .contentLines : place
+        guard PartKind.isContentLines(part) else { return edits(place) }
+        let place = PartKind.place(ofContentLines: part, in: place)
         let all = (edits(place) + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax, place: place) }).reconciled
         let folded = all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
         let keys = PartKind.isVCard(part.contentType) ? ContentLines.keys(in: bytes) : []

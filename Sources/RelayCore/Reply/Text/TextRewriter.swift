@@ -87,7 +87,7 @@ package struct TextRewriter {
             switch place {
             case .typed, .whole: .typed
             case .quoted: .quoted
-            case .body, .contentLines: structure.standing(at: index) == .typed ? .typed : .quoted
+            case .body, .contentLines, .quotedContentLines: structure.standing(at: index) == .typed ? .typed : .quoted
             }
         }
     }

@@ -1,0 +1,87 @@
+// What the user wrote, or the relay wrote for the user, stays hidden although the team wrote the same somewhere else.
+
+import Foundation
+import InternetMessage
+import MailAuth
+import Testing
+
+@testable import RelayCore
+
+@Suite struct KeptByMistakeTests {
+    private static let guess = "anna@inbox.example"
+
+    /// A forward of the team's, as it reaches the inbox.
+    private static func forward(_ content: String) -> (forward: ModifiedMessage, fixture: Fixture) {
+        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let text = "From: billing@app.example\r\nTo: annarelay2@relay.example\r\nSubject: Order\r\nMessage-ID: <1@app.example>\r\nMIME-Version: 1.0\r\n\(content)"
+        let sent = fixture.play(from: "bounces@app.example", to: ["annarelay2@relay.example"], message: text)
+        let parsed = Message.parse(Array(text.utf8))
+        var message = ModifiedMessage(header: parsed.header, body: parsed.body, sender: "bounces@app.example", recipients: [])
+        message.apply(sent.decision.modifications)
+        return (message, fixture)
+    }
+
+    /// What the team gets of an answer.
+    private static func answer(to content: String, with reply: (ModifiedMessage) -> String) throws -> String {
+        let (forward, sent) = forward(content)
+        let engine = RelayEngine(
+            settings: sent.engine.settings, keys: Fixture.keys, directory: sent.directory,
+            authenticator: FixedEvidenceAuthenticator(evidence: Fixture.signed("inbox.example")), replyMemory: ReplyMemory(limit: 1 << 28),
+            randomness: { Array(repeating: 5, count: $0) })!
+        let fixture = Fixture(directory: sent.directory, engine: engine)
+        let header = HeaderSection(forward.header)
+        let author = try #require(AddressList.parse(header.first("From")!.rawValue).mailboxes.first).addrSpec.wireForm
+        let text = "From: anna@inbox.example\r\nTo: \(author)\r\nSubject: Hello\r\nMessage-ID: <2@inbox.example>\r\nMIME-Version: 1.0\r\n\(reply(forward))"
+        let answer = fixture.play(from: "anna@inbox.example", to: [author], message: text)
+        #expect(answer.decision.outcome == .relay, "\(answer)")
+        let parsed = Message.parse(Array(text.utf8))
+        var out = ModifiedMessage(header: HeaderSection(), body: parsed.body, sender: "", recipients: [])
+        out.apply(answer.decision.modifications)
+        return String(decoding: out.bytes, as: UTF8.self)
+    }
+
+    private static let bare = "Content-Type: text/plain\r\n\r\n\(guess)\r\n"
+
+    /// The line that begins a signed text read like one above a quotation.
+    @Test func textThatIsSignedWithinItselfIsTyped() throws {
+        let sent = try Self.answer(to: Self.bare) { _ in
+            "Content-Type: text/plain\r\n\r\n-----BEGIN PGP SIGNED MESSAGE-----\r\nHash: SHA512\r\n\r\nHello, my own address is \(Self.guess) by the way.\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\niQ==\r\n-----END PGP SIGNATURE-----\r\n"
+        }
+        #expect(!sent.contains(Self.guess), "\(sent)")
+        let keyed = try Self.answer(to: Self.bare) { _ in
+            "Content-Type: text/plain\r\n\r\n-----BEGIN PGP PUBLIC KEY BLOCK-----\r\n\r\niQ==\r\n-----END PGP PUBLIC KEY BLOCK-----\r\n\r\nHello, my own address is \(Self.guess) by the way.\r\n"
+        }
+        #expect(!keyed.contains(Self.guess), "\(keyed)")
+    }
+
+    /// The relay put the inbox there, for the user's calendar.
+    @Test(arguments: ["7bit", "base64"], ["text/calendar; method=REQUEST", "text/plain; name=invite.ics"])
+    func theInboxInACalendarOfAnAttachedForwardIsHidden(encoding: String, type: String) throws {
+        let calendar = "Content-Type: \(type)\r\n\r\nBEGIN:VCALENDAR\r\nDESCRIPTION:Are you \(Self.guess)?\r\nORGANIZER:mailto:billing@app.example\r\nATTENDEE:mailto:annarelay2@relay.example\r\nEND:VCALENDAR\r\n"
+        let sent = try Self.answer(to: calendar) { forward in
+            let message = forward.bytes
+            #expect(String(decoding: message, as: UTF8.self).contains("ATTENDEE:mailto:\(Self.guess)"))
+            let body = encoding == "base64" ? Base64.encode(message) : message
+            return "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nSee\r\n--b\r\nContent-Type: message/rfc822\r\nContent-Transfer-Encoding: \(encoding)\r\n\r\n"
+                + String(decoding: body, as: UTF8.self) + "\r\n--b--\r\n"
+        }
+        let shown = encoding == "base64" ? String(decoding: Base64.decode(Array(sent.components(before: "\r\n--b--", after: "base64\r\n\r\n").utf8)[...]).bytes, as: UTF8.self) : sent
+        #expect(shown.contains("Are you \(Self.guess)?"), "\(shown)")
+        #expect(!shown.contains("ATTENDEE:mailto:\(Self.guess)") && shown.contains("ATTENDEE:mailto:annarelay2@relay.example"), "\(shown)")
+    }
+
+    /// A card is no answer to anything.
+    @Test func theUsersOwnCardIsTyped() throws {
+        let sent = try Self.answer(to: Self.bare) { _ in
+            "Content-Type: text/vcard\r\n\r\nBEGIN:VCARD\r\nVERSION:3.0\r\nFN:Anna\r\nEMAIL:\(Self.guess)\r\nEND:VCARD\r\n"
+        }
+        #expect(!sent.contains(Self.guess), "\(sent)")
+    }
+}
+
+extension String {
+    fileprivate func components(before end: String, after start: String) -> String {
+        guard let from = range(of: start)?.upperBound, let to = self[from...].range(of: end)?.lowerBound else { return "" }
+        return String(self[from..<to])
+    }
+}

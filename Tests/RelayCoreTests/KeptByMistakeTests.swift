@@ -70,6 +70,16 @@ import Testing
         #expect(!shown.contains("ATTENDEE:mailto:\(Self.guess)") && shown.contains("ATTENDEE:mailto:annarelay2@relay.example"), "\(shown)")
     }
 
+    /// A list of ways to reach the user reads like a header block.
+    @Test func aListOfTheUsersIsNoHeaderBlock() throws {
+        for end in ["Mail: \(Self.guess)\r\n\r\nRegards", "Fax: 0170 54321\r\n\r\nor \(Self.guess)"] {
+            let sent = try Self.answer(to: "Comments: \(Self.guess)\r\n" + Self.bare) { _ in
+                "Content-Type: text/plain\r\n\r\nHello\r\n\r\nName: Anna\r\nPhone: 0170 12345\r\n\(end)\r\n"
+            }
+            #expect(!sent.contains(Self.guess), "\(sent)")
+        }
+    }
+
     /// A card is no answer to anything.
     @Test func theUsersOwnCardIsTyped() throws {
         let sent = try Self.answer(to: Self.bare) { _ in

@@ -56,6 +56,9 @@ final class TeamText: MentionJudge {
     /// Octets between a display name and the address that follows it.
     private static let nameReach = 200
 
+    /// Octets between the author of a quotation, named above it by a reverse address, and its subject or its only words.
+    private static let authorReach = 2_000
+
     private func staying(
         _ mentions: [Range<Int>], before reverse: [Int], in text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace
     ) -> Set<Range<Int>> {
@@ -70,7 +73,8 @@ final class TeamText: MentionJudge {
             switch structure?.standing(at: mention.lowerBound) ?? .quoted {
             case .typed: asked.append((mention, signs.names(mention, before: reverse, within: Self.nameReach), []))
             case .subject:
-                guard let structure else { continue }
+                // A list such as of ways to reach the user is no header block: that names the team by its reverse address.
+                guard let structure, isBelowAuthor(mention, reverse) else { continue }
                 let starts = signs.valueStarts(from: structure.start(of: mention.lowerBound), before: mention.lowerBound)
                 asked.append((mention, signs.whole(from: starts, to: structure.end(of: mention.lowerBound, in: text)), []))
             case .quoted: asked.append((mention, [signs.form(mention)], []))
@@ -83,7 +87,8 @@ final class TeamText: MentionJudge {
                 if places.before == nil || places.behind == nil { asked[asked.count - 1].allOf = [] }
             case .below:
                 let places = signs.places(mention, isWholeText: false)
-                asked.append((mention, [places.before, places.behind, signs.short(mention)].compactMap { $0 }, []))
+                let short = isBelowAuthor(mention, reverse) ? signs.short(mention) : nil
+                asked.append((mention, [places.before, places.behind, short].compactMap { $0 }, []))
             }
         }
         guard !asked.isEmpty else { return [] }
@@ -97,6 +102,10 @@ final class TeamText: MentionJudge {
             }
         }
         return staying
+    }
+
+    private func isBelowAuthor(_ mention: Range<Int>, _ reverse: [Int]) -> Bool {
+        reverse.contains { $0 < mention.lowerBound && mention.lowerBound - $0 < Self.authorReach }
     }
 
     /// Whether any of each group of signs is remembered; asks for all of them at once.

@@ -80,6 +80,28 @@ import Testing
         }
     }
 
+    /// Only an answer (RFC 5546) repeats what the team wrote.
+    @Test(arguments: ["PUBLISH", "REPLY"]) func theUsersOwnCalendarIsTyped(method: String) throws {
+        let sent = try Self.answer(to: Self.bare) { _ in
+            "Content-Type: text/calendar; method=\(method)\r\n\r\nBEGIN:VCALENDAR\r\nMETHOD:\(method)\r\nDESCRIPTION:\(Self.guess)\r\nX-WR-CALNAME:\(Self.guess)\r\nEND:VCALENDAR\r\n"
+        }
+        #expect(sent.contains("DESCRIPTION:\(Self.guess)") == (method == "REPLY"), "\(sent)")
+        #expect(!sent.contains("X-WR-CALNAME:\(Self.guess)"), "\(sent)")
+    }
+
+    /// A block without its end above a quoted one: what was typed between them went without a word.
+    @Test func aBlockWithoutItsEndTakesNoTextWithIt() {
+        let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
+        let reverse = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
+        let text = "From: anna@inbox.example\r\nContent-Type: text/plain\r\n\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\nThe order is wrong.\r\n> -----END PGP SIGNATURE-----\r\n"
+        let answer = fixture.play(from: "anna@inbox.example", to: ["\(reverse.localPart)@relay.example"], message: text)
+        guard case .refuse(let refusal) = answer.decision.outcome else {
+            Issue.record("\(answer.decision.outcome)")
+            return
+        }
+        #expect(refusal.reason.code == "signed-reply")
+    }
+
     /// A card is no answer to anything.
     @Test func theUsersOwnCardIsTyped() throws {
         let sent = try Self.answer(to: Self.bare) { _ in

@@ -91,7 +91,9 @@ struct QuoteStructure {
 
     init(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace) {
         isMarkup = syntax == .markup
-        if place == .contentLines || place == .quotedContentLines {
+        if place == .contentLines, !Self.isAnswer(text) {
+            note(.typed, at: 0)
+        } else if place == .contentLines || place == .quotedContentLines {
             readContentLines(text, typed: place == .contentLines ? Self.ownProperties : Self.participants)
         } else if syntax == .markup {
             readMarkup(text)
@@ -101,7 +103,19 @@ struct QuoteStructure {
     }
 
     /// Properties in which the user's program writes of the user (RFC 5545).
-    private static let ownProperties = ["ATTENDEE", "ORGANIZER", "COMMENT", "CONTACT", "REQUEST-STATUS"].map { Array($0.utf8) }
+    private static let ownProperties = [
+        "ATTENDEE", "ORGANIZER", "COMMENT", "CONTACT", "REQUEST-STATUS", "X-WR-CALNAME", "X-WR-CALDESC", "X-OWNER", "X-MS-OLK-SENDER",
+    ].map { Array($0.utf8) }
+
+    /// Methods of a calendar that answers the team's, and so repeats it (RFC 5546 section 1.4). Any other is the user's own.
+    private static let answers = ["METHOD:REPLY", "METHOD:COUNTER", "METHOD:DECLINECOUNTER", "METHOD:REFRESH"].map { Array($0.utf8) }
+
+    private static func isAnswer(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        text.split(separator: 0x0A).contains { line in
+            let line = line.prefix(32).map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }.reversed().drop { $0 == 0x0D || $0 == 0x20 }.reversed()
+            return answers.contains(Array(line))
+        }
+    }
 
     /// Properties in which a forward has the inbox in place of the relay address. What the team wrote there comes back by its reverse address.
     private static let participants = ["ATTENDEE", "ORGANIZER"].map { Array($0.utf8) }

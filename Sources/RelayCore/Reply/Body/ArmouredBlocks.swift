@@ -43,7 +43,7 @@ struct ArmouredBlocks {
                     signed = after
                     index = after
                 } else if let name = [Self.signature, Self.publicKey].first(where: { Self.starts(text, at: kind, with: $0) }) {
-                    guard let after = Self.endOfBlock(text, from: kind, name) else {
+                    guard let after = Self.endOfBlock(text, from: kind, name, isMarkup: isMarkup) else {
                         isBroken = true
                         return
                     }
@@ -87,10 +87,12 @@ struct ArmouredBlocks {
     }
 
     /// Behind the last line of a block, its break included; nil where it has none.
-    private static func endOfBlock(_ text: UnsafeBufferPointer<UInt8>, from start: Int, _ name: [UInt8]) -> Int? {
+    private static func endOfBlock(_ text: UnsafeBufferPointer<UInt8>, from start: Int, _ name: [UInt8], isMarkup: Bool) -> Int? {
         var index = start
         while index + end.count + name.count <= text.count {
-            if text[index] == UInt8(ascii: "-"), starts(text, at: index, with: end), starts(text, at: index + end.count, with: name) {
+            // The end of a block that is quoted further down is not this one's: what the user typed between them would be lost.
+            let isAtLineStart = text[index - 1] == 0x0A || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
+            if isAtLineStart, text[index] == UInt8(ascii: "-"), starts(text, at: index, with: end), starts(text, at: index + end.count, with: name) {
                 index += end.count + name.count
                 if index < text.count, text[index] == 0x0D { index += 1 }
                 if index < text.count, text[index] == 0x0A { index += 1 }

@@ -37,8 +37,10 @@ import Testing
     }
 
     /// What is wrong with the forward of this message.
-    /// - Parameter isWhole: whether URIs are as their programs wrote them, so that it can be told which addresses stood in them.
-    private static func faults(_ header: HeaderSection, _ body: [UInt8], isWhole: Bool = true) -> [String] {
+    /// - Parameters:
+    ///   - isWhole: whether URIs are as their programs wrote them, so that it can be told which addresses stood in them.
+    ///   - links: counts the links of the body that lead through the relay.
+    private static func faults(_ header: HeaderSection, _ body: [UInt8], isWhole: Bool = true, links: inout Int) -> [String] {
         let evidence = Fixture.signed("app.example")
         let fixture = Fixture(evidence: evidence)
         let transaction = RelayTransaction(
@@ -69,8 +71,12 @@ import Testing
         if after.fields != result.fields.map({ .init($0.name, Array($0.rawValue)) }) {
             faults.append("indices: Postfix would make another header")
         }
-        let isOfferedChange = String(decoding: body, as: UTF8.self).lowercased().contains("mailto") || header.fields.contains { $0.isNamed("Content-Type") }
-        if after.body != body, !isOfferedChange { faults.append("body changed") }
+        var reference = ForwardBodyReference(account: Fixture.anna) { address in
+            let token = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: address)
+            return AddrSpec(localPart: token.localPart, domain: "relay.example")
+        }
+        faults += reference.faults(header, body, after.body)
+        links += reference.rewritten
         if after.recipients != ["<anna@inbox.example>"] || !after.mailFrom.hasSuffix("@relay.example>") {
             faults.append("envelope")
         }
@@ -209,10 +215,10 @@ import Testing
     func publicMessages() {
         let entries = Corpus.entries("mail", extensions: nil)
         #expect(!entries.isEmpty)
-        var refused = 0
+        var (refused, links) = (0, 0)
         for entry in entries {
             let (header, body) = Self.forced(entry.bytes)
-            let faults = Self.faults(header, body)
+            let faults = Self.faults(header, body, links: &links)
             // Fields of 59,900 octets and more than 1,000 fields are refused on purpose.
             let isBeyondLimits = header.fields.count > 1_000 || header.fields.contains { $0.bytes.count >= 59_900 }
             if isBeyondLimits, faults.count == 1, faults[0].contains("malformed-header") {
@@ -221,7 +227,8 @@ import Testing
                 #expect(faults.isEmpty, "\(entry.name)")
             }
         }
-        print("forward properties: \(entries.count) public messages, \(refused) refused")
+        print("forward properties: \(entries.count) public messages, \(refused) refused, \(links) links")
+        #expect(links >= 20)
         #expect(refused * 100 < entries.count)
     }
 
@@ -236,13 +243,15 @@ import Testing
 
     @Test func vectors() throws {
         let files = try Self.vectorFiles()
+        var links = 0
         for file in files {
             let vector = try RelayVectorTests.Vector(String(contentsOf: file, encoding: .isoLatin1), isForward: true)
             let (header, body) = Self.forced(vector.message)
-            let faults = Self.faults(header, body)
+            let faults = Self.faults(header, body, links: &links)
             #expect(faults.isEmpty, "\(file.lastPathComponent)")
         }
-        print("forward properties: \(files.count) vectors")
+        print("forward properties: \(files.count) vectors, \(links) links")
+        #expect(links > 0)
     }
 
     /// Damage done to the address and list fields of the vectors: a few octets, most of them special, put in, taken out or doubled.
@@ -253,7 +262,7 @@ import Testing
             "%40", "&cc=", "x@y.example",
         ]
         var random = SeededRandom("damage".utf8)
-        var count = 0
+        var (count, links) = (0, 0)
         for file in files {
             let vector = try RelayVectorTests.Vector(String(contentsOf: file, encoding: .isoLatin1), isForward: true)
             let (header, _) = Self.forced(vector.message)
@@ -275,7 +284,7 @@ import Testing
                     damaged.fields[index] = HeaderField(name: field.name, rawValue: value)
                     guard damaged.fields[index].isSafe else { continue }
                     count += 1
-                    let faults = Self.faults(damaged, [], isWhole: false)
+                    let faults = Self.faults(damaged, [], isWhole: false, links: &links)
                     #expect(faults.isEmpty, "\(file.lastPathComponent): \(String(decoding: value, as: UTF8.self))")
                 }
             }

@@ -256,6 +256,9 @@ import Testing
                     .replacing(guess.wrong.replacing("@", with: " at "), with: guess.right.replacing("@", with: " at "))
                     // A link of the forward leads through the relay, and comes back written plainly.
                     .replacing(guess.wrong.replacing("%40", with: "@"), with: guess.right.replacing("%40", with: "@"))
+                    .replacing(guess.wrong.replacing("+", with: "%2B"), with: guess.right.replacing("+", with: "%2B"))
+                    // A wrapped line ends within a guess that has spaces.
+                    .replacing(guess.wrong.prefix { $0 != " " }, with: guess.right.prefix { $0 != " " })
             }
             let expected = Said(outcome: righted(wrong.outcome), text: righted(wrong.text))
             if right != expected {

@@ -14,6 +14,8 @@ package final class ServiceMetrics: Sendable {
     package let copies: Family<Counter>
     /// Replies in which the last look found an inbox.
     package let leakIncidents: Counter
+    /// Forwards that went on with links past the relay in them.
+    package let linksLeft: Counter
     /// `type`: of the record. `result`: answer, none, failure.
     package let dnsQueries: Family<Counter>
     package let dnsSeconds: Family<Histogram>
@@ -38,6 +40,7 @@ package final class ServiceMetrics: Sendable {
         milterSeconds = registry.histogram("postern_milter_stage_seconds", "Time until Postfix had its answer.", labels: ["stage"])
         copies = registry.counter("postern_copies_total", "Copies of messages to several users, by what became of them.", labels: ["outcome"])
         leakIncidents = registry.counter("postern_leak_incidents_total", "Replies in which the last look found an inbox.")()
+        linksLeft = registry.counter("postern_links_left_total", "Forwards with mailto links that could not be led through the relay.")()
         dnsQueries = registry.counter("postern_dns_queries_total", "Questions to the DNS, cached ones included.", labels: ["type", "result"])
         dnsSeconds = registry.histogram("postern_dns_query_seconds", "Time of a question to the DNS.", labels: ["type"])
         httpRequests = registry.counter("postern_http_requests_total", "HTTP requests.", labels: ["route", "method", "status"])

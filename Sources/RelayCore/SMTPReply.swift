@@ -33,6 +33,8 @@ package struct RelayReason: Sendable, Hashable {
 
     /// The code of an incident: the inbox stood in a reply that was taken for rewritten. Refused, and logged as an error.
     package static let leakIncident = "leak-incident"
+    /// The code of a forward that went on with links that lead past the relay.
+    package static let linksLeft = "links-left"
 }
 
 /// A refusal that will not change: 5xx.

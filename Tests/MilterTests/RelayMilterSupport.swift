@@ -6,6 +6,7 @@ import MailAuth
 import MailCrypto
 import Milter
 import MilterTesting
+import PosternMetrics
 import RelayCore
 import Synchronization
 import Testing
@@ -121,6 +122,7 @@ final class RelayScene: Sendable {
 
     let directory = SmallDirectory([RelayScene.anna, RelayScene.bob])
     let log = LogLines()
+    let metrics = ServiceMetrics(version: "")
     private let current: Mutex<RelayEngine>
     private let asked = Atomic(0)
 
@@ -153,7 +155,7 @@ final class RelayScene: Sendable {
             engine: { [self] in
                 asked.add(1, ordering: .relaxed)
                 return engine
-            }, now: { Self.now }, logger: Logger(label: "relay", factory: { _ in LogLines.Handler(target: self.log) }))
+            }, now: { Self.now }, logger: Logger(label: "relay", factory: { _ in LogLines.Handler(target: self.log) }), metrics: metrics)
     }
 
     /// Plays a connection, and looks for inboxes in what was logged and answered.

@@ -70,6 +70,22 @@ private struct BlindRewriter: BodyRewriting {
         #expect(scene.log.all.contains { $0.hasPrefix("error 550 5.7.7") && $0.contains("reason=leak-incident") })
     }
 
+    /// A link that stayed was a line in the log alone.
+    @Test func aForwardWithALinkPastTheRelayIsCounted() {
+        let scene = RelayScene()
+        func forward(_ text: String) -> MessageOutcome {
+            scene.play(
+                connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: text + "\r\n").endOfMessage()).message
+        }
+        // Its line would become longer than a line may be.
+        let long = String(repeating: "y", count: 950) + " mailto:eva@app.example"
+        #expect(forward("mailto:eva@app.example").delivered?.recipients == ["<anna@inbox.example>"])
+        #expect(scene.metrics.linksLeft.count == 0)
+        #expect(forward(long).delivered?.recipients == ["<anna@inbox.example>"])
+        #expect(scene.metrics.linksLeft.count == 1)
+        #expect(scene.metrics.registry.text().contains("\npostern_links_left_total 1\n"))
+    }
+
     @Test func storeTroubleIsTemporary() {
         let scene = RelayScene()
         scene.directory.goDown()

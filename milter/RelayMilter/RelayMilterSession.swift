@@ -149,6 +149,7 @@ final class RelayMilterSession: MilterSession {
         if let direction = transaction.direction, decision.reasons.first?.code != "handed-over" {
             metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
         }
+        if decision.reasons.contains(where: { $0.code == RelayReason.linksLeft }) { metrics.linksLeft.add() }
         log(.info, decision.reasons, stage: "message", answer: decision.outcome == .discard ? "discard" : "accept", macros: actions.macros)
         return decision.outcome == .discard ? .discard : .accept
     }

@@ -150,7 +150,7 @@ final class ForwardSession {
     /// What the log says of the body.
     private static func reasons(_ body: ForwardRewriting.Body) -> [RelayReason] {
         (body.pieces == nil ? [] : [RelayReason("body-rewritten")])
-            + (body.linksLeft == 0 ? [] : [RelayReason("links-left", "\(body.linksLeft) links, or texts with links, could not be rewritten")])
+            + (body.linksLeft == 0 ? [] : [RelayReason(RelayReason.linksLeft, "\(body.linksLeft) links, or texts with links, could not be rewritten")])
     }
 
     /// A signing session that has seen this body instead of the one that came.

@@ -200,7 +200,7 @@ let package = Package(
         .testTarget(
             name: "MilterTests",
             dependencies: [
-                "Milter", "MilterTesting", "RelayMilter", "RelayCore", "InternetMessage", "MailAuth", "MailCrypto",
+                "Milter", "MilterTesting", "RelayMilter", "RelayCore", "PosternMetrics", "InternetMessage", "MailAuth", "MailCrypto",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(name: "PostgresHarness", path: "Tests/PostgresHarness", swiftSettings: strict),
@@ -268,7 +268,7 @@ let package = Package(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
         .testTarget(
             name: "PosternTests",
-            dependencies: ["postern", "PosternServer", "PosternStore", "InternetMessage", "PostfixHarness", "PostgresHarness"],
+            dependencies: ["postern", "PosternServer", "PosternStore", "RelayCore", "InternetMessage", "PostfixHarness", "PostgresHarness"],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(

@@ -103,4 +103,29 @@ struct OwnerTests {
         try #require(lchown(data(runner) + "/postern.db", 0, 0) == 0)
         try runner.succeed("team", "list")
     }
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/sbin/postconf"), "Postfix is not there"))
+    func theHeaderCheckIsNotWrittenWhereALinkLeads() throws {
+        let runner = try installed()
+        let folder = runner.folder.appendingPathComponent("postfix").path
+        let target = runner.folder.appendingPathComponent("target").path
+        let check = folder + "/postern_header_checks"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        for name in ["main.cf", "master.cf"] {
+            let text = name == "main.cf" ? "compatibility_level = 3.6\n" : "smtp inet n - y - - smtpd\ncleanup unix n - y - 0 cleanup\n"
+            try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
+        }
+        func setUp() throws -> CommandResult { try runner.run(["setup", "postfix", "--apply", "--config-directory", folder]) }
+        try #require(symlink(target, check) == 0 && lchown(check, Self.user, Self.group) == 0)
+        let refused = try setUp()
+        #expect(refused.status == 77 && refused.errors.contains("a symbolic link of another user"), "\(refused)")
+        #expect(refused.errors.contains(check))
+        #expect(!FileManager.default.fileExists(atPath: target))
+        unlink(check)
+        let done = try ManagedProcess.run(
+            "/bin/sh",
+            ["-c", "umask 077; exec \"$@\"", "sh", CommandRunner.executable.path, "setup", "postfix", "--apply", "--config-directory", folder, "--config", runner.configuration])
+        #expect(done.status == 0, "\(done.output)")
+        #expect(try FileManager.default.attributesOfItem(atPath: check)[.posixPermissions] as? Int == 0o644)
+    }
 }

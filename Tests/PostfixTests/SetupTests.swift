@@ -5,6 +5,9 @@ import PostfixHarness
 import PostfixSetup
 import Testing
 
+/// The header check as a plain file.
+private func writeCheck(_ content: String, _ path: String) throws { try content.write(toFile: path, atomically: true, encoding: .utf8) }
+
 @Suite struct SetupPlanTests {
     private static let inputs = PostfixInputs(
         relayDomains: ["relay.example", "hide.example"], socket: "unix:/run/postern/milter.sock", hostName: "mx.relay.example")
@@ -105,7 +108,7 @@ import Testing
         ] as [([String: String], [String: String])] {
             let plan = plan(values, master: master)
             #expect(plan.conflicts.count == 1, "\(values) \(master): \(plan.conflicts)")
-            #expect(throws: PostfixToolError.self) { try PostfixSetup.apply(plan) }
+            #expect(throws: PostfixToolError.self) { try PostfixSetup.apply(plan, write: writeCheck) }
         }
     }
 
@@ -187,7 +190,7 @@ import Testing
         let socket = "unix:/run/postern/milter.sock"
         let plan = try PostfixSetup.plan(relayDomains: ["Relay.Example", "hide.example"], socket: socket, directory: folder)
         #expect(!plan.isEmpty && plan.conflicts.isEmpty)
-        try PostfixSetup.apply(plan)
+        try PostfixSetup.apply(plan, write: writeCheck)
         let again = try PostfixSetup.plan(relayDomains: ["relay.example", "hide.example"], socket: socket, directory: folder)
         #expect(again.isEmpty && again.conflicts.isEmpty, "\(again.text)")
         #expect(again.text.hasPrefix("Postfix in \(folder) is set up for Postern: nothing to change."))
@@ -197,7 +200,7 @@ import Testing
         #expect(
             more.mainChanges.allSatisfy { $0.new.contains("third.example") } && !more.mainChanges.isEmpty
                 && more.masterChanges.isEmpty)
-        try PostfixSetup.apply(more)
+        try PostfixSetup.apply(more, write: writeCheck)
         #expect(
             try PostfixSetup.plan(
                 relayDomains: ["relay.example", "hide.example", "third.example"], socket: socket, directory: folder
@@ -222,7 +225,7 @@ import Testing
         defer { rig.stop() }
         let plan = try PostfixSetup.plan(relayDomains: ["relay.test"], socket: rig.socket, directory: rig.postfix.configuration)
         #expect(plan.conflicts.isEmpty && plan.mainChanges.map(\.name).contains("transport_maps"))
-        try PostfixSetup.apply(plan)
+        try PostfixSetup.apply(plan, write: writeCheck)
         // Parked mail is looked at here, not waited for.
         try rig.postfix.set(["transport_maps": "inline:{ { relay.test = smtp:[127.0.0.1]:\(rig.sink.port) } }"])
         let client = try rig.postfix.connect()

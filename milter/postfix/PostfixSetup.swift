@@ -63,13 +63,13 @@ package enum PostfixSetup {
 
     /// Carries a plan out with postconf. Throws, and changes nothing, where there are conflicts. Running it twice changes
     /// nothing more. Postfix must then be reloaded; running smtpd processes keep their settings for a while.
-    package static func apply(_ plan: SetupPlan) throws {
+    /// - Parameter write: makes a file that everybody may read, or writes it anew.
+    package static func apply(_ plan: SetupPlan, write: (_ content: String, _ path: String) throws -> Void) throws {
         guard plan.conflicts.isEmpty else {
             throw PostfixToolError(description: plan.conflicts.joined(separator: "; "))
         }
         if let (path, content) = plan.headerChecks {
-            try Data(content.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
-            guard chmod(path, 0o644) == 0 else { throw PostfixToolError(description: "cannot set the mode of \(path)") }
+            try write(content, path)
         }
         if !plan.mainChanges.isEmpty {
             try PostfixTool.run(

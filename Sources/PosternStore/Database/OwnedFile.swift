@@ -94,9 +94,13 @@ package enum OwnedFile {
     }
 
     /// Makes a file or empties it, and writes it whole.
-    package static func write(_ octets: some Collection<UInt8>, to path: String, mode: mode_t = 0o666) throws(Failure) {
+    /// - Parameter isModeFixed: whether the mode is that, whatever the umask says and the file had before.
+    package static func write(
+        _ octets: some Collection<UInt8>, to path: String, mode: mode_t = 0o666, isModeFixed: Bool = false
+    ) throws(Failure) {
         let file = try open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: mode)
         defer { close(file) }
+        guard !isModeFixed || fchmod(file, mode) == 0 else { throw failure(path) }
         var rest = Array(octets)[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }

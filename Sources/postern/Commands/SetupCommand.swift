@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Milter
+import PosternStore
 import PostfixSetup
 
 struct SetupCommand: ParsableCommand {
@@ -61,7 +62,10 @@ struct SetupPostfixCommand: ParsableCommand {
             throw CommandError(status: EX_CONFIG, message: "nothing was changed: settle what is in conflict above first")
         }
         guard apply, !plan.isEmpty else { return }
-        do { try PostfixSetup.apply(plan) } catch {
+        do {
+            // Postfix's own processes read it, whatever the umask of who runs this.
+            try PostfixSetup.apply(plan) { content, path in try OwnedFile.write(content.utf8, to: path, mode: 0o644, isModeFixed: true) }
+        } catch {
             throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
         print("Applied. Now: postfix -c \(configDirectory) reload")

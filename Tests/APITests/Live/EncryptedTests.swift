@@ -74,4 +74,14 @@ import Testing
         try service.reload(until: "keys=http.connections")
         #expect(try service.ask("GET", "/healthz").status == 200)
     }
+
+    /// Behind a proxy the listener itself has no certificate: what counts is the address that others reach it at.
+    @Test(arguments: ["https://id.example", "http://127.0.0.1"]) func browsersComeBackByHTTPSWhereThatIsThePublicAddress(_ url: String) throws {
+        let service = try LiveService(["http.public_url": url])
+        let wire = try Wire(service.port)
+        wire.send("GET /healthz HTTP/1.1\r\nHost: id.example\r\nConnection: close\r\n\r\n")
+        let answer = wire.rest().lowercased()
+        #expect(answer.hasPrefix("http/1.1 200"))
+        #expect(answer.contains("\r\nstrict-transport-security: max-age=31536000\r\n") == url.hasPrefix("https:"), "\(answer)")
+    }
 }

@@ -1,0 +1,44 @@
+// What the relay's directory asks of the store.
+
+import Foundation
+import InternetMessage
+import PosternServer
+import PosternStore
+import RelayCore
+import Testing
+
+@Suite struct StoreDirectoryTests {
+    private static let day: Int64 = 86_400
+
+    /// A stored address is kept for a year from the last mail that met it: a reply counts as that, what only looks does not.
+    @Test func aReplyKeepsAStoredAddressForAnotherYear() throws {
+        let runner = try CommandRunner.initialised()
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        try runner.succeed("user", "add", "u1", "--inbox", "u1@home.example", "--verified")
+        try runner.succeed("address", "issue", "juice", "u1")
+        let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 0)
+        defer { try? installation.close() }
+        let store = installation.store
+        let account = try #require(AccountNumber(1))
+        let mint = TokenMint(keys: try #require(TokenKeys(installation.keys.token)))
+        let address = AddrSpec(localPart: "Upper.Case", domain: "app.example")
+        let minted = mint.reverse(account: account, correspondent: address)
+        #expect(minted.addressToStore == address)
+        guard case .token(let token) = mint.read(minted.localPart) else { return #expect(Bool(false), "its own token") }
+        #expect(
+            try store.tokens.store([NewStoredToken(reverse: minted.localPart, address: address)], account: 1, day: 0, newPerDay: 10, now: 0))
+        func expiry() throws -> Int64? { try store.tokens.find(token.localPart, purpose: .reverse, now: 1)?.expiresAt }
+        #expect(try expiry() == 366 * Self.day)
+
+        let looking = StoreDirectory(store: store, counters: nil) { 300 * Self.day }
+        #expect(try looking.storedAddress(token) == address)
+        #expect(try expiry() == 366 * Self.day)
+        let relaying = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) { 300 * Self.day }
+        #expect(try relaying.storedAddress(token) == address)
+        #expect(try expiry() == 666 * Self.day)
+        // One that has expired leads nowhere, and does not come back.
+        let late = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) { 667 * Self.day }
+        #expect(try late.storedAddress(token) == nil)
+        #expect(try expiry() == 666 * Self.day)
+    }
+}

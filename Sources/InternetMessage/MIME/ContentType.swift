@@ -57,9 +57,11 @@ package struct ContentType: Sendable, Hashable {
     /// The `charset` parameter in lower case, without the apostrophes and spaces that some programs put around it; nil where there is none.
     package var charset: String? {
         parameters["charset"].map { label in
-            let around: (Character) -> Bool = { $0 == "'" || $0 == " " || $0 == "\t" }
-            let head = label.drop(while: around)
-            return String(head.reversed().drop(while: around).reversed()).asciiLowercased
+            let octets = label.utf8
+            func isAround(_ octet: UInt8) -> Bool { octet == UInt8(ascii: "'") || octet == 0x20 || octet == 0x09 }
+            guard octets.first.map(isAround) == true || octets.last.map(isAround) == true else { return label.asciiLowercased }
+            guard let first = octets.firstIndex(where: { !isAround($0) }), let last = octets.lastIndex(where: { !isAround($0) }) else { return "" }
+            return String(label[first...last]).asciiLowercased
         }
     }
 

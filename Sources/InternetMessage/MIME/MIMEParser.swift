@@ -134,7 +134,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     /// Looks at the stack after it has changed.
     private mutating func look() {
         isInHeader = if case .header? = stack.last?.phase { true } else { false }
-        needsLines = !isOverflowing && (isInHeader || stack.contains { $0.boundary != nil })
+        needsLines = !isOverflowing && (isInHeader || stack.indices.contains { stack[$0].boundary != nil })
     }
 
     // MARK: Content

@@ -49,7 +49,7 @@ struct ReplyRewriting {
 
     /// The same with a budget of the caller's.
     func rewrite(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
-        let outgoing = try compose(body, budget)
+        let (outgoing, stretches) = try compose(body, budget)
         if let field = outgoing.header.fields.first(where: { $0.bytes.count > engine.settings.limits.rewrittenFieldSize }) {
             throw .fieldTooLong(field.name)
         }
@@ -57,12 +57,12 @@ struct ReplyRewriting {
         if let failure = team.failure { throw .storeTrouble(failure.detail) }
         // What the team wrote may name the inbox as long as it pleases. The copy that is searched has that taken out too, with a budget of
         // its own: that it is made may not be told by what it takes.
-        let searched = team.kept == 0 ? outgoing : try hidingAll.compose(body, self.budget(body))
+        let (searched, known) = team.kept == 0 ? (outgoing, stretches) : try hidingAll.compose(body, self.budget(body))
         // Every id is hidden, or the team's own, in which any guess of its may stand.
         let header = HeaderSection(searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
         // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
         if let place = LastLook(names: names).finds(
-            header: header, body: outgoing.reasons.isEmpty ? searched.bodyForSigning : [], work: budget)
+            header: header, body: outgoing.reasons.isEmpty ? searched.bodyForSigning : [], searched: known, of: body, work: budget)
         {
             throw .leakIncident(place: place)
         }
@@ -73,11 +73,13 @@ struct ReplyRewriting {
     /// How many mentions stand in a quotation and are hidden, as nothing shows that the team wrote them.
     var untold: Int { (names.judge as? TeamText)?.untold ?? 0 }
 
-    private func compose(_ body: [UInt8], _ budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
+    /// The message as it leaves, and stretches of the body that were searched already.
+    private func compose(_ body: [UInt8], _ budget: WorkBudget) throws(Refusal) -> (OutgoingMessage, [SearchedStretch]) {
         let rewritten = try engine.bodyRewriter(names, engine.settings, budget).rewrite(content: header, body: body)
-        return OutgoingMessage(
+        let message = OutgoingMessage(
             header: HeaderSection(fields() + rewritten.contentFields + [engine.mark.field(hops: hops + 1)]), body: rewritten.body,
             bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
+        return (message, rewritten.searched)
     }
 
     private func fields() -> [HeaderField] {

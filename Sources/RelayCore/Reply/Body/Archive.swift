@@ -9,7 +9,11 @@ enum Archive {
     ]
 
     /// What octets begin as; nil for what is not looked into.
-    init?(_ octets: some Sequence<UInt8>) {
+    init?(_ octets: some Collection<UInt8>) {
+        switch octets.first {
+        case 0x50, 0x1F, 0x25, 0x89: break
+        default: return nil
+        }
         guard let known = Self.signatures.first(where: { octets.starts(with: $0.1) }) else { return nil }
         self = known.0
     }

@@ -10,6 +10,8 @@ package struct RewrittenBody {
     package var body: [ArraySlice<UInt8>]?
     /// What was let through although it could not be rewritten (`reply_unrewritable: deliver`).
     package var reasons: [RelayReason]
+    /// Stretches of the body that came in, of which nothing has to be hidden.
+    var searched: [SearchedStretch] = []
 }
 
 /// What rewrites the body of one reply. A protocol, so that a test can hand in one that overlooks something, and see the last look.
@@ -63,7 +65,8 @@ package struct BodyRewriter: BodyRewriting {
             work.delivered.append("more compressed data than can be searched")
         }
         return RewrittenBody(
-            contentFields: fields, body: result.pieces, reasons: work.delivered.map { RelayReason("unrewritable-delivered", $0) })
+            contentFields: fields, body: result.pieces, reasons: work.delivered.map { RelayReason("unrewritable-delivered", $0) },
+            searched: opaque.searched)
     }
 
     /// What is being taken apart.
@@ -91,6 +94,10 @@ package struct BodyRewriter: BodyRewriting {
     // MARK: The tree
 
     private func rewrite(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+        try rewrite(part, CryptographicPart(part, in: work.bytes), in: &work, name: name)
+    }
+
+    private func rewrite(_ part: MIMEPart, _ kind: CryptographicPart?, in work: inout Work, name: String) throws(Refusal) -> Result {
         if budget.isSpent, unrewritable == .refuse { throw .tooMuchWork }
         let type = part.contentType
         if type.matches("multipart") {
@@ -98,7 +105,7 @@ package struct BodyRewriter: BodyRewriting {
             return part.isComposite || part.preamble != nil
                 ? try rewriteMultipart(part, in: &work) : try rewriteText(part, in: &work, name: name)
         }
-        switch CryptographicPart(part, in: work.bytes) {
+        switch kind {
         case .encrypted: return try passEncrypted(part, in: &work, name: name)
         // A key that is one of several parts was taken out with them.
         case .enclosing, .removable: throw .signedReply(part: name)
@@ -112,7 +119,8 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     private func rewriteMultipart(_ part: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
-        if part.isComposite, part.children.indices.allSatisfy({ isRemovable(part.children[$0], number: $0, of: part, in: work) }) {
+        let kinds = part.children.map { CryptographicPart($0, in: work.bytes) }
+        if part.isComposite, kinds.indices.allSatisfy({ isRemovable(part.children[$0], kinds[$0], number: $0, of: part) }) {
             throw .signedReply(part: PartKind.name(of: part.children[0], number: 1))
         }
         let boundary = Boundary(part.contentType, place: work.isForward ? .quoted : .whole, text: text)
@@ -124,13 +132,13 @@ package struct BodyRewriter: BodyRewriting {
             position = preamble.upperBound
         }
         for (number, child) in part.children.enumerated() {
-            if isRemovable(child, number: number, of: part, in: work) {
+            if isRemovable(child, kinds[number], number: number, of: part) {
                 output.write([], inPlaceOf: position..<child.bodyRange.upperBound)
                 position = child.bodyRange.upperBound
                 continue
             }
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
-            let result = try rewrite(child, in: &work, name: PartKind.name(of: child, number: number + 1))
+            let result = try rewrite(child, kinds[number], in: &work, name: PartKind.name(of: child, number: number + 1))
             append(
                 child, result, fields: PartHeader.partFields(of: child, with: result, isForward: work.isForward, text: text), to: &output)
             position = child.bodyRange.upperBound
@@ -154,8 +162,8 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     /// Whether a part is a key or a signature: whatever type the signature of a multipart/signed says it has (RFC 1847 section 2.1).
-    private func isRemovable(_ child: MIMEPart, number: Int, of part: MIMEPart, in work: Work) -> Bool {
-        if CryptographicPart(child, in: work.bytes) == .removable { return true }
+    private func isRemovable(_ child: MIMEPart, _ kind: CryptographicPart?, number: Int, of part: MIMEPart) -> Bool {
+        if kind == .removable { return true }
         guard number > 0, part.contentType.matches("multipart", "signed"), let type = part.contentType.parameters["protocol"]?.lowercased()
         else { return false }
         return child.contentType.type + "/" + child.contentType.subtype == type
@@ -186,7 +194,7 @@ package struct BodyRewriter: BodyRewriting {
     /// An encrypted part passes as it is, where the operator allows it.
     private func passEncrypted(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
         guard encrypted == .deliver else { throw .encryptedReply }
-        if opaque.finds(in: work.bytes[part.bodyRange], encoding: part.transferEncoding) { try refuse(name, in: &work) }
+        if opaque.finds(in: work.bytes[part.bodyRange], encoding: part.transferEncoding, isOfMessage: work.nesting == 0) { try refuse(name, in: &work) }
         return .unchanged
     }
 
@@ -236,7 +244,7 @@ package struct BodyRewriter: BodyRewriting {
             return .unchanged
         }
         // An archive under the name of a text is looked into as any other.
-        if Archive(decoded.bytes) != nil, opaque.finds(in: raw, encoding: part.transferEncoding) {
+        if Archive(decoded.bytes) != nil, opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) {
             try refuse(name, in: &work)
             return .unchanged
         }
@@ -264,7 +272,7 @@ package struct BodyRewriter: BodyRewriting {
     /// A part that is searched and not rewritten, unless it turns out to be text under another name.
     private func lookInto(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
-        guard opaque.finds(in: raw, encoding: part.transferEncoding) else { return .unchanged }
+        guard opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) else { return .unchanged }
         let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
         if PartKind.mayBeText(part) || isTextInUnknownEncoding,
             let bytes = TextCoding.rewriteDisguised(raw, encoding: part.transferEncoding, place: work.place, with: text)

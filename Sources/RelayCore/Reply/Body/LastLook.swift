@@ -8,9 +8,14 @@ package struct LastLook {
 
     package init(names: ReplyNames) { scanner = LeakScanner(names: names) }
 
-    /// - Parameter work: what the search of the body is charged to; where that is spent, nothing was found and nothing is said.
+    /// - Parameters:
+    ///   - searched: stretches of the body that came in, in which nothing was found by the same search.
+    ///   - original: that body.
+    ///   - work: what the search of the body is charged to; where that is spent, nothing was found and nothing is said.
     /// - Returns: where an address of the user can still be read; nil where nowhere.
-    func finds(header: HeaderSection, body: [ArraySlice<UInt8>], work: WorkBudget? = nil) -> String? {
+    func finds(
+        header: HeaderSection, body: [ArraySlice<UInt8>], searched: [SearchedStretch] = [], of original: [UInt8] = [], work: WorkBudget? = nil
+    ) -> String? {
         let feeder = scanner.feeder()
         for field in header.fields {
             if search(field.bytes, feeder) || search(Array(EncodedWord.decode(field.unfoldedBytes[...]).utf8), feeder) {
@@ -18,7 +23,7 @@ package struct LastLook {
             }
         }
         let bodyFeeder = scanner.feeder(work)
-        for piece in body { piece.withUnsafeBufferPointer { bodyFeeder.feed($0) } }
+        for piece in body where bodyFeeder.feed(piece, passingOver: searched, of: original) { return "message body" }
         return bodyFeeder.finish() ? "message body" : nil
     }
 

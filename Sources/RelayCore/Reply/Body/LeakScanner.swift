@@ -53,6 +53,45 @@ final class LeakFeeder {
         }
     }
 
+    // MARK: Stretches that were searched already
+
+    /// Where a search stands between two octets, at every level of base64: at most 100 KB, as a rule a tenth of it.
+    struct State {
+        fileprivate var levels: [(held: [UInt8], run: Base64Run.State)] = []
+    }
+
+    /// Octets at the beginning of a stretch that are searched once more, behind what stands before it now: so many that a piece as long as
+    /// two looks share comes out of them at the last level, where 27 of 64 are left.
+    static let lead = 4_096
+
+    /// Looks at all that was fed, and says from where to go on: `finish` ends the octets, `resume` of any feeder goes on behind them.
+    func pause() -> State {
+        var state = State()
+        pause(into: &state)
+        return state
+    }
+
+    private func pause(into state: inout State) {
+        if buffer.count > carried, !isFound { look() }
+        state.levels.append((Array(buffer.contents), run.state))
+        if depth < Self.maximumDepth { inner?.pause(into: &state) }
+    }
+
+    /// Goes on as a feeder would that was fed what stands before. What this one was fed has to be finished.
+    func resume(_ state: State) { resume(state.levels[...]) }
+
+    private func resume(_ levels: ArraySlice<(held: [UInt8], run: Base64Run.State)>) {
+        guard let level = levels.first else { return }
+        grow(to: level.held.count)
+        level.held.withUnsafeBufferPointer { held in
+            if let source = held.baseAddress { buffer.base.update(from: source, count: held.count) }
+        }
+        buffer.count = level.held.count
+        carried = level.held.count
+        run.resume(level.run)
+        if levels.count > 1, depth < Self.maximumDepth { sink.resume(levels.dropFirst()) }
+    }
+
     private func grow(to count: Int) {
         let wanted = min(Self.window, max(count, 1_024))
         guard wanted > buffer.capacity else { return }
@@ -179,156 +218,5 @@ final class LeakFeeder {
         }
         view.count = kept
         marks.count = kept
-    }
-}
-
-/// The sextets of a run of base64, as they come.
-struct Base64Run {
-    enum Step { case goesOn, isFull, ended }
-
-    private let sextets = OctetBuffer(capacity: Self.chunk)
-    private let output = OctetBuffer(capacity: Self.chunk)
-    private var total = 0
-    private var breaks = 0
-    /// Sextets held when the last line break came; 0 for none.
-    private var lastBreak = 0
-    /// Whether a part of the run was handed on already.
-    private(set) var isFlushed = false
-
-    /// Shorter runs hold no address worth its name; every word of a text is one.
-    private static let minimum = 12
-    private static let chunk = 32_768
-    /// Runs up to here are tried at each of the four places where a group could begin; longer ones begin at a group.
-    private static let tried = 400
-    /// A short run is worth a look where it decodes to so many octets in a row that a text may hold: no address is shorter.
-    private static let shortest = 5
-
-    private static let values: [UInt8] = {
-        var table = [UInt8](repeating: 255, count: 256)
-        for (value, octet) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() {
-            table[Int(octet)] = UInt8(value)
-        }
-        table[Int(UInt8(ascii: "-"))] = 62
-        table[Int(UInt8(ascii: "_"))] = 63
-        return table
-    }()
-
-    var isLongEnough: Bool { total >= Self.minimum }
-    /// Sextets that are still to be decoded.
-    var pending: Int { sextets.count }
-
-    /// Takes octets from `index` on, up to where something is to be done.
-    mutating func take(_ bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Step {
-        let base = sextets.base
-        var count = sextets.count
-        var before = count
-        defer {
-            total += count - before
-            sextets.count = count
-        }
-        return Self.values.withUnsafeBufferPointer { values in
-            while index < bytes.count {
-                let octet = bytes[index]
-                let value = values[Int(octet)]
-                index += 1
-                if value < 64 {
-                    base[count] = value
-                    count += 1
-                    breaks = 0
-                    if count == Self.chunk { return .isFull }
-                    continue
-                }
-                let length = total + count - before
-                if length == 0 || octet == 0x0D { continue }
-                if octet == 0x0A, breaks == 0, length % 4 == 0 {
-                    breaks = 1
-                    lastBreak = count
-                    continue
-                }
-                guard length < Self.minimum else { return .ended }
-                // A word of a text, of which there are too many for a call each.
-                (count, before, total, breaks, lastBreak) = (0, 0, 0, 0, 0)
-            }
-            return .goesOn
-        }
-    }
-
-    mutating func reset() {
-        sextets.count = 0
-        total = 0
-        breaks = 0
-        lastBreak = 0
-        isFlushed = false
-    }
-
-    /// Decodes what is whole so far.
-    mutating func flush(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
-        let whole = sextets.count / 4 * 4
-        decode(from: 0, to: whole)
-        let rest = sextets.count - whole
-        sextets.base.update(from: sextets.base + whole, count: rest)
-        sextets.count = rest
-        lastBreak = 0
-        isFlushed = true
-        body(output.contents)
-    }
-
-    /// Decodes the rest, a short run at every alignment.
-    /// - Parameter keepingAll: whether also what no text could be is handed on.
-    mutating func flushAll(keepingAll: Bool, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
-        let isShort = total < Self.tried
-        // The last line may have been the beginning of something else.
-        if lastBreak > 0, lastBreak < sextets.count {
-            decode(from: 0, to: lastBreak)
-            output.base[output.count] = 0x0A
-            output.count += 1
-            body(output.contents)
-        }
-        for start in 0..<(isShort ? 4 : 1) where start < sextets.count {
-            decode(from: start, to: sextets.count)
-            guard keepingAll || !isShort || mayBeText else { continue }
-            // A line break between the readings keeps them from running into one another.
-            output.base[output.count] = 0x0A
-            output.count += 1
-            body(output.contents)
-        }
-    }
-
-    /// Whether a few printable octets stand in a row, NUL between them aside.
-    private var mayBeText: Bool {
-        var row = 0
-        for octet in output.contents {
-            if octet >= 0x20 && octet < 0x7F {
-                row += 1
-                if row == Self.shortest { return true }
-            } else if octet != 0, octet != 0x0D, octet != 0x0A {
-                row = 0
-            }
-        }
-        return false
-    }
-
-    private func decode(from start: Int, to end: Int) {
-        let (input, result) = (sextets.base, output.base)
-        var count = 0
-        var index = start
-        while index + 4 <= end {
-            let group =
-                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(input[index + 2]) << 6 | UInt32(input[index + 3])
-            result[count] = UInt8(truncatingIfNeeded: group >> 16)
-            result[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
-            result[count + 2] = UInt8(truncatingIfNeeded: group)
-            count += 3
-            index += 4
-        }
-        if end - index >= 2 {
-            result[count] = input[index] << 2 | input[index + 1] >> 4
-            count += 1
-        }
-        if end - index == 3 {
-            result[count] = input[index + 1] << 4 | input[index + 2] >> 2
-            count += 1
-        }
-        output.count = count
     }
 }

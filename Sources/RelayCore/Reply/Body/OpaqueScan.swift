@@ -9,6 +9,8 @@ final class OpaqueScan {
     private lazy var scanner = LeakScanner(names: names)
     /// One for all parts of a message: there may be thousands. Made where there is such a part: most replies are plain text.
     private lazy var feeder = scanner.feeder(work)
+    /// Stretches of the message's body in which nothing was found, in the order in which they were searched.
+    private(set) var searched: [SearchedStretch] = []
     private lazy var archives = ArchiveScan(work: work) { [scanner, work] in scanner.feeder(work) }
 
     /// - Parameter work: what the message may cost. Where it is spent, nothing more is found, and whoever asks has to refuse.
@@ -18,8 +20,9 @@ final class OpaqueScan {
     }
 
     /// Whether a name stands in a part, in any form and encoding.
-    func finds(in raw: ArraySlice<UInt8>, encoding: TransferEncoding) -> Bool {
-        if search(raw) { return true }
+    /// - Parameter isOfMessage: whether the octets are a stretch of the message's own body, and not of something decoded.
+    func finds(in raw: ArraySlice<UInt8>, encoding: TransferEncoding, isOfMessage: Bool = false) -> Bool {
+        if isOfMessage && raw.count >= SearchedStretch.minimumLength ? searchStretch(raw) : search(raw) { return true }
         let decoded: [UInt8]
         switch encoding {
         case .quotedPrintable:
@@ -64,6 +67,15 @@ final class OpaqueScan {
 
     /// Raw octets from which an archive is told, line breaks before it included.
     private static let signature = 256
+
+    private func searchStretch(_ bytes: ArraySlice<UInt8>) -> Bool {
+        bytes.withUnsafeBufferPointer { feeder.feed($0) }
+        let end = feeder.pause()
+        if feeder.finish() { return true }
+        // What is searched to its end is known; where the budget ended before, the message is refused.
+        if !work.isSpent { searched.append(SearchedStretch(range: bytes.indices, end: end)) }
+        return false
+    }
 
     private func search(_ bytes: ArraySlice<UInt8>) -> Bool {
         bytes.withUnsafeBufferPointer { feeder.feed($0) }

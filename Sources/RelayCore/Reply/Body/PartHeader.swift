@@ -34,6 +34,9 @@ enum PartHeader {
     /// Fields of an attached message that name messages: an id is the team's, or hidden.
     private static let idFields: Set<String> = ["message-id", "resent-message-id", "in-reply-to", "references"]
 
+    /// Defects of a header section that is written anew, even where each of its fields stays.
+    private static let unsafe: Set<MessageDefect> = [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName]
+
     /// The Content-* fields of the message itself.
     static func contentFields(of root: MIMEPart, with result: BodyRewriter.Result, text: TextRewriter) -> [HeaderField] {
         rewrite(root, with: result, place: .whole, text: text) { passing.contains($0) && $0 != "mime-version" }.fields
@@ -58,7 +61,7 @@ enum PartHeader {
         _ part: MIMEPart, with result: BodyRewriter.Result, place: TextPlace, text: TextRewriter, keeps: (String) -> Bool
     ) -> (fields: [HeaderField], isChanged: Bool) {
         var fields: [HeaderField] = []
-        var isChanged = !part.headerDefects.isDisjoint(with: [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName])
+        var isChanged = !part.headerDefects.isEmpty && !part.headerDefects.isDisjoint(with: unsafe)
         var seen: Set<String> = []
         var ids: OutwardIDs?
         for field in part.header.fields {

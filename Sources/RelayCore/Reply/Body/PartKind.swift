@@ -18,8 +18,18 @@ enum PartKind {
     }
 
     static func syntax(_ type: ContentType) -> TextSyntax {
-        let isMarkup = ["enriched", "richtext"].contains(type.subtype) || type.subtype.hasSuffix("xml") || type.subtype.contains("html")
+        let isMarkup = ["enriched", "richtext"].contains(type.subtype) || type.subtype.hasSuffix("xml") || holdsHTML(type.subtype)
         return isMarkup ? .markup : .plain
+    }
+
+    /// Whether `html` stands anywhere in a subtype. The search of the standard library takes longer than all else that a small part does.
+    private static func holdsHTML(_ subtype: String) -> Bool {
+        var word: UInt32 = 0
+        for octet in subtype.utf8 {
+            word = word << 8 | UInt32(octet)
+            if word == 0x6874_6D6C { return true }
+        }
+        return false
     }
 
     /// Whether lines are folded as iCalendar and vCard fold them (RFC 5545 section 3.1, RFC 6350 section 3.2).

@@ -136,10 +136,14 @@ package struct TextRewriter {
     private func isOrdinary(_ utf8: [UInt8]) -> Bool {
         var last: UInt8 = 0
         var run = 0
+        var isEncoded = false
         for octet in utf8 {
+            // `=` before a digit, a break or a question mark may encode something; `charset=utf-8` does not.
+            if isEncoded, octet.hexValue != nil || octet <= 0x20 || octet == UInt8(ascii: "?") { return false }
+            isEncoded = octet == UInt8(ascii: "=")
             switch octet {
             case 0x20, 0x09, 0x0A, 0x0D, 0x3E: continue
-            case 0, 0x25, 0x26, 0x2B, 0x3C, 0x3D, 0x5C, 0x7F...: return false
+            case 0, 0x25, 0x26, 0x2B, 0x3C, 0x5C, 0x7F...: return false
             default: break
             }
             let lower = octet.asciiLowercased
@@ -149,7 +153,7 @@ package struct TextRewriter {
             run = octet.isASCIILetter || octet.isASCIIDigit || octet == 0x2B || octet == 0x2F || octet == 0x2D || octet == 0x5F ? run + 1 : 0
             if run == 12 { return false }
         }
-        return true
+        return !isEncoded
     }
 
     /// The readings that make a difference to this text.

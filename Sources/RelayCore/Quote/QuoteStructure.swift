@@ -112,6 +112,7 @@ struct QuoteStructure {
 
     private static func isAnswer(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         text.split(separator: 0x0A).contains { line in
+            guard line.first.map({ $0 | 0x20 }) == UInt8(ascii: "m") else { return false }
             let line = line.prefix(32).map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }.reversed().drop { $0 == 0x0D || $0 == 0x20 }.reversed()
             return answers.contains(Array(line))
         }

@@ -4,18 +4,21 @@
 enum Archive {
     case zip, gzip, pdf, png
 
-    private static let signatures: [(Archive, [UInt8])] = [
-        (.zip, [0x50, 0x4B]), (.gzip, [0x1F, 0x8B, 0x08]), (.pdf, Array("%PDF".utf8)), (.png, [0x89, 0x50, 0x4E, 0x47]),
-    ]
-
     /// What octets begin as; nil for what is not looked into.
     init?(_ octets: some Collection<UInt8>) {
-        switch octets.first {
-        case 0x50, 0x1F, 0x25, 0x89: break
+        var head: UInt32 = 0
+        var count = 0
+        for octet in octets.prefix(4) {
+            head |= UInt32(octet) << UInt32(24 - 8 * count)
+            count += 1
+        }
+        switch head {
+        case _ where head >> 16 == 0x504B: self = .zip
+        case _ where head >> 8 == 0x1F_8B08: self = .gzip
+        case 0x2550_4446: self = .pdf
+        case 0x8950_4E47: self = .png
         default: return nil
         }
-        guard let known = Self.signatures.first(where: { octets.starts(with: $0.1) }) else { return nil }
-        self = known.0
     }
 
     /// Offsets at which deflate streams begin, in order.

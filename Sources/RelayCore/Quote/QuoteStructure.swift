@@ -111,11 +111,16 @@ struct QuoteStructure {
     private static let answers = ["METHOD:REPLY", "METHOD:COUNTER", "METHOD:DECLINECOUNTER", "METHOD:REFRESH"].map { Array($0.utf8) }
 
     private static func isAnswer(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        text.split(separator: 0x0A).contains { line in
-            guard line.first.map({ $0 | 0x20 }) == UInt8(ascii: "m") else { return false }
-            let line = line.prefix(32).map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }.reversed().drop { $0 == 0x0D || $0 == 0x20 }.reversed()
-            return answers.contains(Array(line))
+        var start = 0
+        while start < text.count {
+            if text[start] | 0x20 == UInt8(ascii: "m") {
+                let line = text[start...].prefix(32).prefix { $0 != 0x0A }.map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }
+                if answers.contains(Array(line.reversed().drop { $0 == 0x0D || $0 == 0x20 }.reversed())) { return true }
+            }
+            while start < text.count, text[start] != 0x0A { start += 1 }
+            start += 1
         }
+        return false
     }
 
     /// Properties in which a forward has the inbox in place of the relay address. What the team wrote there comes back by its reverse address.

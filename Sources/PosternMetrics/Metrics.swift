@@ -100,7 +100,7 @@ package final class MetricsRegistry: Sendable {
         case counter(Family<Counter>)
         case gauge(Family<Gauge>)
         case histogram(Family<Histogram>)
-        case reading(name: String, help: String, read: @Sendable () -> Double?)
+        case readings(name: String, help: String, label: String, read: @Sendable () -> [(value: String, count: Int)])
     }
     private let entries = Mutex<[Entry]>([])
 
@@ -128,9 +128,9 @@ package final class MetricsRegistry: Sendable {
         return family
     }
 
-    /// A gauge that is read when it is asked for; left out where it gives nil. May block.
-    package func reading(_ name: String, _ help: String, _ read: @escaping @Sendable () -> Double?) {
-        entries.withLock { $0.append(.reading(name: name, help: help, read: read)) }
+    /// A gauge with one label that is read when it is asked for, for each value that there is then; they are few. May block.
+    package func readings(_ name: String, _ help: String, label: String, _ read: @escaping @Sendable () -> [(value: String, count: Int)]) {
+        entries.withLock { $0.append(.readings(name: name, help: help, label: label, read: read)) }
     }
 
     /// Prometheus text (version 0.0.4).
@@ -157,10 +157,9 @@ package final class MetricsRegistry: Sendable {
                     let labels = Self.labels(family.labels, values)
                     text += "\(family.name)_sum\(labels) \(Self.number(histogram.sum))\n\(family.name)_count\(labels) \(counts.last ?? 0)\n"
                 }
-            case .reading(let name, let help, let read):
-                guard let value = read() else { continue }
+            case .readings(let name, let help, let label, let read):
                 head(name, help, "gauge")
-                text += "\(name) \(Self.number(value))\n"
+                for (value, count) in read() { text += "\(name)\(Self.labels([label], [value])) \(count)\n" }
             }
         }
         return text

@@ -1,4 +1,5 @@
-// Every metric of the service, in one place. No label holds an address, an identifier of a team or user, or anything that was sent.
+// Every metric of the service, in one place. No label holds an address, an identifier of a user, or anything that was sent; that of a team
+// stands in `postern_team_inboxes_written` alone.
 
 /// The metrics of `postern serve`.
 package final class ServiceMetrics: Sendable {

@@ -174,6 +174,9 @@ package protocol RelayDirectory: Sendable {
     /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.
     func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
+    /// Counts addresses of others in the text of a forward where that does not pass the limit; false, and nothing counted, where it would.
+    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
+
     /// Gives back what `reserve` counted, for a message that was not taken after all. Where that fails, one place is lost.
     func release(_ direction: Direction, account: AccountNumber, day: UInt64)
 

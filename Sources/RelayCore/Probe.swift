@@ -123,6 +123,10 @@ package struct ProbingDirectory: RelayDirectory {
         account == ProbeIdentity.account ? true : try base.reserve(direction, account: account, day: day, limit: limit)
     }
 
+    package func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+        account == ProbeIdentity.account ? true : try base.reserve(textAddresses: count, account: account, day: day, limit: limit)
+    }
+
     package func release(_ direction: Direction, account: AccountNumber, day: UInt64) {
         if account != ProbeIdentity.account { base.release(direction, account: account, day: day) }
     }

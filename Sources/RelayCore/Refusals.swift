@@ -74,6 +74,18 @@ extension Refusal {
             RelayReason("stored-address-limit", "the account has reached its limit of new stored addresses for this day"))
     }
 
+    package static func textAddressLimit(_ limit: Int) -> Refusal {
+        temporary(
+            452, "4.7.1", "More than \(limit) addresses of others in the text of today's messages; try again tomorrow",
+            RelayReason("text-address-limit", "the account has reached its limit of addresses in the text of forwards for this day"))
+    }
+
+    package static func tooManyTextAddresses(_ limit: Int) -> Refusal {
+        permanent(
+            550, "5.7.1", "More than \(limit) addresses of others in the text of one message; send a long list as an attachment",
+            RelayReason("too-many-text-addresses", "more addresses in the text of one forward than an account may get in a day"))
+    }
+
     // MARK: The sender
 
     package static func unauthorizedSender(_ sender: String, from: String) -> Refusal {

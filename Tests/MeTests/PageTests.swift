@@ -36,6 +36,21 @@ import Testing
         }
     }
 
+    /// Not where the team was given it: there it may do so.
+    @Test func aTeamThatWroteTheUsersOwnAddressIsTold() async throws {
+        try await signedIn { rig, anna in
+            #expect(try await !anna.get("/me").text.contains("your own address"))
+            let today = Day.number(rig.now)
+            try rig.store.counters.add([1, 5].map { DailyCounter(accountNumber: 1, day: today - $0, kind: .inboxWritten, count: 2) })
+            #expect(try await anna.get("/me").text.contains("They wrote your own address in a message, last on 20 September 2026."))
+            let detail = try await anna.get("/me/addresses/1").text
+            #expect(detail.contains("had an address of yours in its text, last on 20 September 2026") && detail.contains("turn forwarding off"))
+            try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = 1", []) }
+            #expect(try await !anna.get("/me").text.contains("They wrote"))
+            #expect(try await !anna.get("/me/addresses/1").text.contains("They wrote"))
+        }
+    }
+
     @Test func forwardingIsSwitchedOffAndOn() async throws {
         try await signedIn { rig, anna in
             #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "off"]).location == "/me?told=off")
@@ -263,6 +278,6 @@ enum PersonTables {
         "identity_keys": "of the installation", "event_endpoints": "of teams", "delivery_lease": "of the installation",
         "received_events": "hashes of events", "retired_names": "keyed hashes without a user", "app_transfers": "of teams",
         "transfer_subs": "random; of a transfer between teams", "app_redirects": "of teams", "client_keys": "of teams",
-        "access_tokens": "hashes; gone after an hour",
+        "access_tokens": "hashes; gone after an hour", "team_mentions": "counts of teams",
     ]
 }

@@ -258,6 +258,54 @@ import Testing
         #expect(try counters.inboxesWritten(since: 7).first?.messages == 5)
     }
 
+    /// One line a team and day, however many hosts and messages: the audit is no flood.
+    @Test(arguments: Engine.all) func theAuditNamesATeamThatWritesInboxesOnceADay(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        for user in ["u1", "u2"] { try test.user(user) }
+        let accounts = try ["u1", "u2"].map { try test.address($0).account.number }
+        let team = try #require(try test.store.teams.all().first).id
+        let hosts = [CounterBuffer(test.store.counters), CounterBuffer(test.store.counters)]
+        for (index, day) in [(0, 7), (1, 7), (0, 7), (1, 8), (0, 8)] as [(Int, Int64)] {
+            for account in accounts { hosts[index].count(account: account, kind: .inboxWritten, day: day) }
+            hosts[index].count(account: accounts[0], kind: .forwarded, day: day)
+            try hosts[index].flush(now: day * 86_400 + 100)
+        }
+        let lines = try test.store.audit.entries().filter { $0.action == "team.inbox-written" }
+        #expect(lines.map(\.at) == [8 * 86_400 + 100, 7 * 86_400 + 100])
+        #expect(lines.allSatisfy { $0.subject == "team:\(team)" && $0.actor == "serve" && $0.detail.isEmpty })
+        let counted = try test.store.counters.messagesWithInboxes(since: 7)
+        #expect(counted.map(\.team) == [team] && counted.map(\.messages) == [10])
+        #expect(try test.store.counters.messagesWithInboxes(since: 8).first?.messages == 4)
+        _ = try test.store.counters.deleteExpired(countersBefore: 8, now: 0)
+        #expect(try test.store.counters.messagesWithInboxes(since: 0).first?.messages == 4)
+    }
+
+    /// Of an inbox that the team was given (`hide_my_email: false`) it may write.
+    @Test(arguments: Engine.all) func aTeamThatWasGivenTheInboxMayWriteIt(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        try test.database.write(.durable) { try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = ?1", [.integer(account)]) }
+        try test.store.counters.add([DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2)], now: 7 * 86_400)
+        #expect(try test.store.counters.count(account: account, kind: .inboxWritten, day: 7) == 2)
+        #expect(try test.store.counters.inboxesWritten(since: 0).isEmpty)
+        #expect(try test.store.counters.messagesWithInboxes(since: 0).isEmpty)
+        #expect(try !test.store.audit.entries().contains { $0.action == "team.inbox-written" })
+    }
+
+    @Test(arguments: Engine.all) func manyAreCountedAtOnceOrNone(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let counters = test.store.counters
+        #expect(try !counters.reserve(31, account: account, kind: .textAddresses, day: 7, limit: 30))
+        #expect(try counters.reserve(20, account: account, kind: .textAddresses, day: 7, limit: 30))
+        #expect(try !counters.reserve(11, account: account, kind: .textAddresses, day: 7, limit: 30))
+        #expect(try counters.reserve(10, account: account, kind: .textAddresses, day: 7, limit: 30))
+        #expect(try counters.count(account: account, kind: .textAddresses, day: 7) == 30)
+        #expect(try counters.reserve(30, account: account, kind: .textAddresses, day: 8, limit: 30))
+    }
+
     @Test func daysBeginAtMidnightUTC() {
         #expect(Day.number(0) == 0)
         #expect(Day.number(86_399) == 0)

@@ -50,6 +50,7 @@ extension MePage {
             "has_traffic": account.recent.forwarded + account.recent.replied > 0,
         ]
         if let address = account.address { values["address"] = address.wireForm }
+        if let day = account.probingDay { values["written_day"] = MeText.date(day * 86_400) }
         let apps = account.consents.filter(\.isLive).compactMap(\.group.primaryClientID)
         if !apps.isEmpty { values["apps"] = MeText.list(apps) }
         return values

@@ -87,6 +87,8 @@ package struct Configuration: Sendable {
     package struct Limits: Sendable {
         /// Messages a day, per account and direction.
         package let messagesPerDay: Limit
+        /// Addresses of others in the text of forwards, per account and day.
+        package let textAddressesPerDay: Limit
         /// Octets.
         package let messageSize: Limit
         /// Octets of one field.
@@ -191,7 +193,8 @@ package struct Configuration: Sendable {
         milter = MilterSettings(
             socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660)
         limits = Limits(
-            messagesPerDay: limit("messages_per_day"), messageSize: limit("message_size"), headerField: limit("header_field"),
+            messagesPerDay: limit("messages_per_day"), textAddressesPerDay: limit("text_addresses_per_day"),
+            messageSize: limit("message_size"), headerField: limit("header_field"),
             headerFields: limit("header_fields"), headerSize: limit("header_size"), hops: limit("hops"),
             recipients: limit("recipients"), replyMemory: limit("reply_memory"))
         suspension =

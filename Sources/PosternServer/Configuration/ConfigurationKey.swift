@@ -103,6 +103,11 @@ package struct ConfigurationKey: Sendable {
             beyond: .tryLater(code: 452, enhanced: "4.7.1"),
             "Messages a day, per account and direction: the figure of the service that senders know."),
         ConfigurationKey(
+            "limits.text_addresses_per_day", .integer(20...1_000_000), .value(.integer(1_000)),
+            beyond: .tryLater(code: 452, enhanced: "4.7.1"),
+            "Addresses of others that the text of forwards to one account may show in a day: a list of guesses of the inbox is such. A message "
+                + "with ten or fewer does not count; one with more than all is refused (550 5.7.1). Of real mail few show a dozen."),
+        ConfigurationKey(
             "limits.message_size", .size(100_000...1_000_000_000), .value(.integer(40_000_000)),
             beyond: .refuse(code: 552, enhanced: "5.3.4"),
             "Octets of a message, as Postfix's message_size_limit in our setup. 25 MB of attachments are 34 MB in base64."),

@@ -118,6 +118,15 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
+    package func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+        let (number, day) = (Int64(account.rawValue), Int64(day))
+        return try reading {
+            isReadOnly
+                ? try store.counters.count(account: number, kind: .textAddresses, day: day) + count <= limit
+                : try store.counters.reserve(count, account: number, kind: .textAddresses, day: day, limit: limit)
+        }
+    }
+
     package func release(_ direction: Direction, account: AccountNumber, day: UInt64) {
         try? counters?.release(account: Int64(account.rawValue), kind: direction.kind, day: Int64(day))
     }
@@ -161,7 +170,7 @@ package struct StoreDirectory: RelayDirectory {
         let mark = (0..<5).map { UInt8(truncatingIfNeeded: failure.nonce >> (8 * UInt64($0))) }
         return try reading {
             // The failure is judged against what was forwarded, of which the last may not be written yet.
-            try counters.flush()
+            try counters.flush(now: now())
             let record = try store.bounces.record(
                 BounceRepository.Failure(
                     account: Int64(account.rawValue), mark: mark, expiresAt: (Int64(failure.expiryDay) + 1) * 86_400,

@@ -60,6 +60,13 @@ package struct ServiceParts: Sendable {
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
             proxies: installation.configuration.http.proxies, logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
+        metrics.registry.readings(
+            "postern_team_inboxes_written",
+            "Forwards within the last \(StatusReport.probingDays) days, of all hosts, in which a team wrote real inboxes of its users.", label: "team"
+        ) { [counters = installation.store.counters] in
+            let found = (try? counters.messagesWithInboxes(since: Day.number(now()) - StatusReport.probingDays)) ?? []
+            return found.map { (value: $0.team, count: $0.messages) }
+        }
         decisions = policies.map {
             DecisionParts(
                 store: installation.store, policies: $0, trust: trust,

@@ -50,7 +50,7 @@ package struct HousekeepingService: Service {
 
     private func write() {
         do {
-            try counters.flush()
+            try counters.flush(now: now())
             try rejections.flush()
         } catch {
             logger.warning("counters cannot be written yet", metadata: ["detail": "\(error)"])

@@ -59,7 +59,7 @@ package struct StatusReport: Encodable, Sendable {
     }
 
     /// Days for which it is told that a team wrote inboxes of its users.
-    private static let probingDays: Int64 = 7
+    package static let probingDays: Int64 = 7
 
     private static func warnings(_ installation: Installation, _ hosts: [Host], _ now: Int64) throws -> [String] {
         var warnings: [String] = []

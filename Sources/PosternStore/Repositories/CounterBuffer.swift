@@ -125,7 +125,8 @@ package final class CounterBuffer: Sendable {
     package var dropped: Int { state.withLock { $0.dropped } }
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
-    package func flush() throws {
+    /// - Parameter now: of what the audit says of it, in seconds since 1970; nil for the beginning of its day.
+    package func flush(now: Int64? = nil) throws {
         try marks.flush()
         let counts = state.withLock { state in
             let counts = state.entries.filter { $0.value.pending != 0 }.mapValues(\.pending)
@@ -137,7 +138,7 @@ package final class CounterBuffer: Sendable {
             return counts
         }
         do {
-            try repository.add(counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1) })
+            try repository.add(counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1) }, now: now)
         } catch {
             for (key, count) in counts { written(count, key, isWritten: false) }
             throw error

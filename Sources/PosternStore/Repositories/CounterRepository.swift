@@ -27,6 +27,20 @@ package struct CounterRepository: Sendable {
         }
     }
 
+    /// Counts so many more at once unless that would pass the limit; whether they were counted.
+    package func reserve(_ count: Int, account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
+        guard count <= limit else { return false }
+        return try database.write(.relaxed) { connection in
+            try connection.row(
+                """
+                INSERT INTO daily_counters (account_id, day, kind, count) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + excluded.count
+                    WHERE daily_counters.count + excluded.count <= ?5
+                RETURNING count
+                """, [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(count)), .integer(Int64(limit))]) != nil
+        }
+    }
+
     /// Gives back what `reserve` counted, for a message that was not taken after all.
     package func release(account: Int64, kind: CounterKind, day: Int64) throws {
         try database.write(.relaxed) { connection in
@@ -51,16 +65,29 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// The teams with forwards in which they wrote addresses of their users, by handle: in how many messages, to how many accounts.
+    /// The teams with forwards in which they wrote addresses of their users, by handle: in how many messages, to how many accounts. Not those
+    /// accounts of which the team was given the inbox itself.
     package func inboxesWritten(since day: Int64) throws -> [(team: String, messages: Int, accounts: Int)] {
         try database.read { connection in
             try connection.rows(
                 """
                 SELECT t.handle, SUM(c.count), COUNT(DISTINCT c.account_id)
                 FROM daily_counters c JOIN accounts a ON a.id = c.account_id JOIN teams t ON t.id = a.team_id
-                WHERE c.kind = ?1 AND c.day >= ?2 GROUP BY t.handle ORDER BY t.handle
+                WHERE c.kind = ?1 AND c.day >= ?2 AND a.email_kind <> 'real' GROUP BY t.handle ORDER BY t.handle
                 """, [.integer(CounterKind.inboxWritten.rawValue), .integer(day)]
             ).map { (try $0.text(0), Int(try $0.integer(1)), Int(try $0.integer(2))) }
+        }
+    }
+
+    /// The same without the accounts, quickly: in how many messages each team did so. At most `limit` teams, those with most first.
+    package func messagesWithInboxes(since day: Int64, limit: Int = 100) throws -> [(team: String, messages: Int)] {
+        try database.read { connection in
+            try connection.rows(
+                """
+                SELECT t.handle, CAST(SUM(m.messages) AS BIGINT) FROM team_mentions m JOIN teams t ON t.id = m.team_id
+                WHERE m.day >= ?1 GROUP BY t.handle ORDER BY 2 DESC, t.handle LIMIT ?2
+                """, [.integer(day), .integer(Int64(limit))]
+            ).map { (try $0.text(0), Int(try $0.integer(1))) }
         }
     }
 
@@ -78,11 +105,16 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Adds many counts in one transaction. Accounts that are gone by now are passed over.
-    package func add(_ counters: [DailyCounter]) throws {
+    /// Adds many counts in one transaction. Accounts that are gone by now are passed over. The first message of a day in which a team wrote
+    /// an inbox that it was not given is a line of the audit.
+    /// - Parameter now: of that line; nil for the beginning of its day.
+    package func add(_ counters: [DailyCounter], now: Int64? = nil) throws {
         guard !counters.isEmpty else { return }
         try database.write(.relaxed) { connection in
-            for counter in counters { try connection.count(counter) }
+            for counter in counters {
+                try connection.count(counter)
+                if counter.kind == .inboxWritten { try connection.noteMention(counter, now: now ?? counter.day * 86_400) }
+            }
         }
     }
 
@@ -185,12 +217,26 @@ package struct CounterRepository: Sendable {
                 DELETE FROM inbox_failures WHERE (inbox_id, day) IN
                     (SELECT inbox_id, day FROM inbox_failures WHERE day < ?1 LIMIT ?2)
                 """, [.integer(day), .integer(Int64(limit))])
-            return max(counters, marks, failures)
+            let mentions = try connection.run("DELETE FROM team_mentions WHERE day < ?1", [.integer(day)])
+            return max(counters, marks, failures, min(mentions, limit - 1))
         }
     }
 }
 
 extension DatabaseConnection {
+    /// Counts messages with inboxes for the team too, unless it was given the inbox of this account.
+    fileprivate func noteMention(_ counter: DailyCounter, now: Int64) throws {
+        let row = try row(
+            """
+            INSERT INTO team_mentions (day, team_id, messages)
+            SELECT ?2, team_id, ?3 FROM accounts WHERE id = ?1 AND email_kind <> 'real'
+            ON CONFLICT (day, team_id) DO UPDATE SET messages = team_mentions.messages + excluded.messages
+            RETURNING messages, (SELECT t.handle FROM teams t WHERE t.id = team_id)
+            """, [.integer(counter.accountNumber), .integer(counter.day), .integer(Int64(counter.count))])
+        guard let row, try row.integer(0) == counter.count else { return }
+        try audit(Change(actor: "serve", now: now), "team.inbox-written", "team:\(try row.text(1))")
+    }
+
     /// Adds to one counter; nothing for an account that is gone.
     func count(_ counter: DailyCounter) throws {
         try run(

@@ -17,7 +17,8 @@ package struct PersonRepository: Sendable {
             let rows = try connection.rows(
                 """
                 SELECT a.id, t.id, t.handle, t.name, t.created_at, r.local_part, r.domain, r.forwarding_on, a.created_at, a.inbox_id,
-                    a.target_inbox
+                    a.target_inbox, a.email_kind, a.shares_name,
+                    (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id AND c.kind = \(CounterKind.inboxWritten.rawValue))
                 FROM accounts a JOIN teams t ON t.id = a.team_id
                 LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
                 WHERE a.user_id = ?1 ORDER BY t.name, a.id
@@ -30,6 +31,8 @@ package struct PersonRepository: Sendable {
                     address: try row.optionalText(5).map { AddrSpec(localPart: $0, domain: try row.text(6)) },
                     isForwardingOn: try row.optionalInteger(7) == 1, createdAt: try row.integer(8),
                     inboxNumber: try row.optionalInteger(10), hasOwnInbox: own != nil,
+                    emailKind: EmailKind(rawValue: try row.text(11)) ?? .none, sharesName: try row.bool(12),
+                    inboxWrittenDay: try row.optionalInteger(13),
                     consents: try consents(connection, account: number), recent: try usage(connection, account: number, since: day),
                     total: try usage(connection, account: number, since: 0))
             }
@@ -129,6 +132,9 @@ extension CounterKind {
         case .reportsDropped: "reports_dropped"
         case .reportsRelayed: "reports_relayed"
         case .addressesStored: "correspondents_stored"
+        case .inboxWritten: "messages_in_which_the_team_wrote_your_inbox"
+        case .quoteHidden: "your_inbox_hidden_in_quotations"
+        case .textAddresses: "addresses_of_others_in_text"
         default: "kind_\(rawValue)"
         }
     }

@@ -16,12 +16,21 @@ package struct PersonAccount: Sendable, Hashable {
     package let inboxNumber: Int64?
     /// Whether that inbox was chosen for this account, and not the default.
     package let hasOwnInbox: Bool
+    /// Which address of the user the team was given.
+    package let emailKind: EmailKind
+    /// Whether the team was given the user's name.
+    package let sharesName: Bool
+    /// The last day (days since 1970) on which a forward held an inbox of the user's; nil where none did, as far back as counts are kept.
+    package let inboxWrittenDay: Int64?
     /// The oldest first.
     package let consents: [PersonConsent]
     /// Messages relayed since the day asked for.
     package let recent: DailyUsage
     /// Messages relayed, as far back as counts are kept.
     package let total: DailyUsage
+
+    /// The last day on which the team wrote an inbox that it was not given.
+    package var probingDay: Int64? { emailKind == .real ? nil : inboxWrittenDay }
 
     /// Whether mail can come at all.
     package var isActive: Bool { address != nil && consents.contains(where: \.isLive) }

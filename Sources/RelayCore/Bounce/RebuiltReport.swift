@@ -62,7 +62,7 @@ struct RebuiltReport {
             header: HeaderSection(fields + [engine.mark.field(hops: hops + 1)]), body: [body[...]], bodyForSigning: [body[...]])
     }
 
-    /// Of the original: its Date, and as they stand Subject and Message-ID, each where the witness confirms it.
+    /// Of the original, as they stand: Subject and Message-ID, each where the witness confirms it.
     private var witnessed: [HeaderField] {
         let witness = report.original[OriginalWitness.fieldName.lowercased()]
         func isConfirmed(_ part: OriginalWitness.Part, _ value: String) -> Bool {
@@ -70,7 +70,6 @@ struct RebuiltReport {
         }
         return [
             report.original["subject"].flatMap { isConfirmed(.subject, $0) ? Self.subject($0) : nil },
-            report.original["date"].flatMap(Self.date),
             report.original["message-id"].flatMap { isConfirmed(.messageID, $0) ? Self.messageID($0) : nil },
         ].compactMap { $0 }
     }
@@ -83,11 +82,6 @@ struct RebuiltReport {
         let clean = Array(subject.utf8.prefix(shownSubject)).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
         let text = Array(String(decoding: clean, as: UTF8.self).utf8)
         return HeaderField(name: "Subject", rawValue: [0x20] + HeaderText.unstructured(text, startingAt: 9))
-    }
-
-    private static func date(_ date: String) -> HeaderField? {
-        let isDate = date.utf8.count <= 40 && date.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || " ,:+-".utf8.contains($0) }
-        return isDate ? HeaderField("Date", date) : nil
     }
 
     private static func messageID(_ value: String) -> HeaderField? {

@@ -100,7 +100,7 @@ enum ReportReader {
         return String(decoding: body.prefix(partLimit).filter { $0 != 0x0D }, as: UTF8.self)
     }
 
-    /// Subject, Date, Message-ID and our witness of the returned message, by lower-case name.
+    /// Subject, Message-ID and our witness of the returned message, by lower-case name.
     private static func original(_ parts: [MIMEPart], body: [UInt8]) -> [String: String] {
         for part in parts {
             if part.contentType.matches("text", "rfc822-headers") || part.contentType.matches("message", "rfc822-headers")
@@ -118,7 +118,7 @@ enum ReportReader {
 
     static func fields(_ header: HeaderSection) -> [String: String] {
         var fields: [String: String] = [:]
-        for name in ["Subject", "Date", "Message-ID", OriginalWitness.fieldName] {
+        for name in ["Subject", "Message-ID", OriginalWitness.fieldName] {
             if let field = header.first(name) {
                 fields[name.lowercased()] = name == "Subject" ? field.decodedValue : field.unfoldedValue
             }

@@ -18,7 +18,7 @@ struct ReportWriter {
     let recipient: AddrSpec?
     /// Nil where the report could not be understood.
     let report: RecipientReport?
-    /// Subject, Date and Message-ID of the original, each safe to show.
+    /// Subject and Message-ID of the original, each safe to show.
     let original: [HeaderField]
     let date: String
     /// Random: for Message-ID and boundary.

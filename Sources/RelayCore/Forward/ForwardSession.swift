@@ -122,10 +122,9 @@ final class ForwardSession {
         }
         guard isFree else { throw .dailyLimit(limits.messagesPerDay) }
         guard isStored else { throw .storedAddressLimit(limits.storedAddressesPerDay) }
-        if let signs = mentions?.finish(), !signs.isEmpty {
-            let marks = MentionMarks(keys: engine.keys, account: account.number)
-            engine.directory.remember(signs.map { marks.mark($0) }, account: account.number, until: now + MentionMarks.lifetime)
-            engine.directory.count(.inboxWritten, account: account.number, day: day)
+        if let (signs, textAddresses) = mentions?.finish() {
+            try reserve(textAddresses: textAddresses, day: day)
+            if !signs.isEmpty { remember(signs, day: day) }
         }
 
         var signed = edits
@@ -171,6 +170,30 @@ extension ForwardSession {
         isStored = try engine.directory.store(
             addresses, account: account.number, day: day, newPerDay: engine.settings.limits.storedAddressesPerDay)
         return isStored
+    }
+
+    /// Counts the addresses of others that the text of this message shows. Where there are too many of them, the message gives its place of
+    /// the daily limit back. Told alike whether one of them is the user's or none is.
+    private func reserve(textAddresses count: Int, day: UInt64) throws(Refusal) {
+        // What a few in each message come to, the daily limit of messages bounds.
+        guard count > RelayLimits.fewTextAddresses else { return }
+        let limit = engine.settings.limits.textAddressesPerDay
+        var isFree = false
+        defer { if !isFree { engine.directory.release(.forward, account: account.number, day: day) } }
+        guard count <= limit else { throw .tooManyTextAddresses(limit) }
+        do {
+            isFree = try engine.directory.reserve(textAddresses: count, account: account.number, day: day, limit: limit)
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
+        guard isFree else { throw .textAddressLimit(limit) }
+    }
+
+    /// Remembers by what the team's mentions of the user's addresses are known, and counts the message.
+    private func remember(_ signs: Set<MentionSign>, day: UInt64) {
+        let marks = MentionMarks(keys: engine.keys, account: account.number)
+        engine.directory.remember(signs.map { marks.mark($0) }, account: account.number, until: now + MentionMarks.lifetime)
+        engine.directory.count(.inboxWritten, account: account.number, day: day)
     }
 }
 

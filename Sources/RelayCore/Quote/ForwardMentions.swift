@@ -1,4 +1,5 @@
 // What a team writes of a user's addresses in a forward: found with the scanner that replies are rewritten by, and remembered by signs.
+// Beside that, how many addresses of others it writes.
 
 import InternetMessage
 
@@ -7,9 +8,12 @@ final class ForwardMentions {
     private let text: TextRewriter
     private let collector = MentionCollector()
     private var walker: TextWalker
+    private var addresses: TextAddresses
 
     /// Fields whose text may come back in an answer.
     private static let fields: FieldNameSet = ["subject", "from", "sender", "reply-to", "to", "cc", "comments", "keywords"]
+    /// Those of them in which an address is text, and not one of a correspondent.
+    private static let textFields: FieldNameSet = ["subject", "comments", "keywords"]
 
     /// - Parameter account: with all inboxes of the user.
     init(engine: RelayEngine, account: RelayAccount, header: HeaderSection) {
@@ -18,6 +22,9 @@ final class ForwardMentions {
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         text = TextRewriter(names: names.judged(by: collector))
         walker = TextWalker(header: header) { PartKind.isText($0.contentType) }
+        let teams = ([account] + account.successors).flatMap(\.sources).map(\.registeredDomain)
+        addresses = TextAddresses(
+            known: Set(teams + engine.settings.relayDomains), limit: engine.settings.limits.textAddressesPerDay)
         look(at: header)
     }
 
@@ -30,16 +37,21 @@ final class ForwardMentions {
     }
 
     /// The signs of what was found; empty for nearly every message.
-    func finish() -> Set<MentionSign> {
+    func finish() -> (signs: Set<MentionSign>, textAddresses: Int) {
         for stretch in walker.finish() { look(at: stretch) }
-        return collector.signs
+        return (collector.all, addresses.count)
     }
 
     private func look(at header: HeaderSection) {
         for field in header.fields where Self.fields.contains(field) {
             look(atWhole: field.decodedValue)
+            if Self.textFields.contains(field) { addresses.look(at: Array(field.decodedValue.utf8)) }
             // A display name comes back without what stands around it.
-            if !field.isNamed("Subject") { for mailbox in AddressList.parse(field.rawValue).mailboxes { look(atWhole: mailbox.displayName ?? ForwardRewriting.madeUpName(mailbox.addrSpec)) } }
+            guard !field.isNamed("Subject") else { continue }
+            for mailbox in AddressList.parse(field.rawValue).mailboxes {
+                look(atWhole: mailbox.displayName ?? ForwardRewriting.madeUpName(mailbox.addrSpec))
+                if let name = mailbox.displayName { addresses.look(at: Array(name.utf8)) }
+            }
         }
     }
 
@@ -51,6 +63,10 @@ final class ForwardMentions {
     private func look(at stretch: TextStretch) {
         collector.isWholeText = stretch.start == 0 && stretch.isLast
         if stretch.start == 0, !stretch.isLoose { look(atPart: stretch.part) }
+        // An attached list is the user's business: it does not come back with an answer.
+        if stretch.isLoose || PartKind.isShown(stretch.part) {
+            addresses.look(at: stretch.octets, isBegun: stretch.start > 0, goesOn: !stretch.isLast)
+        }
         TextCoding.look(at: stretch.octets, part: stretch.part, with: text)
     }
 
@@ -66,17 +82,24 @@ final class ForwardMentions {
 
 /// Takes note of every mention, and leaves the text alone.
 final class MentionCollector: MentionJudge {
-    private(set) var signs: Set<MentionSign> = []
+    private var signs: Set<MentionSign> = []
     /// Whether the text at hand is the whole one.
     var isWholeText = true
 
-    /// Signs of one message. Each mention has four at most, so that some thousand mentions are known by their place; of those beyond, what
-    /// was not there before is known by nothing, and hidden in answers.
+    /// Signs of one message. Each mention has four at most, so that some thousand mentions are known by their place. Those beyond are known
+    /// by their local part alone, wherever a quotation is told by its form: a right guess must stay there as a wrong one does.
     static let maximumSigns = 5_000
+    /// Local parts known so; a user has a few.
+    static let maximumMany = 1_000
+    private var many: Set<MentionSign> = []
 
     func without(_ edits: [TextEdit], in text: [UInt8], syntax: TextSyntax, place: TextPlace) -> [TextEdit] {
         let mentions = edits.compactMap(\.mention)
-        guard !mentions.isEmpty, signs.count < Self.maximumSigns else { return [] }
+        guard !mentions.isEmpty else { return [] }
+        guard signs.count < Self.maximumSigns else {
+            for edit in edits where edit.mention != nil && many.count < Self.maximumMany { many.insert(MentionSigns.many(edit.local)) }
+            return []
+        }
         text.withUnsafeBufferPointer { text in
             var reader = MentionSigns(text, isMarkup: syntax == .markup)
             var last: Range<Int>?
@@ -87,11 +110,14 @@ final class MentionCollector: MentionJudge {
                 let places = reader.places(mention, isWholeText: isWholeText)
                 signs.formUnion([places.before, places.behind, places.short].compactMap { $0 })
             }
-            if place == .whole, let first = mentions.map(\.lowerBound).min() { signs.formUnion(reader.whole(before: first)) }
+            if place == .whole, let first = mentions.map(\.lowerBound).min() { signs.formUnion(reader.whole(before: first, isAutomatic: false)) }
         }
         // The base64 around it would be written anew for nothing.
         return []
     }
+
+    /// Every sign that was found.
+    var all: Set<MentionSign> { signs.union(many) }
 
     func keepsAnother() -> Bool { true }
 }

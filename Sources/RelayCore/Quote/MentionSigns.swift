@@ -1,5 +1,6 @@
 // By what a mention of an inbox that the team wrote is known again when it comes back in a quotation.
 
+import InternetMessage
 import MailCrypto
 
 /// One sign of a mention: kept as a keyed hash, never as text.
@@ -13,6 +14,8 @@ struct MentionSign: Hashable, Sendable {
         case short
         /// A value that holds a mention, whole: a Subject, a name, a file name.
         case whole
+        /// The local part of a mention, where a forward had more mentions than are known by their place.
+        case many
     }
 
     let kind: Kind
@@ -33,6 +36,8 @@ struct MentionSigns {
     private static let formLength = 300
     /// Prefixes such as `Re:` that may stand before a subject.
     private static let prefixes = 6
+    /// Letters of the longest prefix. Programs write one word there, `Accepted` or `Doorgestuurd`; only automatic answers write more.
+    private static let prefixLength = 12
 
     private let text: UnsafeBufferPointer<UInt8>
     private let isMarkup: Bool
@@ -72,12 +77,46 @@ struct MentionSigns {
         return counted
     }
 
-    /// The signs of a whole value: of all of it, and of what stands behind each of its first colons.
-    /// - Parameter first: where the first mention in it begins; what stands before that may be a prefix.
-    func whole(before first: Int) -> [MentionSign] {
-        var starts = [0]
-        for index in 0..<min(first, text.count) where text[index] == UInt8(ascii: ":") && starts.count < Self.prefixes { starts.append(index + 1) }
-        return starts.map { MentionSign(kind: .whole, content: letters($0..<text.count)) }
+    /// The sign by which further mentions of an address are known in a message that has too many of them: one for all.
+    static func many(_ local: [UInt8]) -> MentionSign {
+        // What follows a plus sign leads to the same mailbox, and may be anything.
+        MentionSign(kind: .many, content: local.prefix { $0 != UInt8(ascii: "+") }.compactMap(letter))
+    }
+
+    /// The signs of a whole value: of all of it, and of what stands behind each of the prefixes that it begins with.
+    /// - Parameters:
+    ///   - first: where the first mention in it begins; what stands before that may be a prefix.
+    ///   - isAutomatic: whether no person wrote the value, so that whatever ends with a colon is a prefix.
+    func whole(before first: Int, isAutomatic: Bool) -> [MentionSign] {
+        ([0] + starts(from: 0, before: first, isAutomatic: isAutomatic)).map { MentionSign(kind: .whole, content: letters($0..<text.count)) }
+    }
+
+    /// The places behind prefixes that follow one another, such as `Re:` and `AW:`.
+    private func starts(from start: Int, before end: Int, isAutomatic: Bool) -> [Int] {
+        var starts: [Int] = []
+        var from = start
+        for index in start..<max(start, min(end, text.count)) where text[index] == UInt8(ascii: ":") {
+            guard starts.count < Self.prefixes, isAutomatic || isPrefix(from..<index) else { break }
+            from = index + 1
+            starts.append(from)
+        }
+        return starts
+    }
+
+    /// Whether this is one short word, with a number behind it or none: `Re`, `AW`, `Fwd`, `Re[2]`.
+    private func isPrefix(_ range: Range<Int>) -> Bool {
+        var word: [UInt8] = []
+        var at = range.lowerBound
+        while at < range.upperBound, word.count < Self.reach {
+            let next = isMarkup ? step(at, range.upperBound) { _ in } : at + 1
+            if next == at + 1 { word.append(text[at]) }
+            at = next
+        }
+        var rest = HeaderField.trim(word[...])
+        while let last = rest.last, (0x30...0x39).contains(last) || "[]()^".utf8.contains(last) { rest.removeLast() }
+        rest = HeaderField.trim(rest)
+        // Letters, each octet of UTF-8 that begins one.
+        return !rest.isEmpty && rest.allSatisfy { $0 >= 0x80 || Self.letter($0) != nil } && rest.count { $0 & 0xC0 != 0x80 } <= Self.prefixLength
     }
 
     /// The signs of values that may begin with one of these places and that end before another, as they read.
@@ -111,9 +150,10 @@ struct MentionSigns {
         return starts
     }
 
-    /// Where the values may begin that stand behind the colons of a line.
+    /// Where the value of a field in a header block may begin: behind its name, and behind each prefix that follows.
     func valueStarts(from start: Int, before mention: Int) -> [Int] {
-        Array((start..<mention).filter { text[$0] == UInt8(ascii: ":") }.prefix(Self.prefixes).map { $0 + 1 })
+        guard let name = (start..<mention).first(where: { text[$0] == UInt8(ascii: ":") }) else { return [] }
+        return [name + 1] + starts(from: name + 1, before: mention, isAutomatic: false)
     }
 
     // MARK: Letters

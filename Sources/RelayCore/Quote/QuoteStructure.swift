@@ -8,6 +8,8 @@ enum TextPlace: Sendable {
     case body
     /// Within a message of the team's that is attached whole.
     case quoted
+    /// In what is signed within such a message: the relay wrote nothing into it.
+    case signed
     /// A value that comes back whole or not at all: a Subject, a name, a file name.
     case whole
     /// Lines of a calendar or a card: the fields of an invitation come back in the answer to it.

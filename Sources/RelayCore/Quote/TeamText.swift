@@ -19,6 +19,8 @@ final class TeamText: MentionJudge {
     private let directory: (any RelayDirectory)?
     private let now: Int64
     private let marks: MentionMarks
+    /// Whether a program wrote the answer, its Subject included.
+    private let isAutomatic: Bool
     private var known: [MentionSign: Bool] = [:]
     /// Mentions, ids of attached messages, and correspondents at an address of the user's that stay as the team wrote them.
     private(set) var kept = 0
@@ -29,9 +31,11 @@ final class TeamText: MentionJudge {
 
     /// - Parameters:
     ///   - directory: what remembers the marks; nil where nothing may stay.
+    ///   - isAutomatic: whether a program wrote the answer, its Subject included.
     ///   - now: seconds since 1970.
-    init(marks: MentionMarks, directory: (any RelayDirectory)?, now: Int64) {
+    init(marks: MentionMarks, directory: (any RelayDirectory)?, isAutomatic: Bool = false, now: Int64) {
         self.marks = marks
+        self.isAutomatic = isAutomatic
         self.directory = directory
         self.now = now
     }
@@ -47,7 +51,9 @@ final class TeamText: MentionJudge {
         let mentions = edits.compactMap(\.mention)
         // What else is replaced in a body are reverse addresses.
         let reverse = edits.filter { $0.mention == nil }.map(\.range.lowerBound)
-        let staying = text.withUnsafeBufferPointer { self.staying(mentions, before: reverse, in: $0, syntax: syntax, place: place) }
+        let many = Dictionary(
+            edits.compactMap { edit in edit.mention.map { ($0, MentionSigns.many(edit.local)) } }, uniquingKeysWith: { first, _ in first })
+        let staying = text.withUnsafeBufferPointer { self.staying(mentions, many, before: reverse, in: $0, syntax: syntax, place: place) }
         guard !staying.isEmpty else { return edits }
         kept += staying.count
         return edits.filter { edit in edit.mention.map { !staying.contains($0) } ?? true }
@@ -60,35 +66,42 @@ final class TeamText: MentionJudge {
     private static let authorReach = 2_000
 
     private func staying(
-        _ mentions: [Range<Int>], before reverse: [Int], in text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace
+        _ mentions: [Range<Int>], _ many: [Range<Int>: MentionSign], before reverse: [Int], in text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace
     ) -> Set<Range<Int>> {
         var signs = MentionSigns(text, isMarkup: syntax == .markup)
         let first = mentions.map(\.lowerBound).min() ?? 0
-        if place == .whole { return areKnown([signs.whole(before: first)])[0] ? Set(mentions) : [] }
-        let structure = place == .quoted ? nil : QuoteStructure(text, syntax: syntax, place: place)
+        if place == .whole {
+            let known = areKnown([signs.whole(before: first, isAutomatic: isAutomatic)] + mentions.map { many[$0].map { [$0] } ?? [] })
+            return known[0] || known.dropFirst().allSatisfy { $0 } ? Set(mentions) : []
+        }
+        let structure = place == .quoted || place == .signed ? nil : QuoteStructure(text, syntax: syntax, place: place)
         var asked: [(mention: Range<Int>, anyOf: [MentionSign], allOf: [MentionSign])] = []
         var last: Range<Int>?
         for mention in mentions where mention != last {
             last = mention
+            let many = many[mention].map { [$0] } ?? []
             switch structure?.standing(at: mention.lowerBound) ?? .quoted {
             case .typed: asked.append((mention, signs.names(mention, before: reverse, within: Self.nameReach), []))
             case .subject:
                 // A list such as of ways to reach the user is no header block: that names the team by its reverse address.
-                guard let structure, isBelowAuthor(mention, reverse) else { continue }
+                guard let structure, isBelowAuthor(mention, reverse) else {
+                    untold += 1
+                    continue
+                }
                 let starts = signs.valueStarts(from: structure.start(of: mention.lowerBound), before: mention.lowerBound)
-                asked.append((mention, signs.whole(from: starts, to: structure.end(of: mention.lowerBound, in: text)), []))
-            case .quoted: asked.append((mention, [signs.form(mention)], []))
+                asked.append((mention, signs.whole(from: starts, to: structure.end(of: mention.lowerBound, in: text)) + many, []))
+            case .quoted: asked.append((mention, [signs.form(mention)] + many, []))
             case .attribution:
                 // The program's own line, unless the team's mail began so.
                 var alone = MentionSigns(text, isMarkup: syntax == .markup)
                 let places = alone.places(mention, isWholeText: false)
                 asked.append(
-                    (mention, signs.names(mention, before: reverse, within: Self.nameReach), [places.before, places.behind].compactMap { $0 }))
+                    (mention, signs.names(mention, before: reverse, within: Self.nameReach) + many, [places.before, places.behind].compactMap { $0 }))
                 if places.before == nil || places.behind == nil { asked[asked.count - 1].allOf = [] }
             case .below:
                 let places = signs.places(mention, isWholeText: false)
                 let short = isBelowAuthor(mention, reverse) ? signs.short(mention) : nil
-                asked.append((mention, [places.before, places.behind, short].compactMap { $0 }, []))
+                asked.append((mention, [places.before, places.behind, short].compactMap { $0 } + many, []))
             }
         }
         guard !asked.isEmpty else { return [] }

@@ -35,7 +35,8 @@ package struct ReplyNames {
         now: Int64? = nil
     ) {
         judge = TeamText(
-            marks: MentionMarks(keys: engine.keys, account: account.number), directory: now == nil ? nil : engine.directory, now: now ?? 0)
+            marks: MentionMarks(keys: engine.keys, account: account.number), directory: now == nil ? nil : engine.directory,
+            isAutomatic: envelopeSender.isEmpty || AutomaticMail.isAutomatic(header), now: now ?? 0)
         relayAddress = account.relayAddress
         providers = engine.settings.providers
         self.account = account.number

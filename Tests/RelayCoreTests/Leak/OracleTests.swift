@@ -71,4 +71,12 @@ import Testing
         }
         #expect(!bare.contains { $0.contains("4711") })
     }
+
+    /// Forty letters passed, whatever they said.
+    @Test func aDateThatNobodyConfirmsIsLeftOut() throws {
+        let told = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
+            HeaderSection(header.fields + [HeaderField("Date", "anna at inbox example")])
+        }
+        #expect(told.contains("Subject: Your order 4711") && !told.contains { $0.contains("anna at") })
+    }
 }

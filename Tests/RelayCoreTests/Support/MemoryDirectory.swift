@@ -28,6 +28,8 @@ final class MemoryDirectory: RelayDirectory {
         }
     }
 
+    var firstAccount: RelayAccount { state.withLock { $0.accounts.values.first! } }
+
     /// From here on every question fails.
     func goDown() { state.withLock { $0.isDown = true } }
 
@@ -82,6 +84,15 @@ final class MemoryDirectory: RelayDirectory {
             let key = "\(direction) \(account.rawValue) \(day)"
             guard state.used[key, default: 0] < limit else { return false }
             state.used[key, default: 0] += 1
+            return true
+        }
+    }
+
+    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+        try asked { state in
+            let key = "text addresses \(account.rawValue) \(day)"
+            guard state.used[key, default: 0] + count <= limit else { return false }
+            state.used[key, default: 0] += count
             return true
         }
     }

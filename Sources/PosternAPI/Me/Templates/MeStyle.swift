@@ -118,6 +118,8 @@ enum MeStyle {
         .lead strong { color: var(--text); font-weight: 600; }
         .quiet { color: var(--quiet); font-size: 0.9375rem; overflow-wrap: anywhere; }
         .quiet strong { color: var(--text); font-weight: 600; }
+        .caution { margin-top: 0.6rem; padding: 0.5rem 0.8rem; border-radius: 8px; background: var(--off-bg); color: var(--off-text); font-size: 0.9375rem; overflow-wrap: anywhere; }
+        .caution a { color: inherit; }
         .back { margin-bottom: 0.75rem; font-size: 0.9375rem; }
         .back a { display: inline-flex; align-items: center; min-height: 32px; text-decoration: none; font-weight: 550; }
         .back a::before { content: "←"; margin-right: 0.5rem; }

@@ -26,6 +26,7 @@ extension MeTemplates {
         <span class="state {{#on}}is-on{{/on}}{{^on}}is-off{{/on}}">{{#on}}Forwarding on{{/on}}{{^on}}Forwarding off{{/on}}</span>
         </div>
         <p class="mail"><code>{{address}}</code></p>
+        {{#written_day}}<p class="caution">They wrote your own address in a message, last on {{written_day}}. <a href="/me/addresses/{{number}}#known">What that means</a></p>{{/written_day}}
         <div class="address-foot">
         <p class="quiet">{{#has_traffic}}{{to_you}} to you, {{from_you}} from you in 30 days{{/has_traffic}}{{^has_traffic}}Nothing came through in 30 days{{/has_traffic}}</p>
         <form method="post" action="/me/addresses/{{number}}/forwarding">
@@ -79,6 +80,14 @@ extension MeTemplates {
         {{/is_active}}
         </div>
         </section>
+
+        {{#written_day}}
+        <section class="card" aria-labelledby="known">
+        <h2 id="known">They wrote your own address</h2>
+        <p>A message from {{team}} had an address of yours in its text, last on {{written_day}}. You hide it from them here, so they know it from elsewhere, or guessed.</p>
+        <p class="quiet">Our answers never tell them whether it is right. You would, if you wrote it yourself. If you do not want their mail any more, turn forwarding off.</p>
+        </section>
+        {{/written_day}}
 
         <section class="card" aria-labelledby="write">
         <h2 id="write">Write to them first</h2>

@@ -77,7 +77,9 @@ package struct BodyRewriter: BodyRewriting {
         var delivered: [String] = []
         /// Within an attached message that is a forward of the team's, which may have its guesses anywhere.
         var isForward = false
-        var place: TextPlace { isForward ? .quoted : .body }
+        /// Within what is signed in such a message: the relay changed nothing in it.
+        var isSigned = false
+        var place: TextPlace { isForward ? isSigned ? .signed : .quoted : .body }
     }
 
     /// What became of one entity.
@@ -123,6 +125,9 @@ package struct BodyRewriter: BodyRewriting {
         if part.isComposite, kinds.indices.allSatisfy({ isRemovable(part.children[$0], kinds[$0], number: $0, of: part) }) {
             throw .signedReply(part: PartKind.name(of: part.children[0], number: 1))
         }
+        let wasSigned = work.isSigned
+        defer { work.isSigned = wasSigned }
+        work.isSigned = wasSigned || part.contentType.matches("multipart", "signed")
         let boundary = Boundary(part.contentType, place: work.isForward ? .quoted : .whole, text: text)
         var output = PieceBuilder(work.bytes)
         var position = part.bodyRange.lowerBound
@@ -204,10 +209,13 @@ package struct BodyRewriter: BodyRewriting {
         var output = PieceBuilder(work.bytes)
         output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound)
         let wasForward = work.isForward
+        let wasSigned = work.isSigned
+        // What stands around a forward is the user's, whatever it says it is.
+        if !wasForward { work.isSigned = false }
         work.isForward = wasForward || text.names.isForward(nested.header)
         let result = try rewrite(nested, in: &work, name: "text of an attached message")
         let fields = PartHeader.messageFields(of: nested, with: result, isForward: work.isForward, text: text)
-        work.isForward = wasForward
+        (work.isForward, work.isSigned) = (wasForward, wasSigned)
         append(nested, result, fields: fields, to: &output)
         output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound))
         return Result(pieces: output.pieces)
@@ -221,6 +229,7 @@ package struct BodyRewriter: BodyRewriting {
         var inner = Work(bytes: decoded.bytes, nesting: work.nesting + 1)
         let root = MIMEPart.parse(message)
         inner.isForward = work.isForward || text.names.isForward(root.header)
+        inner.isSigned = work.isForward && work.isSigned
         let result = try rewrite(root, in: &inner, name: "text of an attached message")
         work.delivered += inner.delivered
         var output = PieceBuilder(decoded.bytes)

@@ -119,13 +119,13 @@ enum PartHeader {
                 type.parameters["start"] = String(decoding: id, as: UTF8.self)
                 changed.isAny = true
             }
-            guard changed.isAny || result.contentType != nil || !isSafe(field) || (!changed.holdsMention && text.rewrite(field.bytes) != nil)
+            guard changed.isAny || result.contentType != nil || !isSafe(field) || holdsMention(field, beside: changed.kept, text: text)
             else { return nil }
             return HeaderField(name: field.name, rawValue: folded(type.serialized, name: field.name))
         case "content-disposition":
             var disposition = ContentDisposition.parse(field.rawValue)
             let changed = rewrite(&disposition.parameters, place: place, text: text)
-            guard changed.isAny || !isSafe(field) || (!changed.holdsMention && text.rewrite(field.bytes) != nil) else { return nil }
+            guard changed.isAny || !isSafe(field) || holdsMention(field, beside: changed.kept, text: text) else { return nil }
             return HeaderField(name: field.name, rawValue: folded(disposition.serialized, name: field.name))
         case "content-transfer-encoding":
             if let encoding = result.transferEncoding { return HeaderField(field.name, encoding.name) }
@@ -142,24 +142,76 @@ enum PartHeader {
     private static func isSafe(_ field: HeaderField) -> Bool { field.controls.isEmpty && field.bytes.isValidUTF8 }
 
     /// Rewrites the values. The boundary is not among them: it changes together with its delimiter lines.
-    /// - Returns: whether anything was changed, and whether a mention stays that the team wrote.
+    /// - Returns: whether anything was changed, and the parameters in which a mention stays that the team wrote.
     private static func rewrite(
         _ parameters: inout MIMEParameters, place: TextPlace, text: TextRewriter
-    ) -> (isAny: Bool, holdsMention: Bool) {
+    ) -> (isAny: Bool, kept: Set<String>) {
         var isChanged = false
-        var holdsMention = false
+        var kept: Set<String> = []
         for index in parameters.list.indices {
             let value = Array(parameters.list[index].value.utf8)
             let isBoundary = parameters.list[index].name == "boundary"
             guard let rewritten = isBoundary ? nil : text.rewrite(value, syntax: .fileName, place: place) else {
-                if !holdsMention { holdsMention = text.keepsMention(value, syntax: .fileName, place: place) }
+                if text.keepsMention(value, syntax: .fileName, place: place) { kept.insert(parameters.list[index].name) }
                 continue
             }
             parameters.list[index].bytes = rewritten
             parameters.list[index].charset = rewritten.allSatisfy({ $0 < 0x80 }) ? nil : "utf-8"
             isChanged = true
         }
-        return (isChanged, holdsMention)
+        return (isChanged, kept)
+    }
+
+    /// Whether a mention stands in a field beside the parameters in which one stays: in a comment, say, which no value shows.
+    private static func holdsMention(_ field: HeaderField, beside kept: Set<String>, text: TextRewriter) -> Bool {
+        guard !kept.isEmpty else { return text.rewrite(field.bytes) != nil }
+        var seen: Set<String> = []
+        var rest = Array(field.bytes[...field.nameLength])
+        for segment in segments(field.unfoldedBytes) {
+            let name = String(decoding: segment.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self).lowercased().filter { $0 != " " && $0 != "\t" }
+            // `filename*0*` is a piece of `filename` (RFC 2231 section 3).
+            let isKept = kept.contains(String(name.prefix { $0 != "*" })) && isOneValue(segment.drop { $0 != UInt8(ascii: "=") }.dropFirst())
+            if !isKept || !seen.insert(name).inserted { rest += segment + [UInt8(ascii: ";")] }
+        }
+        return text.rewrite(rest) != nil
+    }
+
+    /// What stands between the semicolons that are not within a quoted string.
+    private static func segments(_ value: some Collection<UInt8>) -> [[UInt8]] {
+        var segments: [[UInt8]] = [[]]
+        var isQuoted = false
+        var isEscaped = false
+        for octet in value {
+            if isEscaped {
+                isEscaped = false
+            } else if isQuoted, octet == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else if octet == UInt8(ascii: "\"") {
+                isQuoted.toggle()
+            } else if octet == UInt8(ascii: ";"), !isQuoted {
+                segments.append([])
+                continue
+            }
+            segments[segments.count - 1].append(octet)
+        }
+        return segments
+    }
+
+    /// Whether this is one token or one quoted string, and nothing beside.
+    private static func isOneValue(_ value: some Collection<UInt8>) -> Bool {
+        let value = HeaderField.trim(Array(value)[...])
+        guard value.first == UInt8(ascii: "\"") else { return !value.contains { $0.isWhiteSpace || "()\"".utf8.contains($0) } }
+        var isEscaped = false
+        for index in value.indices.dropFirst() {
+            if isEscaped {
+                isEscaped = false
+            } else if value[index] == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else if value[index] == UInt8(ascii: "\"") {
+                return index == value.index(before: value.endIndex)
+            }
+        }
+        return false
     }
 
     private static func folded(_ value: String, name: String) -> [UInt8] {

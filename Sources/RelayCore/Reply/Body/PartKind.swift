@@ -47,6 +47,7 @@ enum PartKind {
         switch place {
         case .body: isVCard(part.contentType) ? .typed : .contentLines
         case .quoted: isVCard(part.contentType) ? .quoted : .quotedContentLines
+        case .signed: .quoted
         default: place
         }
     }

@@ -138,10 +138,11 @@ struct MentionScanner {
 
     /// An address of the user, in whichever order its halves stand.
     private func address(_ view: View, _ local: Range<Int>, _ domain: Range<Int>, _ edits: inout [TextEdit]) {
+        let name = Array(view.window.units[local])
         let (local, domain) = (view.source(local), view.source(domain))
         let mention = min(local.lowerBound, domain.lowerBound)..<max(local.upperBound, domain.upperBound)
-        edits.append(TextEdit(range: local, replacement: relayLocal, mention: mention))
-        edits.append(TextEdit(range: domain, replacement: relayDomain, mention: mention))
+        edits.append(TextEdit(range: local, replacement: relayLocal, mention: mention, local: name))
+        edits.append(TextEdit(range: domain, replacement: relayDomain, mention: mention, local: name))
     }
 
     /// The units of a hidden local part, its tag included, that ends before the separator.
@@ -213,7 +214,8 @@ struct MentionScanner {
         guard kind != .none, view.isUnspaced(range) else { return }
         if kind == .word, !(view.wordBegins(at: range.lowerBound) && view.wordEnds(at: range.upperBound)) { return }
         guard !surroundings.belongElsewhere(range) else { return }
-        edits.append(TextEdit(range: view.source(range), replacement: relayLocal, mention: view.source(range)))
+        edits.append(
+            TextEdit(range: view.source(range), replacement: relayLocal, mention: view.source(range), local: Array(view.window.units[range])))
     }
 
     // MARK: Addresses at a relay domain

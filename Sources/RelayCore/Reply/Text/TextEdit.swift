@@ -11,8 +11,16 @@ package struct TextEdit: Sendable, Hashable {
     /// Where the mention of an inbox stands that this is a part of; nil for any other edit.
     package let mention: Range<Int>?
 
-    package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, mention: Range<Int>? = nil) {
+    /// The local part of that mention as it reads, decoded and in lower case; empty for any other edit.
+    let local: [UInt8]
+
+    package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false) {
+        self.init(range: range, replacement: replacement, isWeak: isWeak, mention: nil, local: [])
+    }
+
+    init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, mention: Range<Int>?, local: [UInt8]) {
         self.mention = mention
+        self.local = local
         self.range = range
         self.replacement = replacement
         self.isWeak = isWeak

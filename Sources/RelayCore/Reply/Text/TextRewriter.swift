@@ -86,7 +86,7 @@ package struct TextRewriter {
         func place(at index: Int) -> TextPlace {
             switch place {
             case .typed, .whole: .typed
-            case .quoted: .quoted
+            case .quoted, .signed: .quoted
             case .body, .contentLines, .quotedContentLines: structure.standing(at: index) == .typed ? .typed : .quoted
             }
         }

@@ -14,6 +14,7 @@ struct BenchDirectory: RelayDirectory {
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
     func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool { true }
     func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
+    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
     func release(_ direction: Direction, account: AccountNumber, day: UInt64) {}
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}

@@ -8,6 +8,8 @@ import Testing
 /// A listener with short patience, on a free port.
 final class Listener: Sendable {
     let port: UInt16
+    /// Of each request, once its answer was made: its route and status.
+    let answered: AsyncStream<(route: String, status: Int)>
     /// Its store is closed with the rig.
     private let rig: APIRig
     private let task: Task<Void, any Error>
@@ -18,10 +20,12 @@ final class Listener: Sendable {
         self.rig = rig
         var settings = APISettings(host: "127.0.0.1", port: 0, certificates: certificates, connections: 100, bodyLimit: 1000)
         adjust(&settings.timeouts)
+        let (answered, tell) = AsyncStream<(route: String, status: Int)>.makeStream()
+        self.answered = answered
         let (ports, continuation) = AsyncStream<UInt16>.makeStream()
         let service = APIService(
             settings: settings, modules: [HealthRoutes(store: rig.store, pool: rig.pool), EchoRoutes()], keys: rig.keys, clock: rig.clock,
-            logger: rig.log.logger
+            logger: rig.log.logger, observe: { route, _, status, _ in tell.yield((route, status)) }
         ) { address in
             continuation.yield(address.split(separator: ":").last.flatMap { UInt16($0) } ?? 0)
         }
@@ -176,6 +180,61 @@ struct EchoRoutes: RouteModule {
         let answer = try await exchange(listener.port, text)
         let bodies = answer.components(separatedBy: "HTTP/1.1 200 OK").dropFirst().compactMap { $0.components(separatedBy: "\r\n\r\n").last }
         #expect(bodies == ["{\"octets\":3}", "{\"status\":\"ok\"}", "{\"status\":\"ready\"}"])
+    }
+
+    @Test func aSlowClientIsNotCountedAsAFaultOfOurs() async throws {
+        let rig = try Self.rig()
+        let listener = try await Listener(rig) { $0.body = .milliseconds(200) }
+        let answer = try await exchange(listener.port, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
+        #expect(answer.hasPrefix("HTTP/1.1 408"))
+        let told = try #require(await listener.answered.first { $0.route == "/echo" })
+        #expect(told.status == 408)
+        #expect(!rig.log.lines.contains { $0.contains("request failed") || $0.contains("status=500") }, "\(rig.log.lines)")
+    }
+
+    private static let waiting = "POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n"
+
+    @Test func aClientThatWaitsForWordIsToldToSendItsBody() async throws {
+        let listener = try await Listener(Self.rig()) { $0.body = .seconds(120) }
+        let pool = BlockingPool(threads: 1)
+        defer { Task.detached { await pool.stop() } }
+        let (word, answer) = try await pool.run { [port = listener.port] in
+            let wire = try Wire(port)
+            wire.send(Self.waiting + "Content-Length: 3\r\n\r\n")
+            let word = wire.next()
+            wire.send("abc")
+            return (word, wire.rest())
+        }
+        #expect(word == "HTTP/1.1 100 Continue\r\n\r\n")
+        #expect(answer.hasPrefix("HTTP/1.1 200") && answer.hasSuffix("{\"octets\":3}"), "\(answer)")
+    }
+
+    @Test func aBodyThatIsNotGoingToBeReadIsNotAskedFor() async throws {
+        let listener = try await Listener(Self.rig()) { $0.linger = .milliseconds(200) }
+        let large = try await exchange(listener.port, Self.waiting + "Content-Length: 1001\r\n\r\n")
+        #expect(large.hasPrefix("HTTP/1.1 413"), "\(large)")
+        let unknown = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\n\r\n")
+        #expect(unknown.hasPrefix("HTTP/1.1 417"), "\(unknown)")
+        // HTTP/1.0 knows no such thing (RFC 9110 section 10.1.1), and who has sent the body already needs no word.
+        let old = try await exchange(listener.port, "POST /echo HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc")
+        #expect(!old.contains("100 Continue") && old.hasSuffix("{\"octets\":3}"), "\(old)")
+    }
+
+    @Test func wordToSendABodyGoesToNoOtherRequest() async throws {
+        let listener = try await Listener(Self.rig()) { $0.body = .seconds(120) }
+        let pool = BlockingPool(threads: 1)
+        defer { Task.detached { await pool.stop() } }
+        let first = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab"
+        let texts = try await pool.run { [port = listener.port] in
+            let wire = try Wire(port)
+            wire.send(first + Self.waiting + "Content-Length: 3\r\n\r\n")
+            var head = wire.next()
+            while !head.hasSuffix("100 Continue\r\n\r\n") { head += wire.next() }
+            wire.send("abc")
+            return (head, wire.rest())
+        }
+        #expect(texts.0.hasPrefix("HTTP/1.1 200") && texts.0.contains("{\"octets\":2}HTTP/1.1 100"), "\(texts.0)")
+        #expect(texts.1.hasSuffix("{\"octets\":3}"))
     }
 
     @Test func aBodyThatIsCutOffIsNotTakenForWhole() async throws {

@@ -1,6 +1,7 @@
 // What keeps others out: tokens of forms, origins, header fields, and users apart from each other.
 
 import Foundation
+import HTTPTypes
 import PosternStore
 import Testing
 
@@ -53,6 +54,25 @@ import Testing
             try await anna.signIn("anna")
             let headers = ["Origin": "null", "Sec-Fetch-Site": "same-origin"]
             #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "off"], headers: headers).status == 303)
+        }
+    }
+
+    @Test func aWrongAddressInABrowserIsAPageAndForAProgramAProblem() async throws {
+        try await MeRig.with { rig in
+            let browser: HTTPFields = [.accept: "text/html,application/xhtml+xml,*/*;q=0.8"]
+            for (path, method, status, isPage) in [
+                ("/", HTTPRequest.Method.get, 404, true), ("/nothing", .get, 404, true), ("/me/nothing", .get, 404, true),
+                ("/me/sign-out", .get, 405, true), ("/me", .put, 405, true), ("/v1/nothing", .get, 404, false), ("/auth/nothing", .get, 404, false),
+            ] {
+                let answer = try await rig.ask(method, path, headers: browser, body: nil)
+                #expect(answer.status == status, "\(path)")
+                #expect(answer.header("Content-Type") == (isPage ? "text/html; charset=utf-8" : "application/problem+json"), "\(path)")
+                #expect(isPage == answer.text.contains("</html>") && isPage == !answer.header("Content-Security-Policy").isEmpty)
+                #expect((status == 405) == !answer.header("Allow").isEmpty, "\(path)")
+            }
+            // Programs say what they take, or nothing.
+            #expect(try await rig.ask(.get, "/nothing", headers: [.accept: "*/*"], body: nil).header("Content-Type") == "application/problem+json")
+            #expect(try await rig.ask(.get, "/me/nothing", headers: [:], body: nil).header("Content-Type").hasPrefix("text/html"))
         }
     }
 

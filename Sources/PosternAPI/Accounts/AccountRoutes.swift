@@ -16,7 +16,24 @@ package struct AccountRoutes: RouteModule {
     }
 
     private struct Revocation: Decodable, Sendable {
+        private enum CodingKeys: CodingKey {
+            case clientId
+        }
+        /// Nil for every app.
         let clientId: String?
+
+        /// A client whose variable is empty must not end every consent.
+        init(from decoder: any Decoder) throws {
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            guard members.contains(.clientId) else {
+                clientId = nil
+                return
+            }
+            guard try !members.decodeNil(forKey: .clientId) else {
+                throw Problem.invalid("name an app, or leave client_id out: the consents to all apps of the team end then", at: "/client_id")
+            }
+            clientId = try members.decode(String.self, forKey: .clientId)
+        }
     }
 
     private struct Revoked: Encodable, Sendable {

@@ -89,6 +89,18 @@ package struct MePage: RouteModule {
         signedIn(routes, .post, "/me/delete/{token}") { try await delete($0, $1) }
     }
 
+    /// For whoever went to an address by hand or followed an old link: paths of programs keep their problems.
+    package func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response? {
+        let path = request.uri.path
+        let isPage = path == "/me" || path.hasPrefix("/me/")
+        let isProgram = ["/v1", "/auth", "/.well-known"].contains { path == $0 || path.hasPrefix($0 + "/") }
+        guard isPage || (!isProgram && request.headers[.accept]?.contains("text/html") == true) else { return nil }
+        var response = try? MeRequest(page: self, request: request, context: context)
+            .failure(problem.status == .notFound ? MeRefusal.notFound : MeRefusal.notLikeThat)
+        for field in problem.headers { response?.headers[field.name] = field.value }
+        return response
+    }
+
     private func asset(_ routes: APIRoutes, _ path: String, _ type: String, _ text: String) {
         routes.get(path, access: .open) { _, _ in
             // Linked with its version, so that it never has to be asked for again.

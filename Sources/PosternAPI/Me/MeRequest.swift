@@ -39,6 +39,9 @@ struct MeRefusal: Error {
         status: .forbidden, title: "That did not come from this page",
         text: "The form was not sent from here, or it is too old. Open the page anew and try once more.")
     static let notFound = MeRefusal(status: .notFound, title: "There is nothing here", text: "The address is wrong, or what was here is gone.")
+    static let notLikeThat = MeRefusal(
+        status: .methodNotAllowed, title: "This cannot be opened by its address",
+        text: "It is a step of a form. Go to the page that the form is on, and use the button there.")
     static let busy = MeRefusal(
         status: .serviceUnavailable, title: "Too much at once", text: "The service has more to do than it can. Try again in a minute.")
 }

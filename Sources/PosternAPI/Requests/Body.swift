@@ -9,6 +9,7 @@ extension Request {
     /// The body, up to the route's limit. Throws `Problem` (413).
     package func collect(_ context: APIContext) async throws -> ByteBuffer {
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > context.bodyLimit { throw Problem.tooLarge(context.bodyLimit) }
+        context.askForBody(of: self)
         do {
             return try await body.collect(upTo: context.bodyLimit)
         } catch is NIOTooManyBytesError {

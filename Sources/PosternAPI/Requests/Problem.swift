@@ -65,6 +65,7 @@ package struct Problem: Error, Sendable {
     package static func tooLarge(_ limit: Int) -> Problem {
         Problem(.contentTooLarge, "too-large", "The body is too large", detail: "at most \(limit) octets are taken")
     }
+    static let tooSlow = Problem(.requestTimeout, "too-slow", "The request took too long to arrive")
     package static func unavailable() -> Problem {
         Problem(.serviceUnavailable, "unavailable", "The service cannot answer now", detail: "try again", headers: [.retryAfter: "5"])
     }
@@ -78,6 +79,7 @@ package struct Problem: Error, Sendable {
         switch error {
         case let problem as Problem: self = problem
         case let refusal as StoreRefusal: self = Problem(refusal)
+        case is ConnectionGuard.GivenUp: self = .tooSlow
         case is TemporaryStoreError, is CancellationError: self = .unavailable()
         case let error as any HTTPResponseError: self = Problem(status: error.status)
         default: self = .fault()

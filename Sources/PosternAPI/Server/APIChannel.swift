@@ -57,9 +57,10 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
 
     private static func problem(_ status: HTTPResponseStatus) -> Problem {
         switch status {
-        case .requestTimeout: Problem(.requestTimeout, "too-slow", "The request took too long to arrive")
+        case .requestTimeout: Problem.tooSlow
         case .requestHeaderFieldsTooLarge:
             Problem(.requestHeaderFieldsTooLarge, "head-too-large", "The head of the request is too large")
+        case .expectationFailed: Problem(.expectationFailed, "malformed", "Expect: 100-continue is all that can be expected")
         default: Problem.malformed("this is no HTTP/1.1 that is taken: a request has one Host field")
         }
     }

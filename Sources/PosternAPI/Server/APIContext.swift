@@ -48,10 +48,18 @@ package struct APIContext: RequestContext {
     package internal(set) var bodyLimit = 65_536
     /// Of the client; nil where there is no connection, as in tests of the router.
     package let remoteAddress: SocketAddress?
+    private let channel: any Channel
 
     package init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)
         remoteAddress = source.channel.remoteAddress
+        channel = source.channel
+    }
+
+    /// Lets a client that waits for word (`Expect: 100-continue`) send its body.
+    func askForBody(of request: Request) {
+        guard remoteAddress != nil, request.headers[.expect] != nil else { return }
+        channel.triggerUserOutboundEvent(ConnectionGuard.BodyWanted(), promise: nil)
     }
 
     /// The team that asks. Throws `Problem` (403) for an operator's key or one without the scope, 401 without key.

@@ -107,7 +107,9 @@ package struct APIService: Service {
         router.add(
             middleware: EntryMiddleware(
                 clock: clock, logger: logger, bodyLimit: settings.bodyLimit, isReachedByHTTPS: settings.isReachedByHTTPS,
-                methods: MethodTable(draft.entries), observe: observe))
+                methods: MethodTable(draft.entries),
+                page: { problem, request, context in modules.lazy.compactMap { $0.page(for: problem, request, context) }.first },
+                observe: observe))
         let routes = APIRoutes(router: router, gate: gate)
         for module in modules { module.addRoutes(to: routes) }
         return (router.buildResponder(), routes.entries)

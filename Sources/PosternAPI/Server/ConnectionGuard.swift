@@ -45,8 +45,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// A request that was given up.
+    /// A request that was given up: its body did not come in time, and 408 was answered.
     struct GivenUp: Error {}
+    /// Said by the route once it is going to read the body.
+    struct BodyWanted: Sendable {}
 
     private let timeouts: ConnectionTimeouts
     /// The problem that is answered with a status, as JSON.
@@ -59,6 +61,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private var hasSpoken = false
     /// Between the head and the end of a request.
     private var isReading = false
+    /// The client waits for word before it sends the body (RFC 9110 section 10.1.1).
+    private var isAskedToContinue = false
     /// Octets of a head have come, but not its end.
     private var hasHeadBegun = false
     /// Requests whose head was read and whose answer was not written.
@@ -120,12 +124,17 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head(let head):
             guard Self.hasHost(head) else { return giveUp(.badRequest) }
+            let expectations = head.version == .http1_1 ? head.headers["Expect"] : []
+            guard expectations.allSatisfy({ $0.lowercased() == "100-continue" }) else { return giveUp(.expectationFailed) }
+            isAskedToContinue = !expectations.isEmpty
             hasHeadBegun = false
             isReading = true
             unanswered += 1
             if !head.isKeepAlive { closesAfterAnswer = true }
-        case .body: break
-        case .end: isReading = false
+        case .body: isAskedToContinue = false
+        case .end:
+            isAskedToContinue = false
+            isReading = false
         }
         if !isReading || timer == nil { watch() }
         if case .head = unwrapInboundIn(data) { watch() }
@@ -155,6 +164,15 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     // MARK: What goes
+
+    func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+        guard event is BodyWanted else { return context.triggerUserOutboundEvent(event, promise: promise) }
+        promise?.succeed()
+        // Answers go in the order of the requests: while one is owed to an earlier request, this event is of that one.
+        guard isAskedToContinue, unanswered == 1, !isAnswering, !isOver else { return }
+        isAskedToContinue = false
+        context.writeAndFlush(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .continue))), promise: nil)
+    }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard !isOver else {

@@ -14,6 +14,8 @@ struct EntryMiddleware: RouterMiddleware {
     let isReachedByHTTPS: Bool
     /// The routes' methods by path, for 405.
     let methods: MethodTable
+    /// A page instead of a problem, for whoever asks with a browser; nil where it is no page's business.
+    let page: @Sendable (Problem, Request, APIContext) -> Response?
     let observe: @Sendable (_ route: String, _ method: String, _ status: Int, _ seconds: Double) -> Void
 
     /// A year: who was here once is not led to a plain copy of the page afterwards. Of this host alone: what else lies under its name is
@@ -38,7 +40,10 @@ struct EntryMiddleware: RouterMiddleware {
             // The connection is broken off: nothing can be answered on it.
             throw error
         } catch {
-            response = problem(error, request, context).response(requestID: context.requestID)
+            let problem = problem(error, request, context)
+            // What a route throws it answers in its own way.
+            let isUnrouted = (error as? HTTPError)?.status == .notFound
+            response = (isUnrouted ? page(problem, request, context) : nil) ?? problem.response(requestID: context.requestID)
         }
         if request.method == .head { response = response.createHeadResponse() }
         if let name = Self.requestIDName { response.headers[name] = context.requestID }

@@ -7,6 +7,12 @@ import PosternStore
 /// Routes of one subject, in a folder of their own. Listed in PosternServer/Service/HTTPRoutes.swift.
 package protocol RouteModule: Sendable {
     func addRoutes(to routes: APIRoutes)
+    /// A page in place of 404 or 405 where no route was found; nil where it is not this module's.
+    func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response?
+}
+
+extension RouteModule {
+    package func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response? { nil }
 }
 
 /// Who may ask.

@@ -244,7 +244,8 @@ let package = Package(
             name: "APITests",
             dependencies: [
                 "postern", "PosternAPI", "PosternServer", "PosternMetrics", "PostfixHarness", "MailTesting", "DNSTesting", "DNSClient",
-                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "MailCrypto", "InternetMessage",
+                "RiskDecisions", "RiskPolicy", "PolicyRules", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "MailCrypto",
+                "InternetMessage",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "JWTKit", package: "jwt-kit"),

@@ -3,9 +3,12 @@
 import Foundation
 import HTTPTypes
 import InternetMessage
+import PolicyRules
 import PosternAPI
 import PosternServer
 import PosternStore
+import RiskDecisions
+import RiskPolicy
 import Testing
 import Yams
 
@@ -141,15 +144,42 @@ import Yams
     }
 }
 
+@Suite struct EnumerationTests {
+    @Test func theDescriptionListsEveryValueThatIsAnswered() throws {
+        let description = try Description()
+        let policy = try PolicyDocument(files: DefaultPolicy.files).policy(options: .onThisMachine)
+        #expect(try description.values("Challenge") == Set(policy.challenges.map(\.kind)))
+        // What spans teams is never named.
+        let reasons = policy.rules.filter { !$0.spansTeams }.map(\.reason)
+        #expect(
+            try description.values("ReasonCode")
+                == Set(reasons + BuiltInReason.all + [BuiltInReason.accountHistory, UpgradeResult.failureReason]))
+        #expect(
+            try description.values("UpgradeResult")
+                == [UpgradeResult.success, UpgradeResult.twoFactorRequired, UpgradeResult.failure])
+        #expect(try description.values("CredentialStateName") == Set(CredentialState.allCases.map(\.rawValue)))
+        #expect(try description.values("EventName") == Set(PolicyEvent.allCases.map(\.rawValue)))
+    }
+}
+
 /// docs/openapi.yaml as the program serves it.
 struct Description {
     private let paths: [String: Any]
+    private let schemas: [String: Any]
 
     init() throws {
         let text = String(decoding: OpenAPIRoutes.document, as: UTF8.self)
         let root = try #require(try Yams.load(yaml: text) as? [String: Any])
         #expect(root["openapi"] as? String == "3.1.0")
         paths = try #require(root["paths"] as? [String: Any])
+        schemas = try #require((root["components"] as? [String: Any])?["schemas"] as? [String: Any])
+    }
+
+    /// The values that a schema lists.
+    func values(_ schema: String) throws -> Set<String> {
+        let schema = try #require(schemas[schema] as? [String: Any])
+        let listing = (schema["anyOf"] as? [[String: Any]])?.first ?? schema
+        return Set(try #require(listing["enum"] as? [String]))
     }
 
     /// Pages for people are no part of the API.

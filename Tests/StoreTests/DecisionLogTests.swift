@@ -164,7 +164,13 @@ import Testing
         _ = try test.report(id, .initiated, "reauthenticate", at: Self.now + 40)
         let failed = try test.report(id, .failed, "reauthenticate", at: Self.now + 41)
         #expect(failed.checks.count == 2)
-        #expect(throws: OutcomeRefusal.contradicts) { try test.report(id, .passed, "reauthenticate", at: Self.now + 42) }
+        #expect(try test.report(id, .failed, "reauthenticate", at: Self.now + 42) == failed)
+        // A second try was lost: failed was final.
+        #expect(throws: OutcomeRefusal.tooLate) { try test.report(id, .passed, "reauthenticate", at: Self.now + 86_401) }
+        let mended = try test.report(id, .passed, "reauthenticate", at: Self.now + 43)
+        #expect(mended.checks.last?.passedAt == Self.now + 43 && mended.checks.last?.failedAt == Self.now + 41)
+        #expect(try test.history(.own(sub: test.sub("u1")))?.failedChecks24h == 0)
+        #expect(throws: OutcomeRefusal.contradicts) { try test.report(id, .failed, "reauthenticate", at: Self.now + 44) }
         #expect(try test.inner.store.checks.deleteExpired(before: Self.now + 41) == 2)
     }
 

@@ -1,5 +1,6 @@
 // Every change of forwarding, consent and existence writes its event in the transaction of the change.
 
+import Foundation
 import InternetMessage
 import PosternStore
 import Synchronization
@@ -80,10 +81,40 @@ import Testing
         #expect(try LifecycleTests.told(test) == way.events)
         let events = try test.store.outbox.events()
         #expect(Set(events.map(\.jti)).count == events.count)
-        #expect(events.allSatisfy { $0.accountNumber == account.account.number && $0.eventTime == TestStore.now * 1000 })
+        #expect(events.allSatisfy { $0.accountNumber == account.account.number })
+        // The test's time stands still: what orders the changes is added.
+        #expect(events.reversed().map(\.eventTime) == way.events.indices.map { TestStore.now * 1000 + Int64($0) })
         // What was written can be found by whoever delivers, whatever was removed meanwhile.
         let endpoints = try test.store.outbox.waitingEndpoints()
         #expect(endpoints.reduce(0) { $0 + $1.pending } == way.events.count)
+    }
+
+    /// A host whose clock is ahead wrote first: what its neighbour wrote afterwards was older for the receiver, and dropped for good.
+    @Test(arguments: Engine.all) func aChangeIsLaterThanTheOneBeforeWhateverTheClocksSay(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let account = try LifecycleTests.authorize(test, "com.juice")
+        let other = try LifecycleTests.authorize(test, "com.press")
+        #expect(other.account.number == account.account.number)
+        let address = try #require(account.relayAddress).address
+        let ahead = Change(actor: "uid:0", now: TestStore.now + 20)
+        try test.store.addresses.setForwarding(address, on: false, ahead)
+        try test.store.addresses.setForwarding(address, on: true, Self.change)
+        try test.store.accounts.delete(account: account.account.number, Self.change)
+        let times = Dictionary(grouping: try test.store.outbox.events().reversed(), by: \.audience).mapValues { $0.map(\.eventTime) }
+        let start = (TestStore.now + 20) * 1000
+        // The same change has one time for all endpoints.
+        #expect(times == ["com.juice": [start, start + 1, start + 2], "com.press": [start, start + 1, start + 2]])
+    }
+
+    @Test(arguments: Engine.all) func changesWithinOneSecondHaveTheirOwnMilliseconds(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let address = try #require(try LifecycleTests.authorize(test, "com.juice").relayAddress).address
+        let before = Int64(Date().timeIntervalSince1970 * 1000)
+        try test.store.addresses.setForwarding(address, on: false, Change(actor: "uid:0", now: before / 1000))
+        let after = Int64(Date().timeIntervalSince1970 * 1000)
+        let time = try #require(try test.store.outbox.events().first).eventTime
+        // A machine that stood still for seconds in between says the whole second.
+        #expect((before...after).contains(time) || time == before / 1000 * 1000)
     }
 
     @Test(arguments: Engine.all) func anAddressIsNamedInEventsAboutItAlone(_ engine: Engine) throws {

@@ -37,7 +37,7 @@ package struct EventRoutes: RouteModule {
             sub = event.sub
             state = event.state.rawValue
             attempts = event.attempts
-            eventTime = Timestamp(event.eventTime / 1000)
+            eventTime = Timestamp(milliseconds: event.eventTime)
             nextAttemptAt = event.state == .pending ? Timestamp(event.nextAttemptAt) : nil
             endedAt = Timestamp(event.endedAt)
             lastError = event.lastError

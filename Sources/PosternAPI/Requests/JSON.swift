@@ -18,15 +18,26 @@ package enum JSON {
 package struct Timestamp: Encodable, Sendable, Hashable {
     /// Since 1970.
     package let seconds: Int64
+    /// Nil where whole seconds are all that is known.
+    private var milliseconds: Int64?
 
     package init(_ seconds: Int64) { self.seconds = seconds }
+
+    package init(milliseconds: Int64) {
+        seconds = milliseconds / 1000
+        self.milliseconds = milliseconds % 1000
+    }
 
     package init?(_ seconds: Int64?) {
         guard let seconds else { return nil }
         self.seconds = seconds
     }
 
-    package var text: String { Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601) }
+    package var text: String {
+        let text = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
+        guard let milliseconds else { return text }
+        return text.dropLast() + ".\(String(milliseconds + 1000).dropFirst())Z"
+    }
 
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()

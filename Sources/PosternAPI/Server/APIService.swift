@@ -1,5 +1,6 @@
 // The HTTP listener as a service of the group.
 
+import Foundation
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
@@ -13,6 +14,8 @@ package struct APISettings: Sendable {
     package var host: String
     /// 0 takes any free port, which is announced.
     package var port: Int
+    /// Where `host` and `port` were set, for the error.
+    package var listenSetting = "http.listen"
     package var certificates: TLSCertificates?
     /// Open connections; further ones wait in the kernel's queue.
     package var connections: Int
@@ -61,6 +64,7 @@ package struct APIService: Service {
     private let clock: APIClock
     private let logger: Logger
     private let address: String
+    private let listenSetting: String
 
     /// - Parameters:
     ///   - announce: called with `HOST:PORT` once it listens.
@@ -75,6 +79,7 @@ package struct APIService: Service {
         self.logger = logger
         certificates = settings.certificates
         address = "\(settings.host):\(settings.port)"
+        listenSetting = settings.listenSetting
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, .error)
         let certificates = settings.certificates
@@ -130,7 +135,7 @@ package struct APIService: Service {
                 do {
                     try await application.run()
                 } catch let error as IOError {
-                    throw APIServiceError(description: "http.listen: \(address) cannot be listened on: \(error)")
+                    throw APIServiceError(description: "\(listenSetting): " + Self.listenProblem(address, error))
                 }
             }
             do {
@@ -139,6 +144,16 @@ package struct APIService: Service {
                 group.cancelAll()
                 throw error
             }
+        }
+    }
+
+    /// Why an address cannot be listened on, and what to do.
+    static func listenProblem(_ address: String, _ error: IOError) -> String {
+        switch error.errnoCode {
+        case EADDRINUSE: "\(address) is in use by another program; end it, or choose another port (0 takes any free one)"
+        case EADDRNOTAVAIL: "this machine has no address \(address.split(separator: ":").dropLast().joined(separator: ":"))"
+        case EACCES: "\(address) may not be listened on by this user: ports below 1024 need a right of their own"
+        default: "\(address) cannot be listened on: \(String(cString: strerror(error.errnoCode)))"
         }
     }
 

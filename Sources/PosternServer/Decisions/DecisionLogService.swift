@@ -61,6 +61,8 @@ package struct DecisionLogService: Service {
             try await pool.run { try parts.log.flush() }
             if !isWritten { logger.notice("the decision log is written again") }
             isWritten = true
+        } catch is CancellationError {
+            // The end: what waits is written once more afterwards.
         } catch {
             // Said once, not five times a second.
             if isWritten {
@@ -78,6 +80,8 @@ package struct DecisionLogService: Service {
                 while try store.idempotency.deleteExpired(now: time) == 1000 {}
                 while try store.appRates.deleteExpired(now: time) == 1000 {}
             }
+        } catch is CancellationError {
+            // The end: the next start goes on.
         } catch {
             logger.warning("expired nonces and keys cannot be deleted yet", metadata: ["detail": "\(error)"])
         }

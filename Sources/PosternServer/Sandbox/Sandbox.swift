@@ -89,8 +89,10 @@ package struct Sandbox {
             idempotency: IdempotencyGuard(store: store, executor: pool, breaker: breaker, now: clockNow), log: log,
             commits: commits, reads: reads)
         let key = issued.text.revealed
+        var listener = APISettings(host: "127.0.0.1", port: settings.port, requestsPerSecond: 10_000)
+        listener.listenSetting = "--port"
         let api = APIService(
-            settings: APISettings(host: "127.0.0.1", port: settings.port, requestsPerSecond: 10_000),
+            settings: listener,
             modules: [
                 DecisionRoutes(service: parts.service, idempotency: parts.idempotency), HealthRoutes(store: store, pool: pool),
                 SandboxRoutes(issuer: issuer, clock: clock, clientID: settings.clientID),

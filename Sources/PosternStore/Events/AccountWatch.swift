@@ -1,5 +1,6 @@
 // The one place where a change of an account becomes an event: whatever changes forwarding, consent or existence goes through it.
 
+import Foundation
 import MailCrypto
 
 /// Whose state a transaction is about to change.
@@ -27,11 +28,32 @@ struct AccountEvents: Sendable {
         let (value, isTold) = try database.write(.durable) { connection in
             let watch = AccountWatch(connection)
             let value = try body(connection, watch)
-            return (value, try watch.settle(at: now))
+            return (value, try watch.settle(at: EventMoment(now)))
         }
         if isTold { signal.raise() }
         return value
     }
+}
+
+/// When a change was made.
+struct EventMoment {
+    /// Since 1970, as all times of the store.
+    let seconds: Int64
+    /// Since 1970, as endpoints get it.
+    let milliseconds: Int64
+
+    /// - Parameter seconds: since 1970. What lies below a second the system's clock adds, where it has the same time.
+    init(_ seconds: Int64) {
+        let exact = Int64(Date().timeIntervalSince1970 * 1000)
+        self.init(seconds, milliseconds: (seconds * 1000..<(seconds + 2) * 1000).contains(exact) ? exact : seconds * 1000)
+    }
+
+    private init(_ seconds: Int64, milliseconds: Int64) {
+        (self.seconds, self.milliseconds) = (seconds, milliseconds)
+    }
+
+    /// Later than what was told before, whatever the clocks say: receivers leave alone what is older than what they know.
+    func after(_ last: Int64) -> EventMoment { EventMoment(seconds, milliseconds: max(milliseconds, last + 1)) }
 }
 
 /// Compares what endpoints may know of accounts before and after a change. For one transaction.
@@ -63,6 +85,8 @@ final class AccountWatch {
     private var known: Set<AccountScope> = []
     private var before: [Known] = []
     private var seen: Set<Known.Key> = []
+    /// The time of each account's last event; the account may be gone by the end.
+    private var lastTimes: [Int64: Int64] = [:]
 
     init(_ connection: any DatabaseConnection) { self.connection = connection }
 
@@ -74,21 +98,26 @@ final class AccountWatch {
     }
 
     /// Writes the events for what differs now; whether there were any.
-    func settle(at time: Int64) throws -> Bool {
+    func settle(at moment: EventMoment) throws -> Bool {
         guard !before.isEmpty else { return false }
         var after: [Known.Key: Known] = [:]
         for scope in scopes {
             for known in try read(scope) { after[known.key] = known }
         }
-        var isTold = false
+        // One change is one moment, however many endpoints hear of it.
+        var told: [Int64: EventMoment] = [:]
         for was in before {
             guard let (type, email) = try event(was, after[was.key]) else { continue }
+            let moment = moment.after(lastTimes[was.account] ?? 0)
             try connection.post(
                 type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: email,
-                jti: Base32.characters(fromRandom: try connection.freshOctets(Self.jtiLength)), at: time)
-            isTold = true
+                jti: Base32.characters(fromRandom: try connection.freshOctets(Self.jtiLength)), at: moment)
+            told[was.account] = moment
         }
-        return isTold
+        for (account, moment) in told.sorted(by: { $0.key < $1.key }) {
+            try connection.run("UPDATE accounts SET event_time = ?2 WHERE id = ?1", [.integer(account), .integer(moment.milliseconds)])
+        }
+        return !told.isEmpty
     }
 
     private func event(_ was: Known, _ now: Known?) throws -> (EventType, email: String?)? {
@@ -107,7 +136,7 @@ final class AccountWatch {
     /// endpoint are the new team's already: it is not told of accounts that are still the old one's.
     private static let select = """
         SELECT a.id, e.id, a.sub, CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END, a.email_kind,
-            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END, c.local_part, c.domain
+            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END, c.local_part, c.domain, a.event_time
         FROM accounts a
         JOIN grants g ON g.account_id = a.id
         JOIN app_groups p ON p.id = g.group_id AND p.team_id = a.team_id
@@ -128,6 +157,7 @@ final class AccountWatch {
         }
         return try connection.rows(Self.select + " AND \(condition) ORDER BY a.id, g.id", [.integer(number)]).map { row in
             let email = try row.optionalText(6).map { "\($0)@\(try row.text(7))" }
+            lastTimes[try row.integer(0)] = try row.integer(8)
             return Known(
                 account: try row.integer(0), endpoint: try row.integer(1), sub: try row.text(2), isAuthorized: try row.bool(3),
                 isReachable: try row.text(4) == "private" ? try row.bool(5) : nil, email: email)
@@ -138,7 +168,7 @@ final class AccountWatch {
 extension DatabaseConnection {
     /// Puts an event into the outbox.
     func post(
-        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, jti: String, at now: Int64
+        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, jti: String, at moment: EventMoment
     ) throws {
         try run(
             """
@@ -148,7 +178,7 @@ extension DatabaseConnection {
             """,
             [
                 .text(jti), .integer(endpoint), .integer(account), .text(type.rawValue), .text(sub), .optional(email),
-                .integer(now * 1000), .integer(now), .integer(now + AccountWatch.patience),
+                .integer(moment.milliseconds), .integer(moment.seconds), .integer(moment.seconds + AccountWatch.patience),
             ])
     }
 

@@ -109,10 +109,7 @@ package struct ProviderRepository: Sendable {
             guard try row.text(3) == redirectURI else {
                 return .refused(.invalid("redirect_uri is not the one of the authorization"))
             }
-            let asked = try row.optionalBlob(6)
-            guard asked.map({ wanted in challenge.map { constantTimeEqual(wanted, $0) } ?? false }) ?? (challenge == nil) else {
-                return .refused(.invalid("code_verifier does not fit the authorization"))
-            }
+            if let problem = Self.verifierProblem(asked: try row.optionalBlob(6), given: challenge) { return .refused(.invalid(problem)) }
             guard let account = try account(connection, grant: row.integer(0), client, now: now) else {
                 return .refused(.invalid("the code is not valid"))
             }
@@ -309,7 +306,8 @@ package struct ProviderRepository: Sendable {
             orgID: orgID, authenticatedAt: authenticatedAt, transferSub: try transfer?.text(0))
     }
 
-    /// The relay address; the inbox itself only where the account shares it and it is verified.
+    /// The relay address; the inbox itself only where the account shares it and it is verified: the one that was shared, and none where
+    /// that was removed.
     func email(_ connection: any DatabaseConnection, _ account: Account) throws -> ClientEmail? {
         switch account.emailKind {
         case .none: return nil
@@ -320,10 +318,23 @@ package struct ProviderRepository: Sendable {
         case .real:
             let row = try connection.row(
                 """
-                SELECT i.user_id, i.address_key, i.address_sealed FROM accounts a JOIN inboxes i ON i.id = a.target_inbox
+                SELECT i.user_id, i.address_key, i.address_sealed FROM accounts a JOIN inboxes i ON i.id = a.inbox_id
                 WHERE a.id = ?1 AND i.verified_at IS NOT NULL
                 """, [.integer(account.number)])
             return try row.map { .shared(try sealer.inbox($0, 1, user: $0.integer(0))) }
+        }
+    }
+
+    /// What is wrong with a `code_verifier` (RFC 7636 section 4.6); nil where nothing is.
+    /// - Parameters:
+    ///   - asked: the `code_challenge` of the authorization.
+    ///   - given: that of the verifier which came.
+    private static func verifierProblem(asked: [UInt8]?, given: [UInt8]?) -> String? {
+        switch (asked, given) {
+        case (nil, nil): nil
+        case (.some, nil): "code_verifier is missing: the authorization had a code_challenge"
+        case (nil, .some): "code_verifier is for authorizations with a code_challenge; this one had none"
+        case (let asked?, let given?): constantTimeEqual(asked, given) ? nil : "code_verifier does not belong to the authorization's code_challenge"
         }
     }
 

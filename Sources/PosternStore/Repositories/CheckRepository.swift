@@ -8,7 +8,7 @@ package enum OutcomeRefusal: Error, Sendable, Hashable {
     case notOffered
     /// `passed` or `failed` before `challenge_initiated`.
     case outOfOrder
-    /// The challenge has passed already, or failed.
+    /// `failed` after `passed`: whoever passed has passed.
     case contradicts
     /// More than 24 hours after the decision.
     case tooLate
@@ -29,8 +29,9 @@ extension CheckRecord {
             case .initiated: return nil
             case .passed where known.passedAt != nil: return nil
             case .failed where known.failedAt != nil: return nil
-            case .passed, .failed:
-                guard known.passedAt == nil, known.failedAt == nil else { throw .contradicts }
+            // Mistyped, and right at the second try.
+            case .passed: break
+            case .failed: guard known.passedAt == nil else { throw .contradicts }
             }
         } else if outcome != .initiated {
             throw .outOfOrder
@@ -38,7 +39,8 @@ extension CheckRecord {
         guard now - decision.evaluatedAt <= reportingTime else { throw .tooLate }
         return switch outcome {
         case .initiated: CheckRecord(challenge: challenge, initiatedAt: now, passedAt: nil, failedAt: nil)
-        case .passed: CheckRecord(challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: now, failedAt: nil)
+        case .passed: 
+            CheckRecord(challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: now, failedAt: known?.failedAt)
         case .failed: CheckRecord(challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: nil, failedAt: now)
         }
     }

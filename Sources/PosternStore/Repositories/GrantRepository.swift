@@ -58,6 +58,12 @@ package struct GrantRepository: Sendable {
         if let kind = request.emailKind {
             try connection.run(
                 "UPDATE accounts SET email_kind = ?2 WHERE id = ?1 AND has_live_grant = 0", [.integer(account), .text(kind.rawValue)])
+            // What is shared is this inbox: a later default is nothing that the team is told.
+            if kind == .real {
+                try connection.run(
+                    "UPDATE accounts SET inbox_id = target_inbox WHERE id = ?1 AND email_kind = 'real' AND inbox_id IS NULL",
+                    [.integer(account)])
+            }
         }
     }
 

@@ -247,7 +247,7 @@ package struct OutboxRepository: Sendable {
             let octets = try connection.freshOctets(32)
             try connection.post(
                 .test, endpoint: endpoint.number, account: 0, sub: "test", email: nil, jti: Base32.characters(fromRandom: octets),
-                at: change.now)
+                at: EventMoment(change.now))
             try connection.audit(change, "event.test", "endpoint:\(endpoint.number)", endpoint.audience)
             return octets
         })

@@ -24,7 +24,7 @@ package struct Account: Sendable, Hashable {
     /// Whether the team gets the user's name.
     package let sharesName: Bool
     package let emailKind: EmailKind
-    /// The inbox that the user chose for this team; nil for the default one.
+    /// The inbox that the user chose for this team, or shared with it; nil for the default one.
     package let inboxNumber: Int64?
     package let createdAt: Int64
 

@@ -111,6 +111,7 @@ package struct CheckRecord: Sendable, Hashable {
     /// Seconds since 1970.
     package let initiatedAt: Int64
     package let passedAt: Int64?
+    /// Once passed, failures before it count no more.
     package let failedAt: Int64?
 
     package init(challenge: String, initiatedAt: Int64, passedAt: Int64?, failedAt: Int64?) {

@@ -138,7 +138,7 @@ extension DecisionService {
             case .notFound: throw DecisionError.notFound
             case .notOffered: throw DecisionError.invalid("/challenge", "the decision did not offer this challenge")
             case .outOfOrder: throw DecisionError.conflict("report challenge_initiated before passed or failed")
-            case .contradicts: throw DecisionError.conflict("another outcome of this challenge was reported before")
+            case .contradicts: throw DecisionError.conflict("this challenge was reported as passed, and that stays")
             case .tooLate: throw DecisionError.conflict("outcomes are taken for 24 hours after the decision")
             }
         } catch let error where Self.isStoreTrouble(error) {

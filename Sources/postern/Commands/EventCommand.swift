@@ -1,6 +1,7 @@
 // postern event: what waits for endpoints, and what does not any more.
 
 import ArgumentParser
+import PosternAPI
 import PosternServer
 import PosternStore
 
@@ -28,7 +29,7 @@ struct EventCommand: ParsableCommand {
             sub = event.sub
             state = event.state.rawValue
             attempts = event.attempts
-            eventTime = timestamp(event.eventTime / 1000)
+            eventTime = Timestamp(milliseconds: event.eventTime).text
             nextAttemptAt = event.state == .pending ? timestamp(event.nextAttemptAt) : nil
             endedAt = event.endedAt.map(timestamp)
             lastError = event.lastError

@@ -85,10 +85,10 @@ struct SandboxCommand: AsyncParsableCommand {
 
             A sign-up by somebody of whom nothing is known (real_user_status 1):
 
-              curl -s $URL/sandbox/token -H 'Content-Type: application/json' \\
-                -d '{"sub": "jane", "real_user_status": 1, "nonce": "n-1"}'
+              TOKEN=$(curl -s $URL/sandbox/token -H 'Content-Type: application/json' \\
+                -d '{"sub": "jane", "real_user_status": 1, "nonce": "n-1"}' | jq -r .identity_token)
               curl -s $URL/v1/decisions -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
-                -d '{"event": "sign_up", "client_id": "\(facts.clientID)", "identity_token": "...", "nonce": "n-1"}'
+                -d '{"event": "sign_up", "client_id": "\(facts.clientID)", "identity_token": "'$TOKEN'", "nonce": "n-1"}'
 
             A sign-in, later:
 

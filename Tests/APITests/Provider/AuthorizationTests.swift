@@ -112,6 +112,28 @@ import Testing
         #expect(other.isPrivateEmail == true)
     }
 
+    /// The new default, private or not, was given to every app that had been given the old one.
+    @Test func anotherDefaultInboxIsNotGivenToAnAppThatKnowsTheOldOne() async throws {
+        let rig = try await ProviderRig()
+        let inboxes = rig.api.store.inboxes
+        let tokens = try await rig.signedIn(["hide_my_email": false])
+        let secret = try inboxes.add(
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIRig.change)
+        try inboxes.makeDefault(user: "jane", .number(secret.number), APIRig.change)
+        #expect(try await rig.claims(try await rig.refresh(tokens.refresh)).email?.revealed.wireForm == "jane@home.example")
+        for hide in [nil, false, true] as [Bool?] {
+            let again = try await rig.claims(try await rig.authorize(["hide_my_email": hide]))
+            #expect(again.email?.revealed.wireForm == "jane@home.example")
+        }
+        // Without the shared one there is none, rather than another.
+        try inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIRig.change)
+        #expect(try await rig.claims(try await rig.refresh(tokens.refresh)).all["email"] == nil)
+        #expect(try await rig.claims(try await rig.authorize([:])).all["email"] == nil)
+        // It is the user's choice at a sign-in of this app that shares another.
+        let chosen = try await rig.claims(try await rig.authorize(["hide_my_email": false]))
+        #expect(chosen.email?.revealed.wireForm == "secret@clinic.example")
+    }
+
     @Test func theUserChoosesAnInbox() async throws {
         let rig = try await ProviderRig()
         let work = try rig.api.store.inboxes.add(

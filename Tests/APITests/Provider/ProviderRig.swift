@@ -148,12 +148,13 @@ final class ProviderRig: Sendable {
 
 /// Expects an error of RFC 6749 section 5.2.
 func expectAuthError(
-    _ answer: Answer, _ code: String, status: Int = 400, sourceLocation: SourceLocation = #_sourceLocation
+    _ answer: Answer, _ code: String, status: Int = 400, saying: String = "", sourceLocation: SourceLocation = #_sourceLocation
 ) {
     #expect(answer.status == status, "\(answer.text)", sourceLocation: sourceLocation)
     #expect(answer.json["error"].string == code, "\(answer.text)", sourceLocation: sourceLocation)
     #expect(answer.headers[.cacheControl] == "no-store", sourceLocation: sourceLocation)
     #expect(answer.headers[.contentType] == "application/json", sourceLocation: sourceLocation)
     let detail = answer.json["error_description"].string ?? ""
+    #expect(saying.isEmpty || detail.contains(saying), "\(detail)", sourceLocation: sourceLocation)
     #expect(!detail.isEmpty && detail.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }, sourceLocation: sourceLocation)
 }

@@ -314,13 +314,17 @@ import Testing
             "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
         ]
         let code = try await rig.code(challenge)
-        expectAuthError(try await rig.redeem(code), "invalid_grant")
-        expectAuthError(try await rig.redeem(code, "com.example.juice", [("code_verifier", String(verifier.reversed()))]), "invalid_grant")
+        // Three mistakes, and each is told from the others.
+        expectAuthError(try await rig.redeem(code), "invalid_grant", saying: "is missing")
+        expectAuthError(
+            try await rig.redeem(code, "com.example.juice", [("code_verifier", String(verifier.reversed()))]), "invalid_grant",
+            saying: "does not belong to")
         expectAuthError(try await rig.redeem(code, "com.example.juice", [("code_verifier", "short")]), "invalid_request")
         #expect(try await rig.redeem(code, "com.example.juice", [("code_verifier", verifier)]).status == 200)
         // Whoever sends a verifier believes in a challenge that nobody made (RFC 9700 section 2.1.1).
         let plain = try await rig.code()
-        expectAuthError(try await rig.redeem(plain, "com.example.juice", [("code_verifier", verifier)]), "invalid_grant")
+        expectAuthError(
+            try await rig.redeem(plain, "com.example.juice", [("code_verifier", verifier)]), "invalid_grant", saying: "this one had none")
         #expect(try await rig.redeem(plain).status == 200)
     }
 

@@ -53,5 +53,6 @@ package enum BuiltInReason {
     /// What a team is told instead of any reason that reads `inbox.*`.
     package static let accountHistory = "ACCOUNT_HISTORY"
 
-    static let all = [historyUnavailable, policyError, policyGuarantee]
+    /// But for `accountHistory`.
+    package static let all = [historyUnavailable, policyError, policyGuarantee]
 }

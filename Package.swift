@@ -239,7 +239,7 @@ let package = Package(
             dependencies: [
                 "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
                 .product(name: "Logging", package: "swift-log"),
-            ], swiftSettings: strict),
+            ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
@@ -266,7 +266,8 @@ let package = Package(
             ],
             exclude: ["Certificates"], swiftSettings: strict),
         .testTarget(
-            name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")], swiftSettings: strict),
+            name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")],
+            exclude: ["default-missing.yaml"], swiftSettings: strict),
         .testTarget(
             name: "PosternTests",
             dependencies: ["postern", "PosternServer", "PosternStore", "RelayCore", "InternetMessage", "PostfixHarness", "PostgresHarness"],

@@ -1,6 +1,7 @@
 // postern decide, decision and sandbox, as they are typed.
 
 import Foundation
+import PostfixHarness
 import Testing
 
 @Suite struct DecisionCommandTests {
@@ -119,5 +120,36 @@ import Testing
         #expect(process.terminationStatus == 0)
         let left = try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).filter { $0.hasPrefix("postern-sandbox") }
         #expect(left.isEmpty)
+    }
+
+    /// The lines that newcomers paste: as docs/DECISIONS.md has them, with nothing put in by hand.
+    @Test func theLinesOfTheWalkThroughRunAsTheyStand() throws {
+        let runner = try CommandRunner()
+        let folder = ["TMPDIR": runner.folder.path]
+        let sandbox = try ManagedProcess(CommandRunner.executable.path, ["sandbox", "--port", "0"], environment: folder)
+        defer { sandbox.end() }
+        let values = try ["URL", "KEY"].map { name in
+            let line = try sandbox.waitForLine(containing: "  \(name)=")
+            return (name, String(line.drop { $0 != "=" }.dropFirst()))
+        }
+        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../docs/DECISIONS.md")
+        let blocks = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```sh\n").dropFirst()
+        let lines = try #require(blocks.dropFirst().first?.components(separatedBy: "\n```").first)
+        #expect(lines.contains("/sandbox/clock") && !lines.contains("…"))
+        let shell = try ManagedProcess("/bin/bash", ["-c", lines], environment: Dictionary(uniqueKeysWithValues: values))
+        #expect(try shell.waitForExit() == 0)
+        for expected in [#""reasons":[{"code":"REAL_USER_UNKNOWN"}]"#, #""outcome":"passed""#, #""reasons":[{"code":"DORMANT_ACCOUNT"}]"#] {
+            #expect(shell.output.contains(expected), "\(shell.output)")
+        }
+        #expect(!shell.output.contains("urn:postern:problem"), "\(shell.output)")
+
+        // A second one at the same port says so in plain words, and Ctrl-C ends the first in silence.
+        let port = try #require(values[0].1.split(separator: ":").last)
+        try runner.fail(
+            "sandbox", "--port", "\(port)", status: 69, saying: "--port: 127.0.0.1:\(port) is in use by another program", environment: folder)
+        let said = sandbox.lines.count
+        sandbox.signal(SIGINT)
+        #expect(try sandbox.waitForExit() == 0)
+        #expect(sandbox.lines.count == said, "\(sandbox.lines.dropFirst(said))")
     }
 }

@@ -35,7 +35,7 @@ import Testing
 
     @Test func anInstallationDecidesByTheBuiltInPolicyFromTheStart() throws {
         let runner = try CommandRunner.initialised()
-        #expect(try active(runner) == ["risk-default 2026.1 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.2 everyone else"])
         let own = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../policy/rules/default/policy.yaml")
         #expect(try runner.succeed("policy", "show", "--source") + "\n" == (try String(contentsOf: own, encoding: .utf8)))
         #expect(try runner.succeed("policy", "show").contains("unknown-new-user"))
@@ -43,25 +43,25 @@ import Testing
 
     @Test func aChangeGoesFromItsFolderToItsEffectAndBack() throws {
         let runner = try edited(
-            "mine", ("\"2026.1\"", "\"2026.2\""), ("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}"),
+            "mine", ("\"2026.2\"", "\"2026.9\""), ("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}"),
             ("inbox.signups_24h: 3", "inbox.signups_24h: 5"))
         let diff = try runner.succeed("policy", "diff", "mine")
         #expect(diff.contains("- inbox.signups_24h >= 3") && diff.contains("+ inbox.signups_24h >= 5"), "\(diff)")
         #expect(diff.contains("sign_up no longer asked (inbox-velocity): inbox.signups_24h = "), "\(diff)")
         let output = try runner.succeed("policy", "activate", "mine")
-        #expect(output.contains("risk-default 2026.2") && output.contains("policy rollback goes back"), "\(output)")
-        #expect(try active(runner) == ["risk-default 2026.2 everyone else"])
+        #expect(output.contains("risk-default 2026.9") && output.contains("policy rollback goes back"), "\(output)")
+        #expect(try active(runner) == ["risk-default 2026.9 everyone else"])
         #expect(try runner.succeed("policy", "activate", "mine").contains("nothing was changed"))
         // The folder is not looked at again.
         try FileManager.default.removeItem(at: runner.folder.appendingPathComponent("mine"))
         #expect(try runner.succeed("policy", "show", "--source").contains(">= 5"))
         try runner.succeed("policy", "rollback")
-        #expect(try active(runner) == ["risk-default 2026.1 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.2 everyone else"])
         try runner.fail("policy", "rollback", status: 65, saying: "nothing to go back to")
         let kept = try #require(try runner.json("policy", "list", "--all") as? [[String: Any]])
-        let hash = try #require(kept.first { $0["version"] as? String == "2026.2" }?["hash"] as? String)
+        let hash = try #require(kept.first { $0["version"] as? String == "2026.9" }?["hash"] as? String)
         try runner.succeed("policy", "activate", String(hash.dropFirst(7).prefix(8)))
-        #expect(try active(runner) == ["risk-default 2026.2 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.9 everyone else"])
         let history = try #require(try runner.json("policy", "list", "--history") as? [[String: Any]])
         #expect(history.map { $0["action"] as? String } == ["activate", "rollback", "activate", "activate"])
     }
@@ -77,13 +77,13 @@ import Testing
         let result = try runner.run(["policy", "activate", "mine"])
         #expect(result.status == 1 && result.output.isEmpty)
         #expect(result.errors.contains(reason), "\(result.errors)")
-        #expect(result.errors.contains("risk-default 2026.1") && result.errors.contains("stays in force"), "\(result.errors)")
-        #expect(try active(runner) == ["risk-default 2026.1 everyone else"])
+        #expect(result.errors.contains("risk-default 2026.2") && result.errors.contains("stays in force"), "\(result.errors)")
+        #expect(try active(runner) == ["risk-default 2026.2 everyone else"])
         let refused = try #require(try overview(runner)["refused"] as? [String: Any])
         #expect((refused["reason"] as? String)?.contains(reason) == true)
         #expect(try runner.succeed("policy", "list").contains("refused "))
         // What is activated afterwards settles it.
-        try edit(runner, "mine", [(new, old), ("\"2026.1\"", "\"2026.3\"")])
+        try edit(runner, "mine", [(new, old), ("\"2026.2\"", "\"2026.3\"")])
         try runner.succeed("policy", "activate", "mine")
         #expect(try overview(runner)["refused"] == nil)
     }
@@ -97,10 +97,10 @@ import Testing
         #expect(try runner.succeed("policy", "bind", "juice", "juice-risk") == "juice-risk decides now for team juice.")
         try runner.succeed("policy", "bind", "com.example.juice", "risk-default")
         #expect(
-            try active(runner) == ["juice-risk 2026.1 team juice", "risk-default 2026.1 everyone else+app com.example.juice"])
+            try active(runner) == ["juice-risk 2026.2 team juice", "risk-default 2026.2 everyone else+app com.example.juice"])
         try runner.fail("policy", "bind", "nobody", "juice-risk", status: 66, saying: "no team and no app nobody")
         // A bound name stays with those it is bound to.
-        try edit(runner, "own", [("\"2026.1\"", "\"2\"")])
+        try edit(runner, "own", [("\"2026.2\"", "\"2\"")])
         #expect(try runner.succeed("policy", "activate", "own").contains("for team juice"))
         try runner.fail("policy", "rollback", "risk-default", status: 65, saying: "nothing to go back to")
         try runner.succeed("policy", "rollback", "juice-risk")
@@ -110,7 +110,7 @@ import Testing
         // Another name becomes the default where nobody is bound to it, and says so.
         #expect(try runner.succeed("policy", "activate", "own").contains("Before: risk-default. postern policy rollback goes back."))
         try runner.succeed("policy", "rollback")
-        #expect(try active(runner)[1] == "risk-default 2026.1 everyone else+app com.example.juice")
+        #expect(try active(runner)[1] == "risk-default 2026.2 everyone else+app com.example.juice")
     }
 
     @Test func twoFoldersAreComparedWithoutAnInstallation() throws {

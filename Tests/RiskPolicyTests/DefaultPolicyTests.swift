@@ -28,6 +28,38 @@ enum DefaultPolicy {
         print("policy/rules/default: \(results.count(where: \.passed)) of \(results.count) cases")
     }
 
+    /// Apart from the tests that authors take along: with a rule of their own these are no longer true.
+    @Test func findsMissingWhatIsMissing() throws {
+        let policy = try DefaultPolicy.load()
+        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "default-missing.yaml")
+        let suite = try PolicyTestSuite.load(try String(contentsOf: file, encoding: .utf8), policy: policy)
+        let results = suite.run(policy)
+        #expect(results.count == 7)
+        for result in results { #expect(result.passed, "\(result.test.path)\n\(result.diff)") }
+    }
+
+    @Test func anAuthorsFirstRuleBreaksNoTestOfTheDefault() throws {
+        let file = Folders.policies.appending(path: "rules/default/policy.yaml")
+        let events = "events: [sign_up, sign_in, upgrade, sensitive_action], challenge: email_code, reason: MINE"
+        let text = try String(contentsOf: file, encoding: .utf8)
+            .replacing("\nsignals:", with: "\nsignals:\n  context.score: int?\n  context.place: string?\n#")
+            .replacing(
+                "\nrules:",
+                with: """
+
+                    rules:
+                    - {id: mine, effect: require, \(events), condition: context.score > 90}
+                    - {id: tried, effect: require, mode: shadow, \(events), condition: context.place != "here"}
+                    - {id: always, effect: always, mode: shadow, \(events), condition: account.age_hours >= 0}
+                    #
+                    """)
+        var options = PolicyLoadOptions()
+        options.zones = .system
+        let policy = try PolicyLoader.load(text, options: options)
+        #expect(policy.rules.count == (try DefaultPolicy.load()).rules.count + 3)
+        for result in try DefaultPolicy.tests(policy).run(policy) { #expect(result.passed, "\(result.test.path)\n\(result.diff)") }
+    }
+
     @Test func testsExerciseEveryRuleBothWaysEverySignalAndEveryEvent() throws {
         let policy = try DefaultPolicy.load()
         let suite = try DefaultPolicy.tests(policy)

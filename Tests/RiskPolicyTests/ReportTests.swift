@@ -31,7 +31,7 @@ import Testing
         #expect(lines.contains("    decision   - allow"))
         #expect(lines.contains("  likely-real-burst: never matched"))
         #expect(lines.contains("  inbox-velocity: never true: inbox.signups_24h >= 3"))
-        #expect(lines.last == "risk-default 2026.1: 2 tests, 1 failed")
+        #expect(lines.last == "risk-default 2026.2: 2 tests, 1 failed")
     }
 
     @Test func jsonAndJUnitAreWellFormed() throws {
@@ -54,7 +54,7 @@ import Testing
         #expect(
             text.hasPrefix(
                 """
-                sign_in: require_verification   (risk-default 2026.1)
+                sign_in: require_verification   (risk-default 2026.2)
                   challenges  email_code, reauthenticate
                   reasons     SIGNUP_UNVERIFIED
 

@@ -8,7 +8,7 @@ import RiskPolicy
 
 /// A policy that a command was pointed at.
 struct ReferredPolicy {
-    /// As it is shown: `risk-default 2026.1 (4d0c3f2a11aa)`, or with the folder.
+    /// As it is shown: `risk-default 2026.2 (4d0c3f2a11aa)`, or with the folder.
     let label: String
     let hash: String
     let candidate: PolicyCandidate

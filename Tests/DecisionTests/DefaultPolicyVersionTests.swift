@@ -1,0 +1,19 @@
+// A version of the default policy says which one it is.
+
+import Foundation
+import PosternStore
+import RiskDecisions
+import Testing
+
+@Suite struct DefaultPolicyVersionTests {
+    @Test func aVersionNeverHasTwoContents() throws {
+        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "default-policy-versions.txt")
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }
+        let known = lines.map { $0.split(separator: " ").map(String.init) }
+        #expect(Set(known.map { $0[0] }).count == known.count, "a version stands twice")
+        let policy = StoredPolicy.builtIn
+        #expect(
+            known.last == [policy.version, "sha256:" + policy.hash.replacing("sha256:", with: "")],
+            "the default policy changed: give it a new version, and add that with its hash to default-policy-versions.txt")
+    }
+}

@@ -252,7 +252,7 @@ let package = Package(
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
-            ], swiftSettings: strict),
+            ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(
             name: "EventTests",
             dependencies: [

@@ -105,8 +105,14 @@ package struct AccountRoutes: RouteModule {
         }
         routes.get("/v1/accounts/{sub}/credential-state", access: .either(.accountsRead)) { request, context in
             let clientID = try request.query(["client_id"])["client_id"]
+            guard clientID.map({ (1...128).contains($0.utf8.count) }) ?? true else {
+                throw Problem.malformed("client_id: 1 to 128 octets are taken")
+            }
             let team = try Self.team(context, .accountsRead)
             let sub = try context.pathParameter("sub")
+            guard sub.utf8.count <= 255, NameText.isPlain(sub) else {
+                throw Problem.malformed("sub: up to 255 octets without control characters are taken")
+            }
             let state = try await pool.run { [store] () throws -> CredentialState in
                 guard let owner = team ?? (try? store.accounts.account(sub: sub))?.teamID else { return .notFound }
                 return try store.grants.credentialState(team: owner, sub: sub, clientID: clientID)

@@ -94,7 +94,7 @@ package struct SourceRoutes: RouteModule {
             guard let domain = HostName(body.domain), domain.labels.count > 1 else { throw Problem.invalid("this is no domain name", at: "/domain") }
             let selectors = body.selectors ?? []
             guard selectors.count <= 10, selectors.allSatisfy({ HostName($0) != nil && $0.utf8.count <= 63 }) else {
-                throw Problem.invalid("up to ten DKIM selectors are taken", at: "/selectors")
+                throw Problem.invalid("up to ten DKIM selectors are taken, each a label of the DNS", at: "/selectors")
             }
             if let ip = body.ip, ip.utf8.count > 45 || !ip.utf8.allSatisfy({ "0123456789abcdefABCDEF:.".utf8.contains($0) }) {
                 throw Problem.invalid("this is no IP address", at: "/ip")

@@ -95,8 +95,11 @@ package struct InboxMailer: Sendable {
     }
 
     /// Tells the inbox that mail went to so far that it does no longer.
-    package func sendChange(to inbox: InboxAddress, now: Int64) throws {
-        try send(.change, to: inbox, answer: nil, values(), now: now)
+    /// - Parameter stays: whether it still does for addresses that the user chose the inbox for.
+    package func sendChange(to inbox: InboxAddress, stays: Bool, now: Int64) throws {
+        var values = values()
+        values.stays = stays
+        try send(.change, to: inbox, answer: nil, values, now: now)
     }
 
     private func values(code: String? = nil, link: String? = nil, seconds: Int64? = nil) -> NoticeValues {

@@ -25,11 +25,20 @@ extension MePage {
     func overview(_ request: MeRequest, _ session: PageSession) async throws -> Response {
         let accounts = try await accounts(session)
         let inboxes = try await pool.run { [store] in try store.inboxes.inboxes(user: session.userID) }
-        var values: [String: Any] = [
-            "active": accounts.filter(\.isActive).map { card($0) }, "ended": accounts.filter { !$0.isActive }.map { card($0) },
-            "has_active": accounts.contains(where: \.isActive), "has_ended": accounts.contains { !$0.isActive },
+        let name = try await pool.run { [store] in try store.users.user(session.userID).name }
+        func cards(_ filter: (PersonAccount) -> Bool) -> [[String: Any]] {
+            accounts.filter(filter).map { card($0, inboxes: inboxes, userName: name) }
+        }
+        let lists = [
+            "active": cards(\.isActive), "open": cards { $0.hasConsent && $0.address == nil }, "moved": cards { $0.move != nil },
+            "ended": cards { !$0.hasConsent && $0.move == nil },
         ]
-        if let inbox = inboxes.first(where: \.isDefault), inbox.isVerified { values["inbox"] = inbox.address.revealed.wireForm }
+        var values: [String: Any] = lists
+        for (name, list) in lists { values["has_\(name)"] = !list.isEmpty }
+        if let inbox = inboxes.first(where: \.isDefault), inbox.isVerified {
+            values["inbox"] = MeText.address(inbox.address)
+            values["has_others"] = lists["active"]?.contains { $0["other_inbox"] != nil }
+        }
         return try request.html("overview", values, title: "Your addresses", current: .addresses, notice: notice(request))
     }
 
@@ -42,17 +51,42 @@ extension MePage {
         }
     }
 
-    private func card(_ account: PersonAccount) -> [String: Any] {
+    private func card(_ account: PersonAccount, inboxes: [Inbox], userName: String?) -> [String: Any] {
         var values: [String: Any] = [
             "number": account.number, "team": account.team.name, "initial": MeText.initial(account.team.name),
             "on": account.isForwardingOn, "since": MeText.date(account.createdAt), "is_active": account.isActive,
+            "is_open": account.hasConsent && account.address == nil, "is_ended": !account.hasConsent && account.move == nil,
             "to_you": MeText.messages(account.recent.forwarded), "from_you": MeText.messages(account.recent.replied),
             "has_traffic": account.recent.forwarded + account.recent.replied > 0,
         ]
         if let address = account.address { values["address"] = address.wireForm }
+        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }), !inbox.isDefault {
+            values["other_inbox"] = MeText.address(inbox.address)
+        }
+        if let move = account.move {
+            values["move"] = [
+                "team": move.team, "number": move.account, "app": move.clientID ?? "Mail of \(account.team.name)", "on": MeText.date(move.movedAt),
+                "until": MeText.date(move.endsAt),
+            ] as [String: Any]
+        }
+        values.merge(knowledge(account, inboxes: inboxes, userName: userName)) { $1 }
         if let day = account.probingDay { values["written_day"] = MeText.date(day * 86_400) }
         let apps = account.consents.filter(\.isLive).compactMap(\.group.primaryClientID)
         if !apps.isEmpty { values["apps"] = MeText.list(apps) }
+        return values
+    }
+
+    /// What the team was given of the user, as long as it may use it.
+    private func knowledge(_ account: PersonAccount, inboxes: [Inbox], userName: String?) -> [String: Any] {
+        guard account.hasConsent else { return [:] }
+        var known: [String] = []
+        if account.emailKind == .real {
+            let inbox = inboxes.first { $0.number == account.inboxNumber && $0.isVerified }
+            known.append(inbox.map { "your own address (\(MeText.address($0.address)))" } ?? "your own address")
+        }
+        if account.sharesName { known.append(userName.map { "your name (\($0))" } ?? "your name") }
+        var values: [String: Any] = ["is_real": account.emailKind == .real, "has_no_address": account.emailKind == .none]
+        if !known.isEmpty { values["known"] = MeText.list(known) }
         return values
     }
 
@@ -61,13 +95,14 @@ extension MePage {
         written: (to: String, reverse: String)? = nil
     ) async throws -> Response {
         let account = try await account(request, session)
-        let (counters, inboxes, sources) = try await pool.run { [store] in
+        let (name, counters, inboxes, sources) = try await pool.run { [store] in
             (
+                try store.users.user(session.userID).name,
                 try store.counters.counters(account: account.number, since: 0),
                 try store.inboxes.inboxes(user: session.userID), try store.sources.sources(teamNumber: account.team.number)
             )
         }
-        var values = card(account)
+        var values = card(account, inboxes: inboxes, userName: name)
         let months = MeText.months(counters)
         values["months"] = months
         values["has_months"] = !months.isEmpty
@@ -81,7 +116,7 @@ extension MePage {
             ]
         }
         values["has_consents"] = !account.consents.isEmpty
-        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }) { values["inbox"] = inbox.address.revealed.wireForm }
+        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }) { values["inbox"] = MeText.address(inbox.address) }
         values["sources"] = sources.map { ["name": $0.kind == .domain ? "anything@\($0.value)" : $0.value] }
         values["can_write"] = account.isActive && !sources.isEmpty
         if let problem {
@@ -104,7 +139,7 @@ extension MePage {
             _ = try store.addresses.setForwarding(address, on: state == "on", Self.change(session, now()))
         }
         let back = request.form["back"] == "account" ? "/me/addresses/\(account.number)" : "/me"
-        return request.redirect("\(back)?told=\(state)")
+        return request.redirect(back, told: state)
     }
 
     // MARK: Apps
@@ -123,8 +158,8 @@ extension MePage {
             "stop",
             [
                 "number": account.number, "group": consent.group.number, "names": names, "team": account.team.name,
-                "is_last": account.consents.filter(\.isLive).count == 1, "address": account.address?.wireForm ?? "",
-            ], title: "Stop using \(names)?", current: .addresses)
+                "is_last": account.consents.filter(\.isLive).count == 1, "is_real": account.emailKind == .real,
+            ].merging(account.address.map { ["address": $0.wireForm] } ?? [:]) { $1 }, title: "Stop using \(names)?", current: .addresses)
     }
 
     func stop(_ request: MeRequest, _ session: PageSession) async throws -> Response {
@@ -133,7 +168,7 @@ extension MePage {
         try await pool.run { [store, now] in
             _ = try store.grants.revoke(account: account.number, group: consent.group, Self.change(session, now()))
         }
-        return request.redirect("/me/addresses/\(account.number)?told=stopped")
+        return request.redirect("/me/addresses/\(account.number)", told: "stopped")
     }
 
     // MARK: Writing first

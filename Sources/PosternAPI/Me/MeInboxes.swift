@@ -18,7 +18,7 @@ extension MePage {
         let items = rows.map { row -> [String: Any] in
             let (item, state) = row
             var values: [String: Any] = [
-                "number": item.number, "address": item.address.revealed.wireForm, "is_default": item.isDefault && item.isVerified,
+                "number": item.number, "address": MeText.address(item.address), "is_default": item.isDefault && item.isVerified,
                 "is_verified": item.isVerified, "is_reply_only": item.isReplyOnly,
                 "can_use": item.isVerified && !item.isDefault && !item.isReplyOnly, "can_remove": !(item.isDefault && item.isVerified),
                 "is_current": item.number == session.inboxNumber, "under_way": (state?.triesLeft ?? 0) > 0,
@@ -61,7 +61,7 @@ extension MePage {
                 return try store.verifications.begin(user: session.userID, .number(inbox.number), limits: mailer.settings.limits, change)
             }
             try write(pending)
-            return request.redirect("/me/inboxes?told=sent")
+            return request.redirect("/me/inboxes", told: "sent")
         } catch let refusal as StoreRefusal {
             return try await showInboxes(request, session, problem: MeRequest.sentence(refusal.message), status: .conflict)
         }
@@ -75,7 +75,7 @@ extension MePage {
                 try store.verifications.begin(user: session.userID, .number(number), limits: mailer.settings.limits, change)
             }
             try write(pending)
-            return request.redirect("/me/inboxes?told=sent")
+            return request.redirect("/me/inboxes", told: "sent")
         } catch let refusal as StoreRefusal where refusal.code != .notFound {
             return try await showInboxes(request, session, problem: MeRequest.sentence(refusal.message), about: number, status: .conflict)
         }
@@ -99,7 +99,7 @@ extension MePage {
                 try store.verifications.confirm(
                     user: session.userID, .number(number), code: code, limits: mailer.settings.limits, Self.change(session, now()))
             }
-            return request.redirect("/me/inboxes?told=confirmed")
+            return request.redirect("/me/inboxes", told: "confirmed")
         } catch let refusal as StoreRefusal where refusal.code != .notFound {
             return try await showInboxes(
                 request, session, problem: MeRequest.sentence(refusal.message), about: number, status: .unprocessableContent)
@@ -113,31 +113,47 @@ extension MePage {
         let old = try await pool.run { [store] in
             let old = try store.inboxes.inboxes(user: session.userID).first { $0.isDefault && $0.isVerified }
             try store.inboxes.makeDefault(user: session.userID, .number(number), change)
-            return old
+            guard let old, old.number != number else { return nil as (inbox: Inbox, staysFor: Bool)? }
+            // Where the user chose it for an address, it stays.
+            let accounts = try store.persons.accounts(user: session.userID, since: Day.number(change.now))
+            return (old, accounts.contains { $0.isActive && $0.hasOwnInbox && $0.inboxNumber == old.number })
         }
-        if let old, old.number != number {
+        if let old {
             _ = queue.add { [mailer, now, logger] in
                 do {
-                    try mailer.sendChange(to: old.address, now: now())
+                    try mailer.sendChange(to: old.inbox.address, stays: old.staysFor, now: now())
                 } catch {
                     logger.warning("no message about the change was sent", metadata: ["detail": "\(error)"])
                 }
             }
         }
-        return request.redirect("/me/inboxes?told=used")
+        return request.redirect("/me/inboxes", told: "used")
     }
 
     func removeInbox(_ request: MeRequest, _ session: PageSession) async throws -> Response {
         let number = try request.number("inbox")
         let change = Self.change(session, now())
-        try await pool.run { [store] in
+        let isSure = request.form["sure"] == "yes"
+        let isRemoved = try await pool.run { [store] in
             let inboxes = try store.inboxes.inboxes(user: session.userID)
             guard let inbox = inboxes.first(where: { $0.number == number }) else { throw MeRefusal.notFound }
             guard !(inbox.isDefault && inbox.isVerified) else {
                 throw StoreRefusal(.unmet, "mail goes to this inbox: let it go to another one first")
             }
+            // It ends this very session: not by the first button.
+            guard number != session.inboxNumber || isSure else { return false }
             try store.inboxes.remove(user: session.userID, .number(number), change)
+            return true
         }
-        return request.redirect("/me/inboxes?told=removed")
+        guard isRemoved else { return try await askToRemove(request, session) }
+        return request.redirect("/me/inboxes", told: "removed")
+    }
+
+    private func askToRemove(_ request: MeRequest, _ session: PageSession) async throws -> Response {
+        let inboxes = try await pool.run { [store] in try store.inboxes.inboxes(user: session.userID) }
+        guard let inbox = inboxes.first(where: { $0.number == session.inboxNumber }) else { throw MeRefusal.notFound }
+        let address = MeText.address(inbox.address)
+        return try request.html(
+            "remove", ["number": inbox.number, "address": address], title: "Remove \(address)?", current: .inboxes)
     }
 }

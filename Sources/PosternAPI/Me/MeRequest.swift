@@ -86,8 +86,8 @@ struct MeRequest: Sendable {
         return text
     }
 
-    /// What the page was told by the one before: a word of ours, nothing else.
-    var told: String? { request.uri.queryParameters.get("told") }
+    /// What was done just now: a word of ours, in a cookie that the page takes away again. A link cannot say so, and a reload does not.
+    var told: String? { page.cookies.word(MeCookies.told, in: request.headers) }
 
     /// Browsers say where a request comes from; what says that it comes from elsewhere does not get in.
     func checkOrigin() throws {
@@ -128,16 +128,21 @@ struct MeRequest: Sendable {
         headers.append(MeHeaders.referrer)
         headers.append(MeHeaders.frames)
         headers.append(MeHeaders.opener)
-        for cookie in cookies { headers.append(HTTPField(name: .setCookie, value: cookie)) }
+        for cookie in cookies + (told == nil ? [] : [page.cookies.remove(MeCookies.told)]) {
+            headers.append(HTTPField(name: .setCookie, value: cookie))
+        }
         return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 
     /// On to another page, by GET.
-    func redirect(_ path: String, cookies: [String] = []) -> Response {
+    /// - Parameter told: what was done, for that page to say.
+    func redirect(_ path: String, told: String? = nil, cookies: [String] = []) -> Response {
         var headers: HTTPFields = [.location: path, .cacheControl: "no-store"]
         headers.append(MeHeaders.referrer)
         headers.append(MeHeaders.policy)
-        for cookie in cookies { headers.append(HTTPField(name: .setCookie, value: cookie)) }
+        for cookie in cookies + (told.map { [page.cookies.set(MeCookies.told, $0, age: MeCookies.tellingAge)] } ?? []) {
+            headers.append(HTTPField(name: .setCookie, value: cookie))
+        }
         return Response(status: .seeOther, headers: headers)
     }
 
@@ -191,6 +196,10 @@ enum MeHeaders {
 struct MeCookies: Sendable {
     static let session = "postern-session"
     static let browser = "postern-browser"
+    static let told = "postern-told"
+
+    /// Seconds for which a page may still say what was done: the next one comes at once.
+    static let tellingAge: Int64 = 30
 
     /// Over HTTPS alone. With the prefix a browser takes the cookie from this very host only (RFC 6265bis section 4.1.3.2).
     let isSecure: Bool
@@ -199,12 +208,21 @@ struct MeCookies: Sendable {
 
     /// A value as we make them; nil for anything else.
     func value(_ name: String, in headers: HTTPFields) -> String? {
+        raw(name, in: headers).flatMap { $0.utf8.count == 32 && Base32.isEncoded($0.utf8) ? $0 : nil }
+    }
+
+    /// A word of ours; nil for anything else.
+    func word(_ name: String, in headers: HTTPFields) -> String? {
+        raw(name, in: headers).flatMap { !$0.isEmpty && $0.utf8.count < 32 && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) } ? $0 : nil }
+    }
+
+    private func raw(_ name: String, in headers: HTTPFields) -> String? {
         let name = fullName(name)
         for field in headers[values: .cookie] {
             for pair in field.split(separator: ";") {
                 let parts = pair.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
                 guard parts.count == 2, parts[0] == name else { continue }
-                return parts[1].utf8.count == 32 && Base32.isEncoded(parts[1].utf8) ? parts[1] : nil
+                return parts[1]
             }
         }
         return nil

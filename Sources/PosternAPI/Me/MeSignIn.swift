@@ -96,7 +96,7 @@ extension MePage {
         let everywhere = request.form["everywhere"] == "yes"
         try await pool.run { [store] in try store.page.signOut(session, everywhere: everywhere) }
         return request.redirect(
-            "/me/sign-in?told=out", cookies: [cookies.remove(MeCookies.session), cookies.remove(MeCookies.browser)])
+            "/me/sign-in", told: "out", cookies: [cookies.remove(MeCookies.session), cookies.remove(MeCookies.browser)])
     }
 
     // MARK: The link of a verification

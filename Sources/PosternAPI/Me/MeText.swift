@@ -1,6 +1,7 @@
 // Dates, counts and lists as people read them.
 
 import Foundation
+import InternetMessage
 import PosternStore
 
 enum MeText {
@@ -19,6 +20,14 @@ enum MeText {
         calendar.timeZone = .gmt
         let parts = calendar.dateComponents([.year, .month, .day], from: Date(timeIntervalSince1970: Double(seconds)))
         return (parts.year ?? 1970, min(max(parts.month ?? 1, 1), 12), parts.day ?? 1)
+    }
+
+    /// An inbox as its user writes it: the domain in its own script.
+    static func address(_ inbox: InboxAddress) -> String {
+        let address = inbox.revealed
+        let wire = address.wireForm
+        guard let at = wire.lastIndex(of: "@"), let domain = DomainName.toUnicode(address.domain) else { return wire }
+        return wire[...at] + domain
     }
 
     /// The letter that stands for a team: the first of its name, without an article.

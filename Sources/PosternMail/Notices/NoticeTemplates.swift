@@ -26,6 +26,8 @@ package struct NoticeValues: Sendable {
     package var page: String?
     /// For how long it is good, as in `24 hours`.
     package var lifetime: String?
+    /// Of a change: whether mail to some addresses still goes to the inbox that is written to.
+    package var stays = false
 
     package init(
         service: String, relayDomain: String, code: String? = nil, link: String? = nil, page: String? = nil, lifetime: String? = nil
@@ -39,7 +41,7 @@ package struct NoticeValues: Sendable {
     }
 
     fileprivate var context: [String: Any] {
-        var context: [String: Any] = ["service": service, "relay_domain": relayDomain]
+        var context: [String: Any] = ["service": service, "relay_domain": relayDomain, "stays": stays]
         for (name, value) in [("code", code), ("link", link), ("page", page), ("lifetime", lifetime)] { context[name] = value }
         return context
     }

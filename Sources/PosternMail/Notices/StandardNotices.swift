@@ -102,7 +102,8 @@ enum StandardNotices {
         Subject: Your mail at {{service}} goes to another inbox now
 
         From now on, mail to your relay addresses goes to another inbox of
-        yours, and no longer to this one.
+        yours, and no longer to this one{{#stays}}, except for those addresses
+        that you chose this inbox for{{/stays}}.
 
         If this was not you, somebody else is signed in with your address.
         Sign out of all browsers and change it back{{#page}}: {{page}}{{/page}}
@@ -111,7 +112,7 @@ enum StandardNotices {
 
     private static let changeHTML = """
         <h1 style="{{h1}}">Your mail goes to another inbox now</h1>
-        <p style="{{p}}">From now on, mail to your relay addresses goes to another inbox of yours, and no longer to this one.</p>
+        <p style="{{p}}">From now on, mail to your relay addresses goes to another inbox of yours, and no longer to this one{{#stays}}, except for those addresses that you chose this inbox for{{/stays}}.</p>
         <p style="{{small}}">If this was not you, somebody else is signed in with your address. Sign out of all browsers and change it back{{#page}} on <a href="{{page}}" style="color:#0f5c55">your page</a>{{/page}}.</p>
         """
 

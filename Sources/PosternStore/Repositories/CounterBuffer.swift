@@ -38,7 +38,14 @@ package final class CounterBuffer: Sendable {
     private let repository: CounterRepository
     /// Marks of what teams wrote, which are written together with the counts.
     package let marks: MarkBuffer
-    private let state = Mutex<(entries: [Key: Entry], dropped: Int)>(([:], 0))
+    private struct State {
+        var entries: [Key: Entry] = [:]
+        var dropped = 0
+        /// Beginnings and ends of flushes: what was read before one of them is no longer what the store holds.
+        var turns = 0
+    }
+
+    private let state = Mutex(State())
 
     package init(_ repository: CounterRepository) {
         self.repository = repository
@@ -62,8 +69,16 @@ package final class CounterBuffer: Sendable {
         state.withLock { state in
             let key = Key(account: account, day: day, kind: kind)
             guard state.entries.count < Self.capacity || state.entries[key] != nil else { return }
+            // Who read earlier may come later: counts rise.
+            if let known = state.entries[key]?.known, known.count > count, now - known.at <= Self.freshness { return }
             state.entries[key, default: Entry()].known = Known(count: count, at: now)
         }
+    }
+
+    /// The same of a count that a write gave, unless a flush came between.
+    private func note(_ count: Int, _ key: Key, turn: Int, now: Int64) {
+        guard state.withLock({ $0.turns == turn }) else { return }
+        note(count, account: key.account, kind: key.kind, day: key.day, now: now)
     }
 
     /// Counts one more unless that would pass the limit; whether it was counted. In memory while the limit is far away, in the store
@@ -72,26 +87,26 @@ package final class CounterBuffer: Sendable {
     package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws -> Bool {
         let key = Key(account: account, day: day, kind: kind)
         let part = limit / Self.parts
-        let pending: Int? = state.withLock { state in
+        let (pending, turn): (Int?, Int) = state.withLock { state in
             var entry = state.entries[key] ?? Entry()
             defer { if entry != Entry() { state.entries[key] = entry } }
             let ahead = entry.pending + entry.writing
             if let known = entry.known, now - known.at <= Self.freshness, ahead < part, known.count + ahead < limit - Self.reserved * part {
                 entry.pending += 1
-                return nil
+                return (nil, state.turns)
             }
             // Whatever happens to these, they are written with this one, or come back.
             defer {
                 entry.writing += entry.pending
                 entry.pending = 0
             }
-            return entry.pending
+            return (entry.pending, state.turns)
         }
         guard let pending else { return true }
         do {
             let count = try repository.reserve(account: account, kind: kind, day: day, limit: limit, adding: pending)
             written(pending, key, isWritten: true)
-            if let count { note(count, account: account, kind: kind, day: day, now: now) }
+            if let count { note(count, key, turn: turn, now: now) }
             return count != nil
         } catch {
             written(pending, key, isWritten: false)
@@ -129,6 +144,7 @@ package final class CounterBuffer: Sendable {
     package func flush(now: Int64? = nil) throws {
         try marks.flush()
         let counts = state.withLock { state in
+            state.turns += 1
             let counts = state.entries.filter { $0.value.pending != 0 }.mapValues(\.pending)
             // What was known is too old with this; what is on its way stays in view until it is there.
             state.entries = state.entries.compactMapValues { entry in
@@ -142,6 +158,14 @@ package final class CounterBuffer: Sendable {
         } catch {
             for (key, count) in counts { written(count, key, isWritten: false) }
             throw error
+        }
+        state.withLock { state in
+            state.turns += 1
+            // What was noted meanwhile may be of before this.
+            for (key, count) in counts {
+                guard let known = state.entries[key]?.known else { continue }
+                state.entries[key]?.known = Known(count: known.count + count, at: known.at)
+            }
         }
         for (key, count) in counts { written(count, key, isWritten: true) }
     }

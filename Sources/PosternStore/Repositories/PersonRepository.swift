@@ -26,6 +26,7 @@ package struct PersonRepository: Sendable {
             let accounts = try rows.map { row in
                 let number = try row.integer(0)
                 let own = try row.optionalInteger(9)
+                let consents = try consents(connection, account: number)
                 return PersonAccount(
                     number: number, team: try Team(row: row, first: 1),
                     address: try row.optionalText(5).map { AddrSpec(localPart: $0, domain: try row.text(6)) },
@@ -33,7 +34,8 @@ package struct PersonRepository: Sendable {
                     inboxNumber: try row.optionalInteger(10), hasOwnInbox: own != nil,
                     emailKind: EmailKind(rawValue: try row.text(11)) ?? .none, sharesName: try row.bool(12),
                     inboxWrittenDay: try row.optionalInteger(13),
-                    consents: try consents(connection, account: number), recent: try usage(connection, account: number, since: day),
+                    consents: consents, move: consents.contains(where: \.isLive) ? nil : try move(connection, account: number),
+                    recent: try usage(connection, account: number, since: day),
                     total: try usage(connection, account: number, since: 0))
             }
             return accounts.filter(\.isActive) + accounts.filter { !$0.isActive }
@@ -52,6 +54,21 @@ package struct PersonRepository: Sendable {
             return PersonConsent(
                 group: group, clientIDs: try apps.map { try $0.text(0) }, isLive: try row.text(2) == "authorized",
                 firstAuthorizedAt: try row.integer(3), lastAuthorizedAt: try row.integer(4))
+        }
+    }
+
+    private func move(_ connection: any DatabaseConnection, account: Int64) throws -> PersonMove? {
+        try connection.row(
+            """
+            SELECT t.name, m.new_account, p.primary_client_id, m.moved_at, m.ends_at
+            FROM account_transfers m JOIN accounts b ON b.id = m.new_account JOIN teams t ON t.id = b.team_id
+            JOIN app_transfers x ON x.id = m.transfer_id JOIN app_groups p ON p.id = x.group_id
+            WHERE m.old_account = ?1 ORDER BY m.moved_at DESC, m.transfer_id DESC LIMIT 1
+            """, [.integer(account)]
+        ).map { row in
+            PersonMove(
+                team: try row.text(0), account: try row.integer(1), clientID: try row.optionalText(2), movedAt: try row.integer(3),
+                endsAt: try row.integer(4))
         }
     }
 

@@ -24,6 +24,8 @@ package struct PersonAccount: Sendable, Hashable {
     package let inboxWrittenDay: Int64?
     /// The oldest first.
     package let consents: [PersonConsent]
+    /// Where the last consents went with their apps; nil where some are left, or none went.
+    package let move: PersonMove?
     /// Messages relayed since the day asked for.
     package let recent: DailyUsage
     /// Messages relayed, as far back as counts are kept.
@@ -32,8 +34,25 @@ package struct PersonAccount: Sendable, Hashable {
     /// The last day on which the team wrote an inbox that it was not given.
     package var probingDay: Int64? { emailKind == .real ? nil : inboxWrittenDay }
 
+    /// Whether some app may use it.
+    package var hasConsent: Bool { consents.contains(where: \.isLive) }
+
     /// Whether mail can come at all.
-    package var isActive: Bool { address != nil && consents.contains(where: \.isLive) }
+    package var isActive: Bool { address != nil && hasConsent }
+}
+
+/// An app that went to another team, and the user's consent with it.
+package struct PersonMove: Sendable, Hashable {
+    /// The new team, by its name.
+    package let team: String
+    /// The user's account with it, by the store's own number.
+    package let account: Int64
+    /// Any app that went; nil for mail alone.
+    package let clientID: String?
+    /// Seconds since 1970.
+    package let movedAt: Int64
+    /// Until when the old address takes the new team's mail, seconds since 1970.
+    package let endsAt: Int64
 }
 
 /// A consent as its user sees it.

@@ -100,12 +100,18 @@ struct TransferCommand: ParsableCommand {
                         "\(found.group.title) with \(found.waiting) consents goes to team \(found.toTeam) for good: repeat with --yes; "
                             + "nothing was changed")
                 }
+                let endpoint = try store.endpoints.endpoints(team: found.fromTeam).first { $0.groupNumber == found.group.number }
                 var transfer = try store.transfers.finish(app: clientID, thisChange())
                 // In steps, so that mail never waits for all of it.
                 while transfer.state != .finished { transfer = try store.transfers.finish(app: clientID, thisChange()) }
                 print(
                     "\(transfer.group.title) is team \(transfer.toTeam)'s: \(transfer.moved) accounts moved. Old addresses take its mail "
-                        + "until \(transfer.endsAt.map(timestamp) ?? "-").")
+                        + "until \(transfer.endsAt.map(timestamp) ?? "-"). Users see it on their page.")
+                if let endpoint {
+                    Failure.warn(
+                        "its event endpoint \(endpoint.url) was team \(found.fromTeam)'s and is gone: until you run postern endpoint set "
+                            + "\(transfer.toTeam) URL --app \(clientID), team \(transfer.toTeam) hears of no change")
+                }
             }
         }
     }

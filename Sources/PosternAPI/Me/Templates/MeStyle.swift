@@ -161,6 +161,7 @@ enum MeStyle {
         .ended { margin-top: 2.25rem; }
         .ended .rows { margin-top: 0.75rem; }
         .ended .rows a { margin-right: 0.5rem; }
+        .ended .rows .quiet a { margin-right: 0; }
 
         .field label { display: block; font-weight: 600; margin-bottom: 0.4rem; }
         input:not([type="hidden"]) { width: 100%; min-height: 46px; padding: 0.55rem 0.8rem; font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--edge); border-radius: 9px; }

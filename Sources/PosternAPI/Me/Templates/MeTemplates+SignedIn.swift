@@ -4,7 +4,7 @@ extension MeTemplates {
     static let overview = #"""
         <div class="head">
         <h1>Your addresses</h1>
-        {{#inbox}}<p class="lead">Mail to them is sent on to <strong>{{inbox}}</strong>. <a href="/me/inboxes">Change</a></p>{{/inbox}}
+        {{#inbox}}<p class="lead">Mail to them is sent on to <strong>{{inbox}}</strong>{{#has_others}}, unless another inbox is named with an address{{/has_others}}. <a href="/me/inboxes">Change</a></p>{{/inbox}}
         {{^inbox}}<p class="lead">No inbox of yours is confirmed, so nothing is sent on. <a href="/me/inboxes">Confirm one</a></p>{{/inbox}}
         </div>
         {{^has_active}}
@@ -26,6 +26,8 @@ extension MeTemplates {
         <span class="state {{#on}}is-on{{/on}}{{^on}}is-off{{/on}}">{{#on}}Forwarding on{{/on}}{{^on}}Forwarding off{{/on}}</span>
         </div>
         <p class="mail"><code>{{address}}</code></p>
+        {{#other_inbox}}<p class="quiet">Sent on to <strong>{{other_inbox}}</strong></p>{{/other_inbox}}
+        {{#known}}<p class="quiet">They know {{known}}.</p>{{/known}}
         {{#written_day}}<p class="caution">They wrote your own address in a message, last on {{written_day}}. <a href="/me/addresses/{{number}}#known">What that means</a></p>{{/written_day}}
         <div class="address-foot">
         <p class="quiet">{{#has_traffic}}{{to_you}} to you, {{from_you}} from you in 30 days{{/has_traffic}}{{^has_traffic}}Nothing came through in 30 days{{/has_traffic}}</p>
@@ -39,6 +41,30 @@ extension MeTemplates {
         {{/active}}
         </ul>
         {{/has_active}}
+        {{#has_open}}
+        <section class="ended" aria-labelledby="open">
+        <h2 id="open">Without a relay address</h2>
+        <p class="quiet">You use these too, but their mail does not come through here.</p>
+        <ul class="rows">
+        {{#open}}
+        <li><a href="/me/addresses/{{number}}">{{team}}</a>{{#apps}} · {{apps}}{{/apps}}
+        <p class="quiet">{{#known}}They know <strong>{{known}}</strong>.{{/known}}{{#has_no_address}} They were given no address of yours.{{/has_no_address}}</p></li>
+        {{/open}}
+        </ul>
+        </section>
+        {{/has_open}}
+        {{#has_moved}}
+        <section class="ended" aria-labelledby="moved">
+        <h2 id="moved">Gone to another company</h2>
+        <p class="quiet">Your app went there, and your consent with it. The old address ends on the day that is given.</p>
+        <ul class="rows">
+        {{#moved}}
+        <li><a href="/me/addresses/{{number}}">{{team}}</a>{{#address}} <code>{{address}}</code>{{/address}}
+        {{#move}}<p class="quiet">{{app}} is with <a href="/me/addresses/{{number}}">{{team}}</a> since {{on}}; the old address takes their mail until {{until}}.</p>{{/move}}</li>
+        {{/moved}}
+        </ul>
+        </section>
+        {{/has_moved}}
         {{#has_ended}}
         <section class="ended" aria-labelledby="ended">
         <h2 id="ended">No longer in use</h2>
@@ -57,14 +83,16 @@ extension MeTemplates {
         <div class="head">
         <h1>{{team}}</h1>
         {{#address}}<p class="mail big"><code>{{address}}</code></p>{{/address}}
-        {{^address}}<p class="lead">There is no address for this team now.</p>{{/address}}
+        {{^address}}<p class="lead">{{#is_real}}They write to your own address.{{/is_real}}{{^is_real}}There is no address for this team now.{{/is_real}}</p>{{/address}}
         </div>
 
         <section class="card" aria-labelledby="forwarding">
         <div class="row">
         <div>
         <h2 id="forwarding">Forwarding</h2>
-        {{^is_active}}<p class="quiet">You have stopped using every app of this team: mail is refused.</p>{{/is_active}}
+        {{#is_ended}}<p class="quiet">You have stopped using every app of this team: mail is refused.</p>{{/is_ended}}
+        {{#is_open}}<p class="quiet">Nothing of this team comes through here, so there is nothing to turn off.</p>{{/is_open}}
+        {{#move}}<p class="quiet">{{app}} went to <a href="/me/addresses/{{number}}">{{team}}</a> on {{on}}, and your consent with it. Until {{until}} this address takes their mail; other mail to it is refused.</p>{{/move}}
         {{#is_active}}
         {{#on}}<p class="quiet">What {{team}} sends reaches {{#inbox}}<strong>{{inbox}}</strong>{{/inbox}}{{^inbox}}you once an inbox is confirmed{{/inbox}}.</p>{{/on}}
         {{^on}}<p class="quiet">What {{team}} sends is refused, and the sender is told so. You can still write to them.</p>{{/on}}
@@ -81,11 +109,19 @@ extension MeTemplates {
         </div>
         </section>
 
+        {{#known}}
+        <section class="card" aria-labelledby="given">
+        <h2 id="given">What they know of you</h2>
+        <p>You gave {{team}} <strong>{{known}}</strong>.</p>
+        {{#is_real}}<p class="quiet">What they send to it does not come through here, and cannot be stopped here. If you stop using the apps, ask them to delete it.</p>{{/is_real}}
+        </section>
+        {{/known}}
+
         {{#written_day}}
         <section class="card" aria-labelledby="known">
         <h2 id="known">They wrote your own address</h2>
         <p>A message from {{team}} had an address of yours in its text, last on {{written_day}}. You hide it from them here, so they know it from elsewhere, or guessed.</p>
-        <p class="quiet">Our answers never tell them whether it is right. You would, if you wrote it yourself. If you do not want their mail any more, turn forwarding off.</p>
+        <p class="quiet">It stays hidden in your answers, as before. Do not confirm it to them; and if you do not want their mail any more, turn forwarding off.</p>
         </section>
         {{/written_day}}
 
@@ -117,7 +153,7 @@ extension MeTemplates {
         </section>
 
         <section class="card" aria-labelledby="apps">
-        <h2 id="apps">Apps with this address</h2>
+        <h2 id="apps">{{#address}}Apps with this address{{/address}}{{^address}}Apps{{/address}}</h2>
         {{^has_consents}}<p class="quiet">None.</p>{{/has_consents}}
         <ul class="rows">
         {{#consents}}
@@ -158,7 +194,8 @@ extension MeTemplates {
         <ul class="points">
         <li>{{team}} is told that you no longer want to use it.</li>
         <li>You are signed out there; what they know of you is theirs to delete.</li>
-        {{#is_last}}<li>It is the last app with <code>{{address}}</code>: mail to it is refused from then on.</li>{{/is_last}}
+        {{#is_last}}{{#address}}<li>It is the last app with <code>{{address}}</code>: mail to it is refused from then on.</li>{{/address}}{{/is_last}}
+        {{#is_real}}<li>They go on knowing your own address: ask them to delete it.</li>{{/is_real}}
         {{^is_last}}<li>Your address goes on working for the other apps of {{team}}.</li>{{/is_last}}
         <li>If you come back one day, you get the same address.</li>
         </ul>
@@ -235,6 +272,22 @@ extension MeTemplates {
         </div>
         {{#problem}}<p class="field-problem" id="problem" role="alert">{{problem}}</p>{{/problem}}
         <p class="help" id="email-help">A message with a code is sent there. To change your inbox: add the new one, confirm it, and let mail go to it.</p>
+        </div>
+        </form>
+        """#
+
+    static let remove = #"""
+        <p class="back"><a href="/me/inboxes">Your inboxes</a></p>
+        <div class="head"><h1>Remove {{address}}?</h1></div>
+        <form class="card stack" method="post" action="/me/inboxes/{{number}}/remove">
+        <input type="hidden" name="csrf" value="{{csrf}}">
+        <ul class="points">
+        <li>You signed in with it: you are signed out, and sign in again with another one.</li>
+        <li>You cannot write to apps from it any more.</li>
+        </ul>
+        <div class="actions">
+        <button class="danger" type="submit" name="sure" value="yes">Remove it</button>
+        <a class="button second" href="/me/inboxes">Keep it</a>
         </div>
         </form>
         """#

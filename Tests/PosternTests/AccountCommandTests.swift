@@ -78,7 +78,7 @@ import Testing
         try runner.succeed("transfer", "start", "juice", "com.juice", "milk")
         try runner.fail("transfer", "finish", "com.juice", status: 64, saying: "repeat with --yes")
         try runner.succeed("endpoint", "set", "juice", "https://events.juice.example/hook", "--app", "com.juice")
-        let finished = try runner.run("transfer", "finish", "com.juice", "--yes")
+        let finished = try runner.run(["transfer", "finish", "com.juice", "--yes"])
         #expect(finished.status == 0 && finished.output.hasPrefix("com.juice is team milk's: 1 accounts moved."))
         #expect(finished.errors.contains("its event endpoint https://events.juice.example/hook was team juice's and is gone"))
         let status = try #require(try list(runner.json("transfer", "status", "com.juice")).first)

@@ -81,7 +81,8 @@ extension MePage {
         guard account.hasConsent else { return [:] }
         var known: [String] = []
         if account.emailKind == .real {
-            let inbox = inboxes.first { $0.number == account.inboxNumber && $0.isVerified }
+            // The one that was shared, which may be gone by now; never a later default.
+            let inbox = inboxes.first { account.hasOwnInbox && $0.number == account.inboxNumber && $0.isVerified }
             known.append(inbox.map { "your own address (\(MeText.address($0.address)))" } ?? "your own address")
         }
         if account.sharesName { known.append(userName.map { "your name (\($0))" } ?? "your name") }

@@ -41,7 +41,8 @@ package struct StatusService: Service {
 extension RejectionEvent {
     /// Reasons that say something of an account: for its own team alone.
     private static let accountReasons: Set<String> = [
-        "forwarding-off", "address-retired", "inbox-unverified", "daily-limit", "account-deleted",
+        "forwarding-off", "address-retired", "inbox-unverified", "daily-limit", "text-address-limit",
+        "stored-address-limit", "account-deleted",
     ]
 
     init(_ refused: RefusedForward) {

@@ -82,7 +82,6 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         #expect(new("message_size_limit", ["message_size_limit": "10240000"]) == "40000000")
         #expect(new("milter_content_timeout", ["milter_content_timeout": "10m"]) == nil)
         #expect(new("milter_content_timeout", ["milter_content_timeout": "60s"]) == "300s")
-        #expect(new("smtpd_hard_error_limit", ["smtpd_hard_error_limit": "20", "smtpd_recipient_limit": "30000"]) == "30001")
         #expect(new("message_reject_characters", ["message_reject_characters": "\\200"]) == "\\200\\0")
         #expect(new("message_reject_characters", ["message_reject_characters": "\\000\\200"]) == nil)
         #expect(new("smtpd_forbid_bare_newline", ["smtpd_forbid_bare_newline": "reject"]) == nil)
@@ -91,6 +90,47 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         #expect(
             new("smtpd_discard_ehlo_keywords", ["smtpd_discard_ehlo_keywords": "chunking DSN"]) == "chunking, DSN, silent-discard"
         )
+    }
+
+    /// They were raised in main.cf, and so for a submission service too, where they keep those who guess passwords from trying on.
+    @Test func errorLimitsAreRaisedWhereOtherServersComeInAndNowhereElse() throws {
+        let limits = ["smtpd_soft_error_limit", "smtpd_hard_error_limit"]
+        func configuration(_ master: [String: String], values: [String: String] = [:]) -> PostfixConfiguration {
+            let services = [
+                "smtp/inet": "smtpd", "submission/inet": "smtpd", "192.0.2.1:587/inet": "smtpd -v", "smtpd/pass": "smtpd", "10025/inet": "smtpd",
+                "10026/inet": "smtpd", "2525/inet": "smtpd", "127.0.0.1:8892/inet": "smtpd", "smtp/unix": "smtp", "cleanup/unix": "cleanup",
+            ]
+            return PostfixConfiguration(
+                directory: "/etc/postfix", values: values,
+                master: master.merging(
+                    [
+                        "10025/inet/smtpd_milters": "", "10026/inet/receive_override_options": "no_header_body_checks, no_milters",
+                        "2525/inet/smtpd_sasl_auth_enable": "yes",
+                    ]) { first, _ in first },
+                fields: Dictionary(uniqueKeysWithValues: services.map { ("\($0)/command", $1) }))
+        }
+        func changes(_ configuration: PostfixConfiguration) -> [String: String] {
+            var inputs = Self.inputs
+            inputs.fanOut = "127.0.0.1:8892"
+            inputs.incoming = configuration.incomingServices(besides: inputs.fanOut)
+            inputs.recipientLimit = Int(configuration.expanded["smtpd_recipient_limit"] ?? "") ?? 1_000
+            let plan = SetupPlan.make(inputs, for: configuration, headerChecks: nil)
+            let all = plan.mainChanges + plan.masterChanges
+            return Dictionary(uniqueKeysWithValues: all.filter { change in limits.contains { change.name.hasSuffix($0) } }.map { ($0.name, $0.new) })
+        }
+        let services = ["smtp/inet", "smtpd/pass", "127.0.0.1:8892/inet"]
+        func needed(_ limit: String) -> [String: String] {
+            Dictionary(uniqueKeysWithValues: services.flatMap { service in limits.map { ("\(service)/\($0)", limit) } })
+        }
+        #expect(changes(configuration([:])) == needed("20000"))
+        #expect(changes(configuration([:], values: ["smtpd_recipient_limit": "30000"])) == needed("30001"))
+        #expect(changes(configuration(needed("50000"))).isEmpty)
+        // What a version of before wrote is taken back; the operator's own stays.
+        let before = ["smtpd_soft_error_limit": "20000", "smtpd_hard_error_limit": "20000"]
+        #expect(
+            changes(configuration(needed("20000"), values: before))
+                == ["smtpd_soft_error_limit": "10", "smtpd_hard_error_limit": "${stress?{1}:{20}}"])
+        #expect(changes(configuration(needed("20000"), values: ["smtpd_soft_error_limit": "5", "smtpd_hard_error_limit": "9"])).isEmpty)
     }
 
     @Test func inboundTLSWaitsForACertificate() {
@@ -182,6 +222,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
 
     @Test(arguments: [
         "",
+        "smtpd_soft_error_limit = 20000\nsmtpd_hard_error_limit = 20000\n",
         "smtpd_milters = inet:localhost:8891\nnon_smtpd_milters = $smtpd_milters\nvirtual_mailbox_domains = own.example\nvirtual_transport = lmtp:unix:x\n",
         "virtual_mailbox_domains = hash:/etc/postfix/domains\nvirtual_mailbox_maps = hash:/etc/postfix/boxes\ntransport_maps = hash:/etc/postfix/t\n"
     ]) func appliedTwiceChangesNothingMore(_ main: String) throws {

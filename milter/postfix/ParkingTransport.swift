@@ -37,14 +37,31 @@ package enum ParkingTransport {
 
 /// Postfix's queue.
 package enum PostfixQueue {
+    private struct Entry: Decodable {
+        struct Recipient: Decodable { let address: String }
+        let queue_id: String
+        let recipients: [Recipient]
+    }
+
+    /// How many messages have a recipient at one of these domains (lower case): nothing there is delivered, so that they lie until they are
+    /// returned. Those of `postern doctor`, which takes them out itself, do not count.
+    package static func parked(at domains: [String], directory: String) throws -> Int {
+        let ends = domains.map { "@\($0)" }
+        func isParked(_ address: String) -> Bool {
+            let address = address.lowercased()
+            return ends.contains(where: address.hasSuffix) && !address.hasPrefix("postern-doctor-")
+        }
+        // The queue of a busy host is long: only what may count is read as JSON.
+        return try PostfixTool.run("postqueue", ["-c", directory, "-j"]).split(separator: "\n").reduce(0) { count, line in
+            guard ends.contains(where: line.lowercased().contains), let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8))
+            else { return count }
+            return count + (entry.recipients.contains { isParked($0.address) } ? 1 : 0)
+        }
+    }
+
     /// Deletes the messages all of whose recipients are among these; how many.
     /// - Parameter isOurs: asked with addresses in lower case.
     package static func delete(where isOurs: (String) -> Bool, directory: String) throws -> Int {
-        struct Entry: Decodable {
-            struct Recipient: Decodable { let address: String }
-            let queue_id: String
-            let recipients: [Recipient]
-        }
         let list = try PostfixTool.run("postqueue", ["-c", directory, "-j"])
         let entries = list.split(separator: "\n").compactMap { try? JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
         let found = entries.filter { !$0.recipients.isEmpty && $0.recipients.allSatisfy { isOurs($0.address.lowercased()) } }

@@ -77,10 +77,8 @@ struct Planner {
         case .exactly(let value):
             if expanded(name) != value { change(name, to: value, setting.reason) }
         case .atLeast(let number, let zeroIsUnlimited):
-            // An error limit has to be above the number of recipients too, whatever the operator allows.
-            let floor = name.hasSuffix("_error_limit") ? max(number, (Int(expanded("smtpd_recipient_limit")) ?? 0) + 1) : number
             let present = Int(expanded(name)) ?? -1
-            if present < floor && !(zeroIsUnlimited && present == 0) { change(name, to: String(floor), setting.reason) }
+            if present < number && !(zeroIsUnlimited && present == 0) { change(name, to: String(number), setting.reason) }
         case .atLeastSeconds(let seconds):
             if (PostfixList.seconds(expanded(name)) ?? -1) < seconds { change(name, to: setting.value, setting.reason) }
         case .containing(let items):
@@ -144,9 +142,18 @@ struct Planner {
             let name = "\(setting.service)/\(setting.name)"
             // An empty value has to be written too: without it that of main.cf is in force.
             let old = configuration.master[name] ?? (setting.value.isEmpty ? "(that of main.cf)" : "")
-            if old != setting.value {
+            let isEnough = RelaySettings.errorLimitNames.contains(setting.name) && (Int(old) ?? 0) >= (Int(setting.value) ?? 0)
+            if old != setting.value, !isEnough {
                 plan.masterChanges.append(SettingChange(name: name, old: old, new: setting.value, reason: setting.reason))
             }
+        }
+    }
+
+    /// What an earlier version set for the whole Postfix, and one service alone needs.
+    mutating func takeBack() {
+        for (name, standard) in zip(RelaySettings.errorLimitNames, ["10", "${stress?{1}:{20}}"])
+        where raw(name) == String(RelaySettings.errorLimit) {
+            change(name, to: standard, "Postfix's own: a version of Postern before set it for every service, submission included")
         }
     }
 

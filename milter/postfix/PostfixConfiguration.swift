@@ -44,10 +44,29 @@ package struct PostfixConfiguration: Sendable, Hashable {
             directory: directory, values: values, expanded: expanded, master: master, fields: fields)
     }
 
+    /// The smtpd services that take mail from other servers, as `name/type`: all but those for the operator's own users (submission) and
+    /// those whose mail passes no filter or other ones.
+    /// - Parameter fanOut: HOST:PORT of the one for copies, which is none of them.
+    package func incomingServices(besides fanOut: String?) -> [String] {
+        fields.compactMap { name, command -> String? in
+            guard name.hasSuffix("/command"), command.split(separator: " ").first == "smtpd" else { return nil }
+            let service = String(name.dropLast("/command".count))
+            guard service.hasSuffix("/inet") || service.hasSuffix("/pass"), service != fanOut.map({ "\($0)/inet" }) else { return nil }
+            let port = service.dropLast("/inet".count).split(separator: ":").last ?? ""
+            let isForUsers = Self.submissionPorts.contains(String(port)) || master["\(service)/smtpd_sasl_auth_enable"] == "yes"
+            let isApart = master["\(service)/smtpd_milters"] != nil
+                || PostfixList.items(master["\(service)/receive_override_options"] ?? "").contains("no_milters")
+            return isForUsers || isApart ? nil : service
+        }.sorted()
+    }
+
+    /// RFC 6409 and RFC 8314, by name and number.
+    private static let submissionPorts: Set = ["submission", "submissions", "smtps", "465", "587"]
+
     /// The parameters that the plan looks at.
     static var names: [String] {
         let inputs = PostfixInputs(relayDomains: [], socket: "", hostName: "")
-        return RelaySettings.main(inputs).map(\.name) + [
+        return RelaySettings.main(inputs).map(\.name) + RelaySettings.errorLimitNames + [
             "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains", "myhostname", "mail_name",
             "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
             "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",

@@ -57,6 +57,10 @@ package struct PostfixInputs: Sendable, Hashable {
     package var headerChecksFile: String
     /// HOST:PORT of the smtpd for copies, as master.cf names it; nil for none.
     package var fanOut: String?
+    /// The smtpd services that take mail for the relay domains from other servers, as `name/type`.
+    package var incoming = ["smtp/inet"]
+    /// Postfix's smtpd_recipient_limit: an error limit has to be above it.
+    package var recipientLimit = 1_000
 
     package init(
         relayDomains: [String], socket: String, hostName: String, mailName: String = "Postfix",

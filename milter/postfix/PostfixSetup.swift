@@ -17,7 +17,10 @@ package enum PostfixSetup {
     package static func masterFragment(_ inputs: PostfixInputs) -> String {
         let services = RelaySettings.services(inputs)
         let lines = Dictionary(services.map { ($0.name, $0.line) }, uniquingKeysWith: { first, _ in first })
-            .merging(["cleanup/unix": "cleanup   unix  n       -       n       -       0       cleanup"]) { first, _ in first }
+            .merging([
+                "cleanup/unix": "cleanup   unix  n       -       n       -       0       cleanup",
+                "smtp/inet": "smtp      inet  n       -       n       -       -       smtpd",
+            ]) { first, _ in first }
         let settings = RelaySettings.master(inputs)
         var names: [String] = []
         for setting in settings where !names.contains(setting.service) { names.append(setting.service) }
@@ -48,11 +51,13 @@ package enum PostfixSetup {
     ) throws -> SetupPlan {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
         let configuration = try PostfixConfiguration.read(directory: directory)
-        let inputs = PostfixInputs(
+        var inputs = PostfixInputs(
             relayDomains: relayDomains.map { $0.lowercased() }, socket: socket,
             hostName: configuration.expanded["myhostname"] ?? "localhost",
             mailName: configuration.expanded["mail_name"] ?? "Postfix",
             headerChecksFile: "\(directory)/postern_header_checks", fanOut: fanOut)
+        inputs.incoming = configuration.incomingServices(besides: fanOut)
+        inputs.recipientLimit = Int(configuration.expanded["smtpd_recipient_limit"] ?? "") ?? inputs.recipientLimit
         let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map { String(decoding: $0, as: UTF8.self) }
         // `unix:/x` is /x below the queue directory for a chrooted service.
         let inChroot = (configuration.expanded["queue_directory"] ?? "") + socket.drop { $0 != "/" }

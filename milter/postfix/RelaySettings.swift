@@ -28,7 +28,20 @@ package enum RelaySettings {
             MasterSetting(
                 service: "cleanup/unix", name: "milter_macro_daemon_name", value: "internal",
                 reason: "tells Postern Postfix's own mail (bounces) from mail that came by SMTP")
-        ] + (inputs.fanOut.map { fanOut("\($0)/inet") } ?? [])
+        ] + inputs.incoming.flatMap { errorLimits($0, inputs) } + (inputs.fanOut.map { fanOut("\($0)/inet", inputs) } ?? [])
+    }
+
+    /// Parameters that hold an error limit: in main.cf they would be in force for every smtpd, submission included.
+    static let errorLimitNames = ["smtpd_soft_error_limit", "smtpd_hard_error_limit"]
+
+    private static func errorLimits(_ service: String, _ inputs: PostfixInputs) -> [MasterSetting] {
+        let reasons = [
+            "a recipient of another account gets 452, which counts as an error: by default the client is slowed down after 10",
+            "and after 20 it would be cut off, and nobody would get the mail",
+        ]
+        return zip(errorLimitNames, reasons).map {
+            MasterSetting(service: service, name: $0, value: String(max(errorLimit, inputs.recipientLimit + 1)), reason: $1)
+        }
     }
 
     /// Services of master.cf that have to be there, by `name/type`, with the line that makes them.
@@ -43,8 +56,8 @@ package enum RelaySettings {
     }
 
     /// The smtpd for copies: nobody but Postern reaches it, and the outer smtpd has judged the client already.
-    private static func fanOut(_ service: String) -> [MasterSetting] {
-        [
+    private static func fanOut(_ service: String, _ inputs: PostfixInputs) -> [MasterSetting] {
+        errorLimits(service, inputs) + [
             ("milter_macro_daemon_name", "fanout", "tells Postern that a message is a copy, of which there are no more copies"),
             ("smtpd_authorized_xclient_hosts", "127.0.0.0/8", "lets Postern say from which client a copy came, so that SPF is judged for it"),
             ("smtpd_relay_restrictions", "reject_unauth_destination", "a copy goes to relay domains and nowhere else, whoever its client is"),
@@ -57,6 +70,7 @@ package enum RelaySettings {
             ("smtpd_helo_required", "no", "the outer smtpd has asked or limited this already"),
             ("smtpd_tls_security_level", "none", "copies do not leave the machine"),
             ("smtpd_sasl_auth_enable", "no", "nobody signs in here"),
+            ("smtpd_sasl_authenticated_header", "no", "by its login Postern knows its own copies: that belongs into no message"),
             ("smtpd_client_connection_count_limit", "0", "all copies of a client come at once"),
             ("smtpd_client_connection_rate_limit", "0", "the outer smtpd has asked or limited this already"),
             ("smtpd_client_message_rate_limit", "0", "the outer smtpd has asked or limited this already"),
@@ -104,12 +118,6 @@ package enum RelaySettings {
     }
 
     private static let inward = [
-        PostfixSetting(
-            "smtpd_soft_error_limit", .atLeast(errorLimit, zeroIsUnlimited: false),
-            "a recipient of another account gets 452, which counts as an error: by default the client is slowed down after 10"),
-        PostfixSetting(
-            "smtpd_hard_error_limit", .atLeast(errorLimit, zeroIsUnlimited: false),
-            "and after 20 it would be cut off, and nobody would get the mail"),
         PostfixSetting(
             "message_size_limit", .atLeast(40_000_000, zeroIsUnlimited: true),
             "the default of 10,240,000 refuses a message of 25 MB"),

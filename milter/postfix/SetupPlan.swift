@@ -76,6 +76,7 @@ package struct SetupPlan: Sendable, Hashable {
             planner.setting(setting)
         }
         planner.master()
+        planner.takeBack()
         let wanted = RelaySettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
         if headerChecks != wanted { planner.plan.headerChecks = (inputs.headerChecksFile, wanted) }
         planner.examine()

@@ -32,8 +32,7 @@ import Testing
         ("internal_mail_filter_classes", ""), ("milter_default_action", "accept"), ("milter_protocol", "2"),
         ("milter_connect_timeout", "1s"), ("milter_command_timeout", "1s"), ("milter_content_timeout", "1s"), ("soft_bounce", "yes"),
         ("smtpd_discard_ehlo_keywords", ""), ("disable_mime_output_conversion", "no"), ("smtp_line_length_limit", "998"),
-        ("smtp_header_checks", ""), ("smtp_tls_security_level", "none"), ("smtpd_soft_error_limit", "10"),
-        ("smtpd_hard_error_limit", "20"), ("message_size_limit", "10240000"), ("message_reject_characters", ""),
+        ("smtp_header_checks", ""), ("smtp_tls_security_level", "none"), ("message_size_limit", "10240000"), ("message_reject_characters", ""),
         ("smtpd_tls_security_level", "none"), ("smtpd_forbid_bare_newline", "no"), ("smtpd_forbid_unauth_pipelining", "no"),
     ]
 
@@ -58,10 +57,13 @@ import Testing
             #expect(lines.count == 1 && lines[0].contains(name), "\(name): \(found.output)")
             try rig.postfix.set([name: old.trimmingCharacters(in: .whitespacesAndNewlines)])
         }
-        let daemonName = "cleanup/unix/milter_macro_daemon_name"
-        try rig.postfix.setMaster(daemonName)
-        #expect(broken(try doctor(rig).output).map { $0.contains(daemonName) } == [true])
-        try rig.postfix.setMaster(daemonName + "=internal")
+        let ofServices = ["smtpd_soft_error_limit=20000", "smtpd_hard_error_limit=20000"].map { "127.0.0.1:\(rig.postfix.port)/inet/\($0)" }
+        for setting in ["cleanup/unix/milter_macro_daemon_name=internal"] + ofServices {
+            let name = String(setting.prefix { $0 != "=" })
+            try rig.postfix.setMaster(name)
+            #expect(broken(try doctor(rig).output).map { $0.contains(name) } == [true])
+            try rig.postfix.setMaster(setting)
+        }
         let checks = rig.postfix.configuration + "/postern_header_checks"
         let rule = try String(contentsOfFile: checks, encoding: .utf8)
         try "".write(toFile: checks, atomically: true, encoding: .utf8)

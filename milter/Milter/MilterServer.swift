@@ -45,8 +45,13 @@ package final class MilterServer: Sendable {
         /// Connections that may wait to be accepted. A unix socket refuses what comes beyond at once, and Postfix defers that mail:
         /// as many as the kernel takes (net.core.somaxconn), as hundreds may come in the same moment.
         package var backlog: Int32
+        /// The users of this machine who may connect, besides root and the one that this process runs as; nil for everybody.
+        package var peers: Set<uid_t>?
 
-        package init(name: String, socket: MilterSocket, idleTimeout: Int32 = 7210, backlog: Int32 = 4_096) {
+        package init(
+            name: String, socket: MilterSocket, idleTimeout: Int32 = 7210, backlog: Int32 = 4_096, peers: Set<uid_t>? = nil
+        ) {
+            self.peers = peers
             self.name = name
             self.socket = socket
             self.idleTimeout = idleTimeout
@@ -62,7 +67,8 @@ package final class MilterServer: Sendable {
         log: @escaping @Sendable (MilterDiagnostic) -> Void
     ) {
         self.configuration = configuration
-        installation = Installation(handler: handler, needs: handler.needs, log: log)
+        let peers = configuration.peers.map { PeerGuard(socket: configuration.socket, allowed: $0.union([0, geteuid()])) }
+        installation = Installation(handler: handler, needs: handler.needs, log: log, peers: peers)
     }
 
     /// Claims the socket and begins to serve on a thread of its own. When it returns, an MTA can connect.
@@ -88,6 +94,15 @@ package final class MilterServer: Sendable {
     /// Sets for the whole process how memory of sessions is given back. `start` does it too; done before other threads begin, it also bounds
     /// the heaps that each of them would get of its own.
     package static func returnMemory() { postern_return_memory() }
+
+    /// A user of this machine by name or number; nil where there is none.
+    package static func user(_ name: String) -> uid_t? {
+        if let number = uid_t(name) { return number }
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 1 << 16)
+        return getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0 && found != nil ? entry.pw_uid : nil
+    }
 
     private func prepare() throws(MilterServerError) {
         Self.ignoreHangup()

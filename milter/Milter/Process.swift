@@ -6,6 +6,8 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
     case listening(String)
     /// An MTA was refused in the negotiation.
     case refusedMTA(reason: String)
+    /// Connections of these users of the machine to the socket were ended: they are not Postfix.
+    case strangersAtSocket([UInt32])
     /// `endOfMessage` threw; the client got `451 4.3.0`. `queueID` is the MTA's name for the message.
     case messageFailed(queueID: String?, error: String)
     /// The server ends; this many messages were under way when its time was over, and were cut off (the client keeps them).
@@ -15,6 +17,8 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .listening(let socket): "milter: listening on \(socket)"
         case .refusedMTA(let reason): "milter: refused an MTA: \(reason)"
+        case .strangersAtSocket(let users):
+            "milter: ended connections of users \(users.map(String.init).joined(separator: ", ")) to the socket, who are not Postfix (milter.peers)"
         case .messageFailed(let queueID, let error): "milter: message \(queueID ?? "without queue id") deferred: \(error)"
         case .stopped(let cutOff): cutOff == 0 ? "milter: stopped" : "milter: stopped, \(cutOff) messages cut off"
         }
@@ -26,6 +30,8 @@ struct Installation: Sendable {
     let handler: any MilterHandler
     let needs: MilterNeeds
     let log: @Sendable (MilterDiagnostic) -> Void
+    /// Nil where everybody may connect.
+    var peers: PeerGuard?
 }
 
 /// libmilter's global state, mirrored.

@@ -1,0 +1,79 @@
+// Who may be at the other end of the filter's socket.
+
+import Glibc
+import Foundation
+import Testing
+
+@testable import Milter
+
+@Suite struct PeerGuardTests {
+    private enum Kind: CaseIterable { case unix, ipv4, ipv6 }
+
+    /// A listener, a connection to it from this process, and our end of that.
+    private final class Pair {
+        let socket: MilterSocket
+        private let listener: Int32
+        private let client: Int32
+        private let server: Int32
+
+        init(_ kind: Kind) throws {
+            let family = [.unix: AF_UNIX, .ipv4: AF_INET, .ipv6: AF_INET6][kind] ?? AF_UNIX
+            listener = Glibc.socket(family, Int32(SOCK_STREAM.rawValue), 0)
+            var storage = sockaddr_storage()
+            storage.ss_family = sa_family_t(family)
+            let path = NSTemporaryDirectory() + "peer-" + UUID().uuidString.prefix(8)
+            // The address begins behind the family, at a unix socket; behind the port, at IPv4; behind port and flow, at IPv6.
+            withUnsafeMutableBytes(of: &storage) { bytes in
+                switch kind {
+                case .unix: bytes[2..<(2 + path.utf8.count)].copyBytes(from: path.utf8)
+                case .ipv4: bytes[4..<8].copyBytes(from: [127, 0, 0, 1])
+                case .ipv6: bytes[23] = 1
+                }
+            }
+            let size = socklen_t(kind == .unix ? MemoryLayout<sockaddr_un>.size : kind == .ipv4 ? 16 : 28)
+            let bound = withUnsafePointer(to: &storage) { [listener] in
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, size) }
+            }
+            try #require(bound == 0 && listen(listener, 4) == 0)
+            let port = Address(of: listener, getsockname)?.port ?? 0
+            socket = kind == .unix ? .unix(path: path) : .tcp(host: kind == .ipv4 ? "127.0.0.1" : "::1", port: port)
+            client = try #require(socket.connected())
+            server = accept(listener, nil, nil)
+            try #require(server >= 0)
+        }
+
+        deinit { for descriptor in [listener, client, server] { close(descriptor) } }
+
+        /// Whether our end still hears the client.
+        var isOpen: Bool {
+            var octet: UInt8 = 7
+            guard send(client, &octet, 1, Int32(MSG_NOSIGNAL)) == 1 else { return false }
+            return recv(server, &octet, 1, 0) == 1
+        }
+    }
+
+    @Test func whoMayConnectGoesOnAndASecondLookChangesNothing() throws {
+        for kind in Kind.allCases {
+            let pair = try Pair(kind)
+            let peers = PeerGuard(socket: pair.socket, allowed: [geteuid()])
+            #expect(peers.endStrangers().isEmpty && pair.isOpen && peers.endStrangers().isEmpty && pair.isOpen)
+        }
+    }
+
+    /// Every local user could connect and play Postfix.
+    @Test func aConnectionOfAnotherUserIsEnded() throws {
+        for kind in Kind.allCases {
+            let pair = try Pair(kind)
+            let peers = PeerGuard(socket: pair.socket, allowed: [geteuid() + 1])
+            #expect(peers.endStrangers() == [geteuid()] && !pair.isOpen, "\(kind)")
+        }
+    }
+
+    @Test func otherSocketsOfTheProcessAreNotTouched() throws {
+        let pairs = try Kind.allCases.map(Pair.init)
+        for other in [MilterSocket.unix(path: "/run/other"), .tcp(host: "127.0.0.1", port: 1)] {
+            let peers = PeerGuard(socket: other, allowed: [geteuid() + 1])
+            #expect(peers.endStrangers().isEmpty && pairs.allSatisfy(\.isOpen))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// Who is at the other end of a connection to the filter's socket: Postfix, root and ourselves, and no other user of this machine.
+// libmilter accepts connections by itself and shows no descriptor, so they are found among those of the process.
+
+import Glibc
+import Synchronization
+
+/// Ends connections of users who may not be there: whoever plays Postfix can name any client, and reads in the answer where mail goes.
+/// Thread-safe.
+final class PeerGuard: Sendable {
+    private let socket: MilterSocket
+    private let allowed: Set<uid_t>
+    /// Connections that were looked at, by the inode of our end.
+    private let known = Mutex<Set<UInt>>([])
+
+    /// - Parameter allowed: who may connect.
+    init(socket: MilterSocket, allowed: Set<uid_t>) {
+        self.socket = socket
+        self.allowed = allowed
+    }
+
+    /// Ends every connection of somebody else. Called in each negotiation: nobody has said or heard anything before. What the kernel does
+    /// not tell (the other end of a connection from another machine or network name space) is let through, as the address is.
+    /// - Returns: whose connections were ended.
+    func endStrangers() -> [uid_t] {
+        let before = known.withLock { $0 }
+        var seen: Set<UInt> = []
+        var strangers: [uid_t] = []
+        for descriptor in Self.descriptors() {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { continue }
+            let inode = UInt(status.st_ino)
+            guard !before.contains(inode) else {
+                seen.insert(inode)
+                continue
+            }
+            guard isConnection(descriptor) else { continue }
+            if let user = user(at: descriptor), !allowed.contains(user) {
+                shutdown(descriptor, Int32(SHUT_RDWR))
+                strangers.append(user)
+            } else {
+                seen.insert(inode)
+            }
+        }
+        // What another thread has looked at meanwhile is looked at again.
+        known.withLock { $0 = seen }
+        return strangers
+    }
+
+    private static func descriptors() -> [Int32] {
+        guard let folder = opendir("/proc/self/fd") else { return [] }
+        defer { closedir(folder) }
+        var found: [Int32] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if let descriptor = Int32(name), descriptor != dirfd(folder) { found.append(descriptor) }
+        }
+        return found
+    }
+
+    /// Whether a descriptor is a connection that was accepted on the filter's socket.
+    private func isConnection(_ descriptor: Int32) -> Bool {
+        var listens: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0, listens == 0 else { return false }
+        let own = Address(of: descriptor, getsockname)
+        return switch socket {
+        case .unix(let path, _, _): own?.path == path
+        case .tcp(_, let port): own?.port == port
+        }
+    }
+
+    /// The user at the other end; nil where the kernel does not say.
+    private func user(at descriptor: Int32) -> uid_t? {
+        guard case .tcp = socket else {
+            // struct ucred: process, user and group.
+            var credentials: [UInt32] = [0, 0, 0]
+            var size = socklen_t(12)
+            return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 && size == 12 ? credentials[1] : nil
+        }
+        guard let own = Address(of: descriptor, getsockname), let other = Address(of: descriptor, getpeername) else { return nil }
+        return SocketDiagnosis.user(of: other, connectedTo: own)
+    }
+}
+
+/// An address of a socket, as far as is needed here.
+struct Address {
+    let family: sa_family_t
+    /// Of a unix socket; empty for one without a name.
+    var path = ""
+    /// In host order.
+    var port: UInt16 = 0
+    /// 4 or 16 octets.
+    var octets: [UInt8] = []
+
+    init?(of descriptor: Int32, _ ask: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32) {
+        var storage = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let result = withUnsafeMutablePointer(to: &storage) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { ask(descriptor, $0, &size) }
+        }
+        guard result == 0 else { return nil }
+        family = storage.ss_family
+        let bytes = withUnsafeBytes(of: &storage) { Array($0.prefix(Int(size))) }
+        switch Int32(family) {
+        case AF_UNIX: path = String(decoding: bytes.dropFirst(2).prefix { $0 != 0 }, as: UTF8.self)
+        case AF_INET where bytes.count >= 8: (port, octets) = (UInt16(bytes[2]) << 8 | UInt16(bytes[3]), Array(bytes[4..<8]))
+        case AF_INET6 where bytes.count >= 24: (port, octets) = (UInt16(bytes[2]) << 8 | UInt16(bytes[3]), Array(bytes[8..<24]))
+        default: return nil
+        }
+    }
+}
+
+/// Questions to the kernel about other sockets of this machine (sock_diag(7)): one socket each, whatever number there are.
+enum SocketDiagnosis {
+    private static let netlinkSocketDiagnosis: Int32 = 4  // NETLINK_SOCK_DIAG
+    private static let byFamily: UInt16 = 20  // SOCK_DIAG_BY_FAMILY
+    /// Where idiag_uid stands in the answer: behind the header of 16 octets, 4 of states, 48 of addresses and 3 numbers.
+    private static let userOffset = 80
+
+    /// The user of a TCP socket by its own address and the one it is connected to; nil where it is not on this machine, or nothing is said.
+    static func user(of address: Address, connectedTo other: Address) -> uid_t? {
+        guard address.octets.count == other.octets.count, !address.octets.isEmpty else { return nil }
+        let descriptor = Glibc.socket(AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), netlinkSocketDiagnosis)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        // The kernel answers at once; nothing here may wait for ever.
+        var limit = timeval(tv_sec: 1, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        let question = question(address, other)
+        guard send(descriptor, question, question.count, 0) == question.count else { return nil }
+        var answer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor, &answer, answer.count, 0)
+        guard count >= userOffset + 4 else { return nil }
+        return answer.withUnsafeBytes { bytes in
+            bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self) == byFamily
+                ? bytes.loadUnaligned(fromByteOffset: userOffset, as: uid_t.self) : nil
+        }
+    }
+
+    /// struct nlmsghdr and struct inet_diag_req_v2 with the addresses of one socket.
+    private static func question(_ address: Address, _ other: Address) -> [UInt8] {
+        var octets: [UInt8] = []
+        func add(_ value: some FixedWidthInteger) { withUnsafeBytes(of: value) { octets += $0 } }
+        // Length, kind, NLM_F_REQUEST, sequence and port.
+        add(UInt32(72))
+        add(byFamily)
+        add(UInt16(1))
+        add(UInt32(1))
+        add(UInt32(0))
+        octets += [UInt8(truncatingIfNeeded: address.family), 6, 0, 0]  // IPPROTO_TCP
+        add(UInt32.max)  // in whatever state
+        add(address.port.bigEndian)
+        add(other.port.bigEndian)
+        for side in [address, other] { octets += side.octets + Array(repeating: 0, count: 16 - side.octets.count) }
+        // No interface, and no cookie.
+        add(UInt32(0))
+        add(UInt32.max)
+        add(UInt32.max)
+        return octets
+    }
+}

@@ -69,6 +69,9 @@ private struct TimedDirectory: RelayDirectory {
     func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
         try base.remembered(marks, account: account, now: now)
     }
+    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
+        try base.beginHandOver(copies, until: until)
+    }
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
         try base.rememberHandedOver(mark, account: account, until: until)
     }

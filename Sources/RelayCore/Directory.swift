@@ -183,7 +183,12 @@ package protocol RelayDirectory: Sendable {
     /// Whether a copy with this mark was handed over and is remembered.
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool
 
-    /// Remembers that a copy was handed over, until then (seconds since 1970).
+    /// Notes all copies that are about to be handed over, in one step and durably, until then (seconds since 1970): where that cannot be
+    /// written, none is begun.
+    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure)
+
+    /// Remembers that a copy was handed over, until then. At once, so that the death of this process loses none; what the machine loses
+    /// with its power comes twice.
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure)
 
     /// Remembers marks of what a team wrote, until then (seconds since 1970). May be written later, off the path of the mail, so that the

@@ -135,6 +135,10 @@ package struct ProbingDirectory: RelayDirectory {
         account == ProbeIdentity.account ? false : try base.isHandedOver(mark, account: account, now: now)
     }
 
+    package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
+        try base.beginHandOver(copies.filter { $0.account != ProbeIdentity.account }, until: until)
+    }
+
     package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
         if account != ProbeIdentity.account { try base.rememberHandedOver(mark, account: account, until: until) }
     }

@@ -19,6 +19,11 @@ extension Refusal {
         permanent(550, "5.7.1", "This address takes delivery reports only", RelayReason("bad-return-path", detail))
     }
 
+    /// A reverse address for somebody else at a relay domain, from mail of before such addresses were left out, or out of a text.
+    package static let anotherUsersAddress = permanent(
+        550, "5.1.1", "This address stands for another user of this relay; only the team can write to them",
+        RelayReason("another-users-address", "a reverse address whose correspondent is at a relay domain"))
+
     package static let otherScope = temporary(
         452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again",
         RelayReason("other-scope", "the transaction already carries another account or the operator's own mail"))
@@ -36,9 +41,13 @@ extension Refusal {
         451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
         RelayReason("fan-out-refused", "a recipient refused; at the repetition the sender is told which"))
 
+    package static let forgedCopy = temporary(
+        451, "4.7.0", "Only copies of messages are taken here",
+        RelayReason("forged-copy", "a session at the smtpd for copies (fan_out_smtpd) without our login: somebody on this machine, or another key file"))
+
     package static func fanOutFailed(_ detail: String) -> Refusal {
         temporary(
-            451, "4.3.0", "Not every recipient could be served; send it again, and nobody gets it twice", RelayReason("fan-out-failed", detail))
+            451, "4.3.0", "Temporary trouble here with a message to several users; try again later", RelayReason("fan-out-failed", detail))
     }
 
     package static let tooManyRecipients = temporary(
@@ -158,6 +167,11 @@ extension Refusal {
     }
 
     package static let loop = permanent(554, "5.4.6", "This message has been here before", RelayReason("loop"))
+
+    /// The mark on the message was made a moment ago, for the same entry of Postfix's queue.
+    package static let listedTwice = permanent(
+        554, "5.4.6", "This message has passed here already: Postern is named twice in this Postfix's lists of milters",
+        RelayReason("listed-twice", "smtpd_milters or non_smtpd_milters names Postern twice; run postern setup postfix --apply"))
 
     package static func unrewritable(part: String) -> Refusal {
         permanent(

@@ -44,6 +44,18 @@ package struct RelaySettings: Sendable {
     }
 
     package func isRelayDomain(_ domain: String) -> Bool { relayDomains.contains(domain.lowercased()) }
+
+    /// The operator's own mailbox for a local part (lower case) at a relay domain: nil where it is none, `.some(nil)` where no address is set.
+    package func operatorMailbox(_ localPart: String) -> AddrSpec?? {
+        if let target = localRecipients[localPart] { return .some(target) }
+        return localPart == "postmaster" || localPart == "abuse" ? .some(operatorAddress) : nil
+    }
+
+    /// Where mail to a correspondent is delivered: of the operator's mailboxes at a relay domain, which end nowhere else, their target.
+    package func delivery(_ address: AddrSpec) -> AddrSpec {
+        guard isRelayDomain(address.domain), let target = operatorMailbox(address.localPart.lowercased()) else { return address }
+        return target ?? address
+    }
 }
 
 /// The rate of permanent failures at which forwarding to an inbox is suspended: both numbers have to be reached.

@@ -17,10 +17,20 @@ import Testing
 final class SmallDirectory: RelayDirectory {
     private let accounts: [RelayAccount]
     private let isDown = Atomic(false)
+    /// How many more changes can be written.
+    private let room = Atomic(Int.max)
+    private let handedOver = Mutex<Set<[UInt8]>>([])
 
     init(_ accounts: [RelayAccount]) { self.accounts = accounts }
 
     func goDown() { isDown.store(true, ordering: .relaxed) }
+
+    /// The disk is full once so many more changes were written.
+    func runFull(after changes: Int) { room.store(changes, ordering: .relaxed) }
+
+    private func checkWritable() throws(DirectoryFailure) {
+        guard room.wrappingSubtract(1, ordering: .relaxed).newValue >= 0 else { throw DirectoryFailure("the disk is full") }
+    }
 
     private func checkUp() throws(DirectoryFailure) {
         if isDown.load(ordering: .relaxed) { throw DirectoryFailure("the store is down") }
@@ -48,8 +58,14 @@ final class SmallDirectory: RelayDirectory {
     }
     func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
     func release(_ direction: Direction, account: AccountNumber, day: UInt64) {}
-    func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
-    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
+    func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
+        handedOver.withLock { $0.contains(mark) }
+    }
+    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) { try checkWritable() }
+    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        try checkWritable()
+        _ = handedOver.withLock { $0.insert(mark) }
+    }
     func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {}
     func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> { [] }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
@@ -121,11 +137,12 @@ final class RelayScene: Sendable {
     static let anna = account(1, "annarelay2", inbox: "anna@inbox.example")
     static let bob = account(2, "bobrelay22", inbox: "bob@inbox.example")
 
-    let directory = SmallDirectory([RelayScene.anna, RelayScene.bob])
+    let directory: SmallDirectory
     let log = LogLines()
     let metrics = ServiceMetrics(version: "")
     private let current: Mutex<RelayEngine>
     private let asked = Atomic(0)
+    private let carrier: (any CopyCarrier)?
 
     static func engine(_ directory: SmallDirectory, limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28)
         -> RelayEngine
@@ -142,7 +159,9 @@ final class RelayScene: Sendable {
             })!
     }
 
-    init(limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28) {
+    init(limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28, carrier: (any CopyCarrier)? = nil, more accounts: [RelayAccount] = []) {
+        self.carrier = carrier
+        directory = SmallDirectory([RelayScene.anna, RelayScene.bob] + accounts)
         current = Mutex(Self.engine(directory, limits: limits, replyMemory: replyMemory))
     }
 
@@ -156,7 +175,8 @@ final class RelayScene: Sendable {
             engine: { [self] in
                 asked.add(1, ordering: .relaxed)
                 return engine
-            }, now: { Self.now }, logger: Logger(label: "relay", factory: { _ in LogLines.Handler(target: self.log) }), metrics: metrics)
+            }, now: { Self.now }, logger: Logger(label: "relay", factory: { _ in LogLines.Handler(target: self.log) }), metrics: metrics,
+            carrier: { [carrier] in carrier })
     }
 
     /// Plays a connection, and looks for inboxes in what was logged and answered.

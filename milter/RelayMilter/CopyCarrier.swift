@@ -15,6 +15,8 @@ package struct CopyClient: Sendable, Hashable {
     /// As Postfix names it: `unknown` or in brackets where it has no name.
     package let hostName: String
     package let helo: String
+    /// By which the copies are known to be ours when they come back.
+    package let login: String
 }
 
 /// A connection for the copies of one message. For one thread at a time.

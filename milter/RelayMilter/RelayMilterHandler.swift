@@ -18,6 +18,7 @@ package final class RelayMilterHandler: MilterHandler {
     private let refused: @Sendable (RefusedForward) -> Void
     private let carrier: @Sendable () -> (any CopyCarrier)?
     private let histograms: MilterHistograms
+    private let recent = RecentMessages()
 
     /// - Parameter carrier: who hands copies over; nil where a transaction carries one account and no more.
     /// - Parameter refused: told of forwards that were refused although somebody registered their author. Must not block.
@@ -40,12 +41,13 @@ package final class RelayMilterHandler: MilterHandler {
         MilterNeeds(
             events: [.helo, .mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient],
             actions: [.addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient, .deleteRecipient],
-            macros: [.connect: ["{daemon_name}"], .helo: [], .mail: [], .recipient: ["i"], .data: [], .endOfHeaders: ["i"], .endOfMessage: ["i"]])
+            macros: [.connect: ["{daemon_name}"], .helo: [], .mail: [], .recipient: ["i", "{auth_authen}"], .data: [], .endOfHeaders: ["i"], .endOfMessage: ["i"]])
     }
 
     package func makeSession(connection: MilterConnection) -> any MilterSession {
-        RelayMilterSession(connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, histograms: histograms, carrier: carrier,
-            refused: refused)
+        RelayMilterSession(
+            connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, histograms: histograms, recent: recent,
+            carrier: carrier, refused: refused)
     }
 }
 

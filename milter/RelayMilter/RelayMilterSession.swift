@@ -15,6 +15,7 @@ final class RelayMilterSession: MilterSession {
     private let logger: Logger
     private let metrics: ServiceMetrics
     private let histograms: MilterHistograms
+    private let recent: RecentMessages
     private let carrier: @Sendable () -> (any CopyCarrier)?
     private let refused: @Sendable (RefusedForward) -> Void
 
@@ -24,6 +25,10 @@ final class RelayMilterSession: MilterSession {
     private var mailParameters: [String] = []
     private var helo = ""
     private var transaction: RelayTransaction?
+    /// That of the transaction.
+    private var currentEngine: RelayEngine?
+    /// Whether mail that came in at the smtpd for copies is ours; nil where it did not come there, or was not asked yet.
+    private var isOurCopy: Bool?
     /// What the end of the header section or a body chunk met with; answered at the end of data, as those themselves are not answered.
     private var refusal: (refusal: Refusal, stage: String)?
     /// Names one message in the log and in the replies that Postern gives for it.
@@ -34,7 +39,8 @@ final class RelayMilterSession: MilterSession {
 
     init(
         connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
-        metrics: ServiceMetrics, histograms: MilterHistograms, carrier: @escaping @Sendable () -> (any CopyCarrier)?, refused: @escaping @Sendable (RefusedForward) -> Void
+        metrics: ServiceMetrics, histograms: MilterHistograms, recent: RecentMessages,
+        carrier: @escaping @Sendable () -> (any CopyCarrier)?, refused: @escaping @Sendable (RefusedForward) -> Void
     ) {
         self.connection = connection
         self.engine = engine
@@ -42,6 +48,7 @@ final class RelayMilterSession: MilterSession {
         self.logger = logger
         self.metrics = metrics
         self.histograms = histograms
+        self.recent = recent
         self.carrier = carrier
         self.refused = refused
     }
@@ -56,6 +63,8 @@ final class RelayMilterSession: MilterSession {
 
     func mail(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
         let engine = engine()
+        currentEngine = engine
+        isOurCopy = nil
         reference = String(decoding: Base32.encode(engine.randomness(5)), as: UTF8.self)
         refusal = nil
         lost = (nil, nil)
@@ -68,10 +77,24 @@ final class RelayMilterSession: MilterSession {
         return .continue
     }
 
+    /// Whether a message at the smtpd for copies comes from this installation: anybody on this machine can connect there, and say which
+    /// client it is.
+    private func isOurCopy(_ macros: any MilterMacros) -> Bool {
+        if let isOurCopy { return isOurCopy }
+        let isOurs = macros["{auth_authen}"].flatMap { currentEngine?.isCopyLogin($0, for: connection.peer.ipAddress, now: now()) } ?? false
+        isOurCopy = isOurs
+        return isOurs
+    }
+
     /// Where nobody takes copies, the second account gets its 452 as it would without fan-out.
     private func openCopies() -> Bool {
-        guard connection.daemonName != "internal", connection.daemonName != Self.fanOutName, let carrier = carrier() else { return false }
-        copies = carrier.open(for: CopyClient(address: connection.peer.ipAddress, hostName: connection.hostName, helo: helo))
+        guard connection.daemonName != "internal", connection.daemonName != Self.fanOutName, let engine = currentEngine,
+            let carrier = carrier()
+        else { return false }
+        let address = connection.peer.ipAddress
+        copies = carrier.open(
+            for: CopyClient(
+                address: address, hostName: connection.hostName, helo: helo, login: engine.copyLogin(for: address, now: now())))
         if copies == nil { logger.warning("copies cannot be handed over: recipients of further accounts get 452", metadata: ["ref": "\(reference)"]) }
         return copies != nil
     }
@@ -84,6 +107,7 @@ final class RelayMilterSession: MilterSession {
         guard let transaction else { return reply(to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros) }
         return histograms.recipient.timed {
             do throws(Refusal) {
+                if connection.daemonName == Self.fanOutName, !isOurCopy(macros) { throw .forgedCopy }
                 try transaction.addRecipient(path)
                 return .continue
             } catch {
@@ -132,7 +156,10 @@ final class RelayMilterSession: MilterSession {
 
     func endOfMessage(_ actions: any MilterActions) throws -> MilterReply {
         defer { end() }
-        if let (refusal, stage) = refusal { return reply(to: refusal, stage: stage, macros: actions.macros) }
+        if let id = actions.macros["i"], !id.isEmpty { queueID = id }
+        if let (refusal, stage) = refusal {
+            return reply(to: refusal == .loop && recent.contains(queueID) ? .listedTwice : refusal, stage: stage, macros: actions.macros)
+        }
         guard let transaction else { return .accept }
         return try histograms.message.timed { try finish(transaction, actions) }
     }
@@ -150,14 +177,17 @@ final class RelayMilterSession: MilterSession {
             metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
         }
         if decision.reasons.contains(where: { $0.code == RelayReason.linksLeft }) { metrics.linksLeft.add() }
+        if decision.outcome == .relay { recent.insert(queueID) }
         log(.info, decision.reasons, stage: "message", answer: decision.outcome == .discard ? "discard" : "accept", macros: actions.macros)
         return decision.outcome == .discard ? .discard : .accept
     }
 
-    /// Hands over every copy. One that is refused does not keep the others from their mail; a connection that fails does.
+    /// Hands over every copy, once all are noted. One that is refused does not keep the others from their mail; a connection or a store
+    /// that fails does.
     /// - Returns: the answer to the message where not all are in custody.
     private func handOver(_ all: [FanOutCopy], _ transaction: RelayTransaction, _ actions: any MilterActions) throws -> Refusal? {
         guard let copies, let original = transaction.original else { return .fanOutFailed("there is no connection for copies") }
+        do throws(Refusal) { try transaction.beginHandOver(all) } catch { return error }
         var answer: Refusal?
         var handed = 0
         for copy in all {
@@ -167,10 +197,7 @@ final class RelayMilterSession: MilterSession {
             case .taken:
                 handed += 1
                 metrics.copies("handed_over").add()
-                // Were this lost, a repetition would bring this copy twice: no reason to keep the mail of the others back.
-                do throws(DirectoryFailure) { try transaction.handedOver(copy) } catch {
-                    logger.error("a copy that was handed over cannot be remembered", metadata: ["ref": "\(reference)", "detail": "\(error.detail)"])
-                }
+                do throws(Refusal) { try transaction.handedOver(copy) } catch { return error }
             case .refused(let reply):
                 metrics.copies("refused").add()
                 let refusal = transaction.refused(copy, reply)
@@ -185,6 +212,7 @@ final class RelayMilterSession: MilterSession {
 
     private func end() {
         transaction = nil
+        currentEngine = nil
         copies?.close()
         copies = nil
     }
@@ -207,7 +235,8 @@ final class RelayMilterSession: MilterSession {
 
     private func reply(to refusal: Refusal, stage: String, macros: (any MilterMacros)?) -> MilterReply {
         let reply = refusal.reply
-        let level: Logger.Level = refusal.reason.code == RelayReason.leakIncident ? .error : .notice
+        let level: Logger.Level = [RelayReason.leakIncident, Refusal.listedTwice.reason.code, Refusal.forgedCopy.reason.code].contains(
+            refusal.reason.code) ? .error : .notice
         count(refusal, stage: stage)
         log(level, [refusal.reason], stage: stage, answer: "\(reply.code) \(reply.enhanced)", macros: macros)
         let text = "\(reply.text) [\(reference)]"

@@ -10,11 +10,14 @@ package final class ClientSubmission {
         /// Nil where its name is not known.
         package let name: String?
         package let helo: String
+        /// By which the server's filter knows whose session it is.
+        package let login: String
 
-        package init(address: String?, name: String?, helo: String) {
+        package init(address: String?, name: String?, helo: String, login: String) {
             self.address = address
             self.name = name
             self.helo = helo
+            self.login = login
         }
     }
 
@@ -45,7 +48,8 @@ package final class ClientSubmission {
         let helo = client.helo.isEmpty ? settings.helo : client.helo
         let name = client.name.map(xtext) ?? "[UNAVAILABLE]"
         // The server greets anew.
-        try dialogue.expect(try dialogue.command("XCLIENT ADDR=\(xtext(address)) NAME=\(name) HELO=\(xtext(helo))", .ehlo), 2, .ehlo)
+        let identity = "ADDR=\(xtext(address)) NAME=\(name) HELO=\(xtext(helo)) LOGIN=\(xtext(client.login))"
+        try dialogue.expect(try dialogue.command("XCLIENT \(identity)", .ehlo), 2, .ehlo)
         try dialogue.hello(helo)
         return dialogue
     }

@@ -19,7 +19,7 @@ struct CopyHandOver: CopyCarrier {
     func open(for client: CopyClient) -> (any CopySession)? {
         let hasName = client.hostName != "unknown" && !client.hostName.hasPrefix("[") && !client.hostName.isEmpty
         let connection = try? ClientSubmission(
-            submission, client: .init(address: client.address, name: hasName ? client.hostName : nil, helo: client.helo))
+            submission, client: .init(address: client.address, name: hasName ? client.hostName : nil, helo: client.helo, login: client.login))
         return connection.map(Session.init)
     }
 

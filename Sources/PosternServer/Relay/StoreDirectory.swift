@@ -135,12 +135,20 @@ package struct StoreDirectory: RelayDirectory {
         try reading { try store.counters.isMarked(account: Int64(account.rawValue), purpose: Self.handedOver, mark: mark, now: now) }
     }
 
-    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+    package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
         guard !isReadOnly else { return }
-        try reading { try store.counters.mark(account: Int64(account.rawValue), purpose: Self.handedOver, mark: mark, expiresAt: until) }
+        let marks = copies.map { (account: Int64($0.account.rawValue), mark: $0.mark, expiresAt: until) }
+        try reading { try store.counters.mark(purpose: Self.begun, marks, .durable) }
     }
 
-    /// The purpose of marks of copies that a fan-out handed over.
+    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        guard !isReadOnly else { return }
+        let marks = [(account: Int64(account.rawValue), mark: mark, expiresAt: until)]
+        try reading { try store.counters.mark(purpose: Self.handedOver, marks, inPlaceOf: Self.begun) }
+    }
+
+    /// The purposes of marks of copies that a fan-out is about to hand over, and has handed over.
+    private static let begun = "fan-out-begun"
     private static let handedOver = "fan-out"
 
     package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {

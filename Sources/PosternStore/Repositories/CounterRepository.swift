@@ -150,22 +150,19 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Remembers a mark until it expires; durably, as somebody acts on it. For copies of a message that were handed over.
-    package func mark(account: Int64, purpose: String, mark: [UInt8], expiresAt: Int64) throws {
-        try database.write(.durable) { connection in
-            try connection.run(
-                """
-                INSERT INTO once_marks (account_id, purpose, mark, expires_at)
-                SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
-                ON CONFLICT (account_id, purpose, mark) DO UPDATE SET expires_at = excluded.expires_at
-                """, [.integer(account), .text(purpose), .blob(mark), .integer(expiresAt)])
-        }
-    }
-
     /// Remembers many marks in one transaction. Accounts that are gone by now are passed over.
-    package func mark(purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)]) throws {
-        try database.write(.relaxed) { connection in
+    /// - Parameter old: the purpose under which the same marks are forgotten.
+    package func mark(
+        purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)], _ durability: Durability = .relaxed,
+        inPlaceOf old: String? = nil
+    ) throws {
+        try database.write(durability) { connection in
             for mark in marks {
+                if let old {
+                    try connection.run(
+                        "DELETE FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3",
+                        [.integer(mark.account), .text(old), .blob(mark.mark)])
+                }
                 try connection.run(
                     """
                     INSERT INTO once_marks (account_id, purpose, mark, expires_at)

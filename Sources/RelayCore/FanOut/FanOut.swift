@@ -48,6 +48,24 @@ struct FanOutMarks {
     }
 }
 
+/// Copies that are in custody although the store could not note it, as on a full disk: by their marks, for the life of the process.
+package final class HandedOverCopies: Sendable {
+    /// Beyond so many, all are forgotten: a message of those may then come twice. The store has to fail for each of them by itself, as
+    /// no further copy of a message is made after one that cannot be noted.
+    private static let capacity = 20_000
+
+    private let marks = Mutex<Set<[UInt8]>>([])
+
+    func insert(_ mark: [UInt8]) {
+        marks.withLock { marks in
+            if marks.count >= Self.capacity { marks.removeAll() }
+            marks.insert(mark)
+        }
+    }
+
+    func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
+}
+
 /// What becomes of a message of which one recipient refused: the answer to the whole message could not say it, and the sender repeats it.
 ///
 /// The state of an account is told to a proved sender only, and at RCPT there is no author yet. Where SPF proved the envelope, whoever

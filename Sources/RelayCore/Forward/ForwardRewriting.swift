@@ -64,9 +64,11 @@ struct ForwardRewriting {
 
     private mutating func edits(_ header: HeaderSection, evidence: AuthenticationEvidence) -> HeaderEdits {
         var edits = HeaderEdits(header)
+        let others = others(in: header)
+        let noting = header.fields.firstIndex { $0.isNamed("To") } ?? header.fields.firstIndex { $0.isNamed("Cc") }
         for (index, field) in header.fields.enumerated() {
             if Self.addressFields.contains(field) {
-                edits.edits[index] = rewriteAddresses(field)
+                edits.edits[index] = rewriteAddresses(field, others: index == noting ? others : 0)
             } else if Self.listFields.contains(field) {
                 edits.edits[index] = rewriteList(field)
             } else if Self.threadFields.contains(field) {
@@ -117,41 +119,68 @@ struct ForwardRewriting {
             && address.domain.lowercased() == account.relayAddress.domain.lowercased()
     }
 
+    /// Address fields in which other users of the relay are left out: what a reply to all answers to.
+    private static let answered: FieldNameSet = ["reply-to", "to", "cc"]
+
+    /// Whether an address at a relay domain is neither this account's nor the operator's. Only the team can write to it: a user's reply
+    /// to its reverse address could not be delivered.
+    private func isAnotherUsers(_ address: AddrSpec) -> Bool {
+        engine.settings.isRelayDomain(address.domain) && !isRelayAddress(address)
+            && engine.settings.operatorMailbox(address.localPart.lowercased()) == nil
+    }
+
+    /// How many addresses of other users To and Cc name.
+    private func others(in header: HeaderSection) -> Int {
+        (header.all("To") + header.all("Cc")).reduce(0) { sum, field in
+            sum + AddressList.parse(field.rawValue).mailboxes.reduce(0) { $0 + (isAnotherUsers($1.addrSpec) ? 1 : 0) }
+        }
+    }
+
+    /// Tells of those who were left out, as a comment behind the addresses: no program takes one for a recipient, as some do with an
+    /// empty group, and some show it as the name of the address before it.
+    private static func note(others: Int) -> [UInt8] {
+        others == 0 ? [] : Array("\r\n (you and \(others) other user\(others == 1 ? "" : "s") of this relay)".utf8)
+    }
+
     private mutating func rewritten(_ mailbox: Mailbox) -> Mailbox {
         if isRelayAddress(mailbox.addrSpec) { return mailbox }
         let name = mailbox.displayName ?? mailbox.comment ?? Self.madeUpName(mailbox.addrSpec)
         return Mailbox(displayName: name, addrSpec: reverse(mailbox.addrSpec))
     }
 
-    private mutating func rewriteAddresses(_ field: HeaderField) -> HeaderEdits.Edit {
+    /// - Parameter others: how many other users the message names, where this field tells of them.
+    private mutating func rewriteAddresses(_ field: HeaderField, others: Int) -> HeaderEdits.Edit {
         let list = AddressList.parse(field.rawValue)
         let mailboxes = list.mailboxes
-        if list.defects.allSatisfy(Self.leavesAddressesClear) {
+        let leavesOut = Self.answered.contains(field)
+        func stays(_ mailbox: Mailbox) -> Bool { !leavesOut || !isAnotherUsers(mailbox.addrSpec) }
+        if others == 0, mailboxes.allSatisfy(stays), list.defects.allSatisfy(Self.leavesAddressesClear) {
             if mailboxes.isEmpty, !list.addresses.isEmpty, AddressCandidates.find(in: field.rawValue).isEmpty { return .keep }
             if !mailboxes.isEmpty, let value = inPlace(field, mailboxes) {
                 return value.elementsEqual(field.rawValue) ? .keep : .replace(value)
             }
         }
 
-        var addresses: [Address] = list.addresses.map {
+        var addresses: [Address] = list.addresses.compactMap {
             switch $0 {
-            case .mailbox(let mailbox): .mailbox(rewritten(mailbox))
-            case .group(let name, let members): .group(name: name, members.map { rewritten($0) })
+            case .mailbox(let mailbox): stays(mailbox) ? .mailbox(rewritten(mailbox)) : nil
+            case .group(let name, let members): .group(name: name, members.filter(stays).map { rewritten($0) })
             }
         }
         if !list.isLegal, mailboxes.isEmpty {
             // Only where no list can be read: beside one that can, what looks like an address in a name is no further recipient.
             var seen: Set<AddrSpec> = []
             for candidate in AddressCandidates.find(in: field.rawValue) where seen.insert(candidate.addrSpec).inserted {
-                addresses.append(.mailbox(rewritten(Mailbox(addrSpec: candidate.addrSpec))))
+                let mailbox = Mailbox(addrSpec: candidate.addrSpec)
+                if stays(mailbox) { addresses.append(.mailbox(rewritten(mailbox))) }
             }
         }
         if addresses.isEmpty {
             // Nothing to answer to. Only To has to stay, and tells the user which address it was.
-            guard field.isNamed("To") else { return .remove }
+            guard field.isNamed("To") || others > 0 else { return .remove }
             addresses = [.mailbox(Mailbox(addrSpec: account.relayAddress))]
         }
-        return .replace(AddressFieldValue.write(addresses, nameLength: field.nameLength))
+        return .replace(AddressFieldValue.write(addresses, nameLength: field.nameLength) + Self.note(others: others))
     }
 
     /// Whether a defect leaves no doubt where the addresses of a list are, so that they alone need to be replaced. A route does not:

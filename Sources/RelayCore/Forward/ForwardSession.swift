@@ -14,6 +14,8 @@ final class ForwardSession {
     let author: AddrSpec
     /// Once it is decided on: whether SPF of the envelope proves the author, whatever signatures do.
     private(set) var isEnvelopeProof = false
+    /// The evidence, where it does not prove the author as the team's.
+    private(set) var unadmitted: AuthenticationEvidence?
     /// Every registered source that covers the author, of whatever team; nil where one of the recipient's team does, and nobody had to ask.
     private let covering: [OutboundSource]?
     private let authentication: any AuthenticationSession
@@ -88,6 +90,7 @@ final class ForwardSession {
             return (candidate, own, proof)
         }
         guard let (admitted, own, proof) = admitting.first(where: { $0.0.isActive }) ?? admitting.first else {
+            unadmitted = evidence
             // Against the sources of all teams: what a stranger is told says nothing of whose address it is.
             let all: [OutboundSource]
             if let covering { all = covering } else { all = try Self.covering(author, engine) }
@@ -101,11 +104,18 @@ final class ForwardSession {
         guard account.isForwardingOn else { throw .forwardingOff }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
         guard !inbox.isSuspended else { throw .inboxSuspended }
+        // Postfix would keep it for days: nothing at a relay domain is delivered. The probe's mail is looked for there.
+        guard account.number == ProbeIdentity.account || !engine.settings.isRelayDomain(inbox.address.revealed.domain) else {
+            throw .notConfigured("the inbox lies at a relay domain")
+        }
 
         let day = UInt64(max(0, now) / 86_400)
         let limits = engine.settings.limits
         let sender = ForwardEnvelope.reportableSender(
-            client: client, author: author, proof: proof, sources: own, evidence: evidence)
+            client: client, author: author, proof: proof, sources: own, evidence: evidence
+        ) { [settings = engine.settings, number = account.number] address in
+            number == ProbeIdentity.account || !settings.isRelayDomain(settings.delivery(address).domain)
+        }
         var rewriting = ForwardRewriting(engine: engine, account: account, author: author)
         let edits = try rewriting.rewrite(header, evidence: evidence).edits
         let newBody = try rewriteBody(&rewriting, inbox: inbox.address)
@@ -201,9 +211,10 @@ extension ForwardSession {
 enum ForwardEnvelope {
     /// The envelope sender where a report may go to it later.
     static func reportableSender(
-        client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof, sources: [OutboundSource], evidence: AuthenticationEvidence
+        client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof, sources: [OutboundSource], evidence: AuthenticationEvidence,
+        isDeliverable: (AddrSpec) -> Bool
     ) -> AddrSpec? {
-        guard let sender = AddrSpec(envelope: client.mailFrom),
+        guard let sender = AddrSpec(envelope: client.mailFrom), isDeliverable(sender),
             ForwardProof.isReportable(envelopeSender: sender, author: author, proof: proof, sources: sources, evidence: evidence)
         else { return nil }
         return sender

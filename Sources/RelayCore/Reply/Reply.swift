@@ -14,10 +14,11 @@ enum Reply {
         let account: RelayAccount?
         do { account = try engine.directory.account(number) } catch { throw .storeTrouble(error.detail) }
         guard let account else { throw .replyNotProved(RelayReason("account-deleted")) }
-        let canonical = engine.settings.providers.canonical(author)
-        let verified = account.inboxes.filter(\.isVerified).map { engine.settings.providers.canonical($0.address.revealed) }
-        guard verified.contains(canonical) else {
-            if verified.contains(where: { $0.domain == canonical.domain }), let report = try serverReport(message, author: author) {
+        let providers = engine.settings.providers
+        guard account.isVerifiedInbox(author, providers: providers) else {
+            let domain = providers.canonical(author).domain
+            if account.inboxes.contains(where: { $0.isVerified && providers.canonical($0.address.revealed).domain == domain }),
+                let report = try serverReport(message, author: author) {
                 guard account.isActive else { throw .retired }
                 return try tell(report, of: message, engine: engine, account: account, correspondents: correspondents, paths: paths)
             }
@@ -180,7 +181,7 @@ struct OutgoingMessage {
         return RelayDecision(
             .relay,
             modifications: edits.modifications + (body.map { [.replaceBody($0)] } ?? []) + [.changeSender(sender)]
-                + paths.map { .deleteRecipient($0) } + recipients.map { .addRecipient("<\($0.wireForm)>") },
+                + paths.map { .deleteRecipient($0) } + recipients.map { .addRecipient("<\(engine.settings.delivery($0).wireForm)>") },
             reasons: reasons)
     }
 }

@@ -26,8 +26,7 @@ package enum RecipientReading: Sendable, Hashable {
         }
         guard settings.isRelayDomain(address.domain) else { return .elsewhere }
         let local = address.localPart.lowercased()
-        if let target = settings.localRecipients[local] { return .operatorMailbox(target) }
-        if local == "postmaster" || local == "abuse" { return .operatorMailbox(settings.operatorAddress) }
+        if let target = settings.operatorMailbox(local) { return .operatorMailbox(target) }
         if (10...16).contains(local.utf8.count), Base32.isEncoded(local.utf8) {
             return .relayAddress(localPart: local, domain: address.domain.lowercased())
         }

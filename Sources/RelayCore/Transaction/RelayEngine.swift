@@ -17,6 +17,7 @@ package final class RelayEngine: Sendable {
     package let replyMemory: ReplyMemory
     let keys: TokenKeys
     let refusedRecipients: RefusedRecipients
+    let handedOver: HandedOverCopies
     /// Gives that many random octets.
     package let randomness: @Sendable (Int) -> [UInt8]
     /// Makes what rewrites a reply's body.
@@ -34,6 +35,7 @@ package final class RelayEngine: Sendable {
         self.signer = signer
         self.keys = keys
         refusedRecipients = RefusedRecipients(keys: keys)
+        handedOver = HandedOverCopies()
         self.tokens = TokenMint(keys: keys)
         self.ids = ids
         self.mark = RelayMark(keys: keys)
@@ -65,6 +67,7 @@ package final class RelayEngine: Sendable {
         signer = other.signer
         keys = other.keys
         refusedRecipients = other.refusedRecipients
+        handedOver = other.handedOver
         tokens = other.tokens
         ids = other.ids
         mark = other.mark

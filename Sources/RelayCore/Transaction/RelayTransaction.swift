@@ -7,23 +7,13 @@ import MailCrypto
 
 /// A mail transaction of the relay. Not thread-safe: one caller at a time.
 package final class RelayTransaction {
-    /// What the recipients accepted so far have in common. One transaction carries one of these.
-    private enum Scope {
-        case empty
-        case elsewhere
-        case operatorMail([AddrSpec])
-        case forward(RelayAccount)
-        case reply(AccountNumber, correspondents: [AddrSpec])
-        case returnPath(AddressToken)
-        case answer(AnswerToken)
-    }
-
     private let engine: RelayEngine
     private let client: SMTPClientIdentity
     /// Seconds since 1970.
     private let now: Int64
 
-    private var scope = Scope.empty
+    /// What the recipients accepted so far have in common.
+    private var scope = TransactionScope.empty
     /// The accepted paths of our own, exactly as RCPT gave them.
     private var paths: [String] = []
     private var header = HeaderSection()
@@ -33,8 +23,10 @@ package final class RelayTransaction {
     private var forward: ForwardSession?
     private var authentication: (any AuthenticationSession)?
     private var held: HeldBody?
+    /// A message to a relay address that nobody registered, and that the address's own user may have written: what it is answered otherwise.
+    private var unlessOwn: Refusal?
     /// What does not go together with the first recipient's scope, and gets a copy of the message.
-    private var further: [(scope: Scope, paths: [String])] = []
+    private var further: [(scope: TransactionScope, paths: [String])] = []
     /// Whether copies can be handed over, as far as that was asked.
     private var isFannedOut: Bool?
     private let canFanOut: () -> Bool
@@ -92,7 +84,7 @@ package final class RelayTransaction {
     package func addRecipient(_ path: String) throws(Refusal) {
         if let told = engine.refusedRecipients.reply(to: path, for: client, now: now) { throw .toldBefore(told) }
         let own = try scope(of: path)
-        if let scope = Self.merged(scope, own) {
+        if let scope = merged(scope, own) {
             switch scope {
             case .elsewhere: break
             default:
@@ -100,28 +92,36 @@ package final class RelayTransaction {
                 paths.append(path)
             }
             self.scope = scope
-        } else if Self.isFannable(scope, own), isFannedOut ?? false || (!engine.refusedRecipients.isSeparate(client, now: now) && canFanOut()) {
+        } else if let index = further.indices.first(where: { merged(further[$0].scope, own) != nil }), let both = merged(further[index].scope, own) {
+            try count()
+            further[index].scope = both
+            further[index].paths.append(path)
+        } else if TransactionScope.isFannable(scope, own), isFannedOut ?? false || (!isSeparate && canFanOut()) {
             isFannedOut = true
             try count()
-            for index in further.indices {
-                guard let merged = Self.merged(further[index].scope, own) else { continue }
-                further[index].scope = merged
-                further[index].paths.append(path)
-                return
-            }
             further.append((own, [path]))
         } else {
-            if Self.isFannable(scope, own) { isFannedOut = false }
+            if TransactionScope.isFannable(scope, own) { isFannedOut = false }
             throw .otherScope
         }
     }
+
+    /// Both in one message; nil where they do not go together.
+    private func merged(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
+        if let merged = TransactionScope.merged(scope, other) { return merged }
+        guard let both = TransactionScope.repliedToAll(scope, other), !isSeparate else { return nil }
+        return both
+    }
+
+    /// Whether each recipient of another kind or account is to have a transaction of its own.
+    private var isSeparate: Bool { engine.refusedRecipients.isSeparate(client, now: now) }
 
     private func count() throws(Refusal) {
         guard paths.count + further.reduce(0, { $0 + $1.paths.count }) < engine.settings.limits.recipients else { throw .tooManyRecipients }
     }
 
     /// What a transaction with this recipient alone would carry.
-    private func scope(of path: String) throws(Refusal) -> Scope {
+    private func scope(of path: String) throws(Refusal) -> TransactionScope {
         switch RecipientReading.read(path, settings: engine.settings, tokens: engine.tokens) {
         case .unknown: throw .unknownAddress("no such local part")
         case .forgedReverse: throw .replyNotProved(RelayReason("bad-reverse-address", "MAC is wrong"))
@@ -134,7 +134,7 @@ package final class RelayTransaction {
             guard let account = try ask({ () throws(DirectoryFailure) in try engine.directory.account(relayAddress: localPart, domain: domain) })
             else { throw .unknownAddress("relay address was never issued") }
             return .forward(account)
-        case .reverse(let token): return .reply(token.account, correspondents: [try correspondent(of: token)])
+        case .reverse(let token): return .reply(token.account, correspondents: [try correspondent(of: token)], own: nil)
         case .returnPath(let token):
             guard token.expiryDay >= day else { throw .badReturnPath("expired") }
             return .returnPath(token)
@@ -144,34 +144,16 @@ package final class RelayTransaction {
         }
     }
 
-    /// Both in one transaction; nil where they do not go together.
-    private static func merged(_ scope: Scope, _ other: Scope) -> Scope? {
-        switch (scope, other) {
-        case (.empty, _): return other
-        case (.elsewhere, .elsewhere): return scope
-        case (.operatorMail(let targets), .operatorMail(let more)): return .operatorMail(targets + more.filter { !targets.contains($0) })
-        case (.forward(let account), .forward(let other)): return account.number == other.number ? scope : nil
-        case (.reply(let account, let correspondents), .reply(let other, let more)):
-            return account == other ? .reply(account, correspondents: correspondents + more.filter { !correspondents.contains($0) }) : nil
-        case (.returnPath(let token), .returnPath(let other)): return token == other ? scope : nil
-        case (.answer(let token), .answer(let other)): return token == other ? scope : nil
-        default: return nil
-        }
-    }
-
-    /// Whether a copy can carry what does not go together: forwards beside a forward, replies beside a reply, which one proof serves.
-    private static func isFannable(_ scope: Scope, _ other: Scope) -> Bool {
-        switch (scope, other) {
-        case (.forward, .forward), (.reply, .reply): true
-        default: false
-        }
-    }
-
     private func correspondent(of token: AddressToken) throws(Refusal) -> AddrSpec {
         let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
         let address = stored.address(of: token)
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
         guard let address else { throw .replyNotProved(RelayReason("bad-reverse-address", "nothing is stored under it")) }
+        // The probe's addresses lead to where Postfix keeps what it cannot deliver: there it is looked for.
+        guard token.account != ProbeIdentity.account, engine.settings.isRelayDomain(address.domain) else { return address }
+        guard case .operatorMailbox(let target) = RecipientReading.read("<\(address.wireForm)>", settings: engine.settings, tokens: engine.tokens)
+        else { throw .anotherUsersAddress }
+        guard target != nil else { throw .notConfigured("operator_address is not set") }
         return address
     }
 
@@ -224,14 +206,24 @@ package final class RelayTransaction {
         switch scope {
         case .empty, .elsewhere, .operatorMail: break
         case .forward(let account):
-            forward = try ForwardSession(engine: engine, account: account, client: client, header: header, now: now)
+            do {
+                forward = try ForwardSession(engine: engine, account: account, client: client, header: header, now: now)
+            } catch {
+                guard further.isEmpty, OwnAddress.standsBesideReverse(header, of: account, engine: engine) else { throw error }
+                unlessOwn = error
+                authentication = engine.authenticator.begin(client: client, header: header, now: now)
+            }
             guard !further.isEmpty else { break }
             forward?.prepare()
             held = HeldBody(budget: engine.replyMemory, isRewritten: false, hasCopies: true)
         case .reply, .returnPath:
             // The DNS is waited for while nothing is held, and whoever cannot be proved whatever the body is holds nothing.
             let session = engine.authenticator.begin(client: client, header: header, now: now)
-            if let best = session.prepare(), case .reply = scope { _ = try Reply.prove(header, evidence: best, client: client) }
+            if let best = session.prepare(), case .reply(_, _, let own) = scope {
+                do { _ = try Reply.prove(header, evidence: best, client: client) } catch {
+                    guard let own, OwnAddress.isWrittenByTeam(header, of: own, evidence: best, client: client) else { throw error }
+                }
+            }
             authentication = session
             held = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: !further.isEmpty)
         case .answer:
@@ -275,7 +267,7 @@ package final class RelayTransaction {
             var copies: [FanOutCopy] = []
             for (scope, paths) in further {
                 let all = marks.marks(paths)
-                guard let account = Self.account(of: scope), let mark = all.first else { continue }
+                guard let account = scope.account, let mark = all.first else { continue }
                 if try !isHandedOver(all, account) { copies.append(FanOutCopy(account: account, paths: paths, mark: mark)) }
             }
             // The first one may have been a further one when the message came before, and have its copy.
@@ -298,35 +290,46 @@ package final class RelayTransaction {
     }
 
     private func isHandedOver(_ marks: [[UInt8]], _ account: AccountNumber) throws(DirectoryFailure) -> Bool {
+        if marks.contains(where: engine.handedOver.contains) { return true }
         for mark in marks where try engine.directory.isHandedOver(mark, account: account, now: now) { return true }
         return false
     }
 
-    private var account: AccountNumber? { Self.account(of: scope) }
-
-    private static func account(of scope: Scope) -> AccountNumber? {
-        switch scope {
-        case .forward(let account): account.number
-        case .reply(let number, _): number
-        default: nil
-        }
-    }
+    private var account: AccountNumber? { scope.account }
 
     /// The message as it came, while its body is held: what copies are made of.
     package var original: FanOutOriginal? {
         held.map { FanOutOriginal(sender: client.mailFrom, header: header, body: $0.bytes) }
     }
 
+    /// Called before the first copy is handed over.
+    /// - Throws: where nothing could be remembered of them. Then none may be handed over: a repetition would bring them again.
+    package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
+        do {
+            try engine.directory.beginHandOver(copies.map { ($0.mark, $0.account) }, until: now + Self.handedOverSeconds)
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
+    }
+
     /// A copy is in the custody of Postfix: a repetition of the message does not make another one.
-    /// - Throws: where that cannot be remembered.
-    package func handedOver(_ copy: FanOutCopy) throws(DirectoryFailure) {
-        try engine.directory.rememberHandedOver(copy.mark, account: copy.account, until: now + Self.handedOverSeconds)
+    /// - Throws: where that cannot be written. This process knows it all the same; no further copy may be handed over.
+    package func handedOver(_ copy: FanOutCopy) throws(Refusal) {
+        do {
+            try engine.directory.rememberHandedOver(copy.mark, account: copy.account, until: now + Self.handedOverSeconds)
+        } catch {
+            engine.handedOver.insert(copy.mark)
+            throw .storeTrouble("a copy that was handed over cannot be noted: \(error.detail)")
+        }
     }
 
     /// A copy was refused. Unless that passes by itself, whoever repeats the message learns which (`RefusedRecipients`).
     /// - Returns: the answer to the whole message.
     package func refused(_ copy: FanOutCopy, _ reply: SMTPReply) -> Refusal {
-        if SMTPReply.isOfRecipient(reply.code, reply.enhanced) || reply.code / 100 == 5 { refused(copy.paths, reply) }
+        guard SMTPReply.isOfRecipient(reply.code, reply.enhanced) || reply.code / 100 == 5 else {
+            return .fanOutFailed("a copy was answered \(reply.code) \(reply.enhanced)")
+        }
+        refused(copy.paths, reply)
         return .fanOutRefused
     }
 
@@ -355,13 +358,20 @@ package final class RelayTransaction {
             switch scope {
             case .empty, .elsewhere: return RelayDecision(.untouched, reasons: [])
             case .operatorMail(let targets): return operatorMail(to: targets)
-            case .forward:
-                guard let forward else { throw Refusal.notConfigured("end of data before end of header") }
-                return try forward.finish(paths: paths)
-            case .reply(let number, let correspondents):
+            case .forward(let account): return try decideForward(account)
+            case .reply(let number, let correspondents, let own):
                 let message = try incoming(whileWaiting)
-                return try Reply.decide(
-                    engine: engine, message: message, account: number, correspondents: correspondents, paths: paths)
+                do {
+                    return try Reply.decide(
+                        engine: engine, message: message, account: number, correspondents: correspondents, paths: paths)
+                } catch {
+                    guard case .permanent = error, let own,
+                        OwnAddress.isWrittenByTeam(header, of: own, evidence: message.evidence, client: client)
+                    else { throw error }
+                    // A team's mail to its user and to a reverse address: the one may have it and the other may not, so they come apart.
+                    engine.refusedRecipients.separate(client, now: now)
+                    throw Refusal.fanOutRefused
+                }
             case .returnPath(let token):
                 return try Bounce.decide(engine: engine, message: try incoming(whileWaiting), token: token, paths: paths)
             case .answer(let token):
@@ -374,6 +384,25 @@ package final class RelayTransaction {
         } catch {
             return .refuse(.storeTrouble("unexpected failure"))
         }
+    }
+
+    private func decideForward(_ account: RelayAccount) throws(Refusal) -> RelayDecision {
+        let refusal: Refusal
+        let evidence: AuthenticationEvidence
+        if let unlessOwn, let authentication {
+            (refusal, evidence) = (unlessOwn, authentication.finish())
+        } else {
+            guard let forward else { throw .notConfigured("end of data before end of header") }
+            do { return try forward.finish(paths: paths) } catch {
+                // Once the author is proved as the team's, the answer is the team's.
+                guard case .permanent = error, let found = forward.unadmitted,
+                    OwnAddress.standsBesideReverse(header, of: account, engine: engine)
+                else { throw error }
+                (refusal, evidence) = (error, found)
+            }
+        }
+        guard try OwnAddress.isWrittenByUser(header, of: account, evidence: evidence, client: client, engine: engine) else { throw refusal }
+        return OwnAddress.accepted
     }
 
     private func incoming(_ whileWaiting: @escaping () -> Void) throws(Refusal) -> IncomingMessage {

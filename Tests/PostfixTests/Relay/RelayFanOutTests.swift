@@ -50,6 +50,14 @@ import Testing
                 xclient: xclient)
         }
 
+        /// The outcome of one message for two users by way of the port that takes copies, as a local user may send it.
+        func forge(_ login: String?) throws -> SMTPTransactionResult {
+            let identity = [("ADDR", "127.0.0.1"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")] + (login.map { [("LOGIN", $0)] } ?? [])
+            return try SMTPClient.send(
+                port: relay.fanOutPort, from: "<bounce@juice.example>", to: ["<\(addresses[0])>"],
+                message: Array(World.message(to: addresses[0]).replacingOccurrences(of: "\n", with: "\r\n").utf8), xclient: identity)
+        }
+
         /// Waits until nothing is under way, and gives the recipients of everything that arrived.
         func arrivals(_ count: Int) throws -> [String] {
             _ = try relay.sink.wait(for: count)
@@ -146,6 +154,94 @@ import Testing
         let client = [("ADDR", "192.0.2.77"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")]
         #expect(try rig.send(xclient: client).data?.code == 250)
         try rig.expectArrivals(3, rig.everybody([0, 1, 2]))
+    }
+
+    /// XCLIENT lets whoever connects from this machine be any client: SPF of a team, and the mail was forwarded as the team's.
+    @Test(arguments: [nil, "copies", "copies.1795348800.abbbbbbbbbbbbbbbbbbbbbbbbbb"]) func aLocalUserForgesNothingAtThePortForCopies(login: String?) throws {
+        let rig = try Rig(users: 2)
+        defer { rig.stop() }
+        let forged = try rig.forge(login)
+        #expect(forged.recipients.map(\.code) == [451] && forged.recipients[0].enhancedStatus == "4.7.0", "\(forged)")
+        #expect(try rig.send().data?.code == 250)
+        try rig.expectArrivals(2, rig.everybody([0, 1]))
+        let log = rig.relay.postfix.log
+        #expect(log.contains("sasl_username=copies."), "it is the login by which our own copies are known")
+        #expect(rig.relay.sink.messages.allSatisfy { !String(decoding: $0.data, as: UTF8.self).contains("copies.1") })
+    }
+
+    /// Everybody on the machine could open a session with the filter, and ask it for whatever client and message they liked.
+    @Test func aLocalUserOpensNoSessionWithTheFilter() throws {
+        let rig = try Rig(users: 1)
+        defer { rig.stop() }
+        let path = rig.relay.socket.dropFirst("unix:".count)
+        // The negotiation that Postfix begins with, and how many octets come back.
+        let ask = """
+            use IO::Socket::UNIX; $s = IO::Socket::UNIX->new(Peer => '\(path)') or die "no connection"; $SIG{PIPE} = 'IGNORE';
+            syswrite($s, pack('NaNNN', 13, 'O', 6, 0x1FF, 0x1FFFFF)); print sysread($s, $answer, 100) || 0;
+            """
+        let user = try ManagedProcess.run("/usr/sbin/runuser", ["-u", "nobody", "--", "/usr/bin/perl", "-e", ask])
+        #expect(user.output == "0", "\(user.output)")
+        let postfix = try ManagedProcess.run("/usr/sbin/runuser", ["-u", "postfix", "--", "/usr/bin/perl", "-e", ask])
+        #expect((Int(postfix.output) ?? 0) >= 17, "\(postfix.output)")
+        try rig.relay.process.waitForLine(containing: "who are not Postfix")
+        #expect(try rig.send().data?.code == 250)
+    }
+
+    /// Of a message to several users, each reply to all reaches the team, earns no bounce and leaves nothing in the queue.
+    @Test func aReplyToAllReachesTheTeamAndNothingStaysBehind() throws {
+        let rig = try Rig(users: 2) { $0.parks = true }
+        defer { rig.stop() }
+        let text = World.message(to: rig.addresses.joined(separator: ", ") + ", Help <help@juice.example>", id: "1@juice.example")
+        #expect(try rig.relay.send(from: "bounce@juice.example", to: rig.addresses, text).data?.code == 250)
+        try rig.expectArrivals(2, rig.everybody([0, 1]))
+        for number in [0, 1] {
+            let copy = try rig.relay.arrival(for: "user\(number)@home.example")
+            let to = try #require(copy.value("To"))
+            #expect(to.contains("(you and 1 other user of this relay)") && !to.contains(rig.addresses[1 - number].prefix(10)))
+            let answered = [copy.address("From"), rig.addresses[number]] + to.split { " ,<>()".contains($0) }.map(String.init).filter { $0.contains("=") }
+            #expect(answered.count == 3)
+            let reply = World.message(from: "user\(number)@home.example", to: answered.joined(separator: ", "), id: "r\(number)@home.example")
+            let result = try rig.relay.send(from: "user\(number)@home.example", to: answered, reply)
+            #expect(result.recipients.allSatisfy { $0.code == 250 } && result.data?.code == 250, "\(result)")
+        }
+        _ = try rig.relay.sink.wait(for: 4)
+        try rig.relay.postfix.waitUntilDone()
+        #expect(try rig.relay.postfix.queue().isEmpty)
+        let replies = rig.relay.sink.messages.filter { $0.recipients.contains { $0.hasSuffix("@juice.example>") } }
+        #expect(replies.flatMap(\.recipients).sorted() == ["<help@juice.example>", "<help@juice.example>", "<news@juice.example>", "<news@juice.example>"])
+    }
+
+    /// POSTERN_KILLS=N kills N times, and prints what came twice.
+    @Test func aKillUnderFanOutLosesNobodyAndDoublesOneCopyAtMost() throws {
+        let kills = ProcessInfo.processInfo.environment["POSTERN_KILLS"].flatMap { Int($0) } ?? 2
+        let users = 60
+        let rig = try Rig(users: users)
+        defer { rig.stop() }
+        var doubled = 0
+        for kill in 0..<kills {
+            let before = rig.relay.sink.messages.count
+            // Once some copies are begun, at whatever moment of the next one that is.
+            let begun = rig.proxy.count + 5 + kill * 7 % 40
+            let ended = DispatchSemaphore(value: 0)
+            Thread.detachNewThread { [relay = rig.relay, proxy = rig.proxy] in
+                while proxy.count < begun { usleep(300) }
+                usleep(useconds_t(kill * 900))
+                _ = try? relay.end(SIGKILL)
+                ended.signal()
+            }
+            let first = try rig.send(id: "kill\(kill)").data?.code
+            #expect(first == 451)
+            ended.wait()
+            try rig.relay.serve()
+            #expect(try rig.send(id: "kill\(kill)").data?.code == 250)
+            _ = try rig.relay.sink.wait(for: before + users)
+            try rig.relay.postfix.waitUntilDone()
+            let arrived = rig.relay.sink.messages.dropFirst(before).flatMap(\.recipients)
+            #expect(Set(arrived) == Set(rig.everybody(Array(0..<users))), "nobody is left out")
+            #expect(arrived.count <= users + 1, "a kill doubles what is under way in its moment, and no more")
+            doubled += arrived.count - users
+        }
+        print("kills under fan-out: \(kills), copies doubled: \(doubled)")
     }
 
     @Test func withoutTheSMTPServerForCopiesTheSecondUserGets452() throws {

@@ -105,6 +105,10 @@ final class MemoryDirectory: RelayDirectory {
         try asked { $0.once.contains("handed over \(account.rawValue) \(mark)") }
     }
 
+    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
+        try asked { state in for copy in copies { state.once.insert("begun \(copy.account.rawValue) \(copy.mark)") } }
+    }
+
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
         _ = try asked { $0.once.insert("handed over \(account.rawValue) \(mark)") }
     }

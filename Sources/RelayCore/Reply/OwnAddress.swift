@@ -1,0 +1,60 @@
+// A reply to all goes to the user's own relay address too. What it says there the user wrote, so that it goes nowhere, and is no failure.
+
+import InternetMessage
+import MailAuth
+
+enum OwnAddress {
+    /// Whether the header section names a reverse address of the account among its recipients: whoever sends this to the relay address
+    /// alone may be a server that gives each recipient a transaction of its own.
+    static func standsBesideReverse(_ header: HeaderSection, of account: RelayAccount, engine: RelayEngine) -> Bool {
+        let numbers = ([account] + account.successors).map(\.number)
+        return (header.all("To") + header.all("Cc")).contains { field in
+            AddressList.parse(field.rawValue).mailboxes.contains { mailbox in
+                guard engine.settings.isRelayDomain(mailbox.addrSpec.domain), case .token(let token) = engine.tokens.read(mailbox.addrSpec.localPart)
+                else { return false }
+                return token.purpose.isReverse && numbers.contains(token.account)
+            }
+        }
+    }
+
+    /// Whether the author is proved, as a reply's is, to be a verified inbox of the account's user.
+    /// - Throws: only what passes by itself: the proof, or the directory, cannot be asked just now.
+    static func isWrittenByUser(
+        _ header: HeaderSection, of account: RelayAccount, evidence: AuthenticationEvidence, client: SMTPClientIdentity, engine: RelayEngine
+    ) throws(Refusal) -> Bool {
+        let author: AddrSpec
+        do { author = try Reply.prove(header, evidence: evidence, client: client).author } catch {
+            if case .temporary = error { throw error }
+            return false
+        }
+        do {
+            return try engine.directory.account(account.number)?.isVerifiedInbox(author, providers: engine.settings.providers) ?? false
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
+    }
+
+    /// Whether the author is proved as the account's team. Such a message is no reply, whatever else it was sent to.
+    static func isWrittenByTeam(
+        _ header: HeaderSection, of account: RelayAccount, evidence: AuthenticationEvidence, client: SMTPClientIdentity
+    ) -> Bool {
+        guard case .success(let author) = AuthorAddress.parse(header: header) else { return false }
+        return ([account] + account.successors).contains { account in
+            let own = account.sources.filter { $0.covers(author) }
+            return !own.isEmpty && (try? ForwardProof.prove(author: author, sources: own, evidence: evidence.proving(client))) != nil
+        }
+    }
+
+    /// The answer to the user's own message at the user's own address.
+    static var accepted: RelayDecision {
+        RelayDecision(.discard, reasons: [RelayReason("own-address", "the user's own reply to all, at the user's own relay address")])
+    }
+}
+
+extension RelayAccount {
+    /// Whether an address is a verified inbox of the user, in any spelling that reaches it.
+    func isVerifiedInbox(_ address: AddrSpec, providers: ProviderRules) -> Bool {
+        let canonical = providers.canonical(address)
+        return inboxes.contains { $0.isVerified && providers.canonical($0.address.revealed) == canonical }
+    }
+}

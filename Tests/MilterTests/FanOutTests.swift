@@ -1,0 +1,134 @@
+// Copies of a message, as the milter hands them over: what is noted first, and whose they are when they come back.
+
+import Milter
+import MilterTesting
+import RelayCore
+import Synchronization
+import Testing
+
+@testable import RelayMilter
+
+/// Takes every copy, or answers it as told.
+private final class Carrier: CopyCarrier {
+    struct State {
+        var clients: [CopyClient] = []
+        var paths: [[String]] = []
+    }
+
+    private let state = Mutex(State())
+    private let answer: @Sendable ([String]) -> CopyOutcome
+
+    init(answer: @escaping @Sendable ([String]) -> CopyOutcome = { _ in .taken }) { self.answer = answer }
+
+    var clients: [CopyClient] { state.withLock(\.clients) }
+    var paths: [[String]] { state.withLock(\.paths) }
+
+    func open(for client: CopyClient) -> (any CopySession)? {
+        state.withLock { $0.clients.append(client) }
+        return Session(self)
+    }
+
+    private final class Session: CopySession {
+        private let carrier: Carrier
+        init(_ carrier: Carrier) { self.carrier = carrier }
+        func hand(over original: FanOutOriginal, parameters: [String], to paths: [String]) -> CopyOutcome {
+            carrier.state.withLock { $0.paths.append(paths) }
+            return carrier.answer(paths)
+        }
+        func close() {}
+    }
+}
+
+@Suite struct FanOutTests {
+    private static let carla = RelayScene.account(3, "carlarelay2", inbox: "carla@inbox.example")
+    private static let all = ["<annarelay2@relay.example>", "<bobrelay22@relay.example>", "<carlarelay2@relay.example>"]
+
+    private static func send(_ scene: RelayScene, to recipients: [String] = all) -> MessageOutcome {
+        let connection = MilterTransaction().connect(daemonName: "smtp").helo("client.test")
+        return scene.play(recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }.teamMessage().endOfMessage()).message
+    }
+
+    private static func scene(_ carrier: Carrier) -> RelayScene { RelayScene(carrier: carrier, more: [carla]) }
+
+    /// On a full disk all copies went out, each time the sender repeated the message.
+    @Test func noCopyIsMadeWhereNothingCanBeNoted() {
+        let carrier = Carrier()
+        let scene = Self.scene(carrier)
+        scene.directory.runFull(after: 0)
+        for _ in 0..<2 {
+            let message = Self.send(scene)
+            #expect(message.final.status == "451 4.3.0" && message.final.parts?.text.hasPrefix("Temporary trouble") == true)
+        }
+        #expect(carrier.paths.isEmpty)
+        scene.directory.runFull(after: .max)
+        #expect(Self.send(scene).delivered != nil && carrier.paths == [[Self.all[1]], [Self.all[2]]])
+    }
+
+    @Test func aCopyThatCannotBeNotedIsTheLastOne() {
+        let carrier = Carrier()
+        let scene = Self.scene(carrier)
+        // What is about to be handed over is noted, and nothing after it.
+        scene.directory.runFull(after: 1)
+        #expect(Self.send(scene).final.status == "451 4.3.0" && carrier.paths == [[Self.all[1]]])
+        // The disk stays full: nothing further is made.
+        #expect(Self.send(scene).final.status == "451 4.3.0" && carrier.paths.count == 1)
+        // There is room again: who has the copy does not get it twice.
+        scene.directory.runFull(after: .max)
+        #expect(Self.send(scene).delivered != nil && carrier.paths == [[Self.all[1]], [Self.all[2]]])
+    }
+
+    /// What keeps a copy back, and has nothing to do with its recipient, was answered as if it had.
+    @Test func troubleOfTheStoreIsNotBlamedOnARecipient() {
+        let carrier = Carrier { _ in .refused(SMTPReply(code: 451, enhanced: "4.3.0", text: "Temporary trouble here; try again later")) }
+        let scene = Self.scene(carrier)
+        let first = Self.send(scene)
+        #expect(first.final.status == "451 4.3.0" && first.final.parts?.text.hasPrefix("Temporary trouble") == true)
+        // Nor do the recipients come apart for it.
+        let second = Self.send(scene)
+        #expect(Self.all.allSatisfy { second.reply(to: $0) == .continue })
+    }
+
+    /// Anybody on the machine could connect to the smtpd for copies, say which client it was, and have SPF judged for that.
+    @Test func onlyOurOwnCopiesAreTaken() throws {
+        let carrier = Carrier()
+        let scene = Self.scene(carrier)
+        #expect(Self.send(scene).delivered != nil)
+        let client = try #require(carrier.clients.first)
+        func copy(_ login: String?, address: String = "192.0.2.1") -> MilterReply? {
+            let connection = MilterTransaction().connect(peer: .ipv4(address, port: 25_001), daemonName: RelayMilterSession.fanOutName).helo("client.test")
+            let macros = login.map { ["{auth_authen}": $0] } ?? [:]
+            return scene.play(connection.mail("<b@app.example>").rcpt(Self.all[1], macros: macros).teamMessage().endOfMessage())
+                .message.reply(to: Self.all[1])
+        }
+        #expect(copy(client.login) == .continue)
+        for login in [nil, "", "copies", client.login + "a", String(client.login.dropLast()), client.login.replacing("copies.1", with: "copies.2")] {
+            #expect(copy(login)?.status == "451 4.7.0", "\(login ?? "none")")
+        }
+        #expect(copy(client.login, address: "203.0.113.9")?.status == "451 4.7.0", "it is good for its client alone")
+        let late = scene.engine.copyLogin(for: client.address, now: RelayScene.now - 7_201)
+        #expect(copy(late)?.status == "451 4.7.0" && copy(scene.engine.copyLogin(for: client.address, now: RelayScene.now - 7_200)) == .continue)
+        #expect(scene.log.all.contains { $0.hasPrefix("error 451 4.7.0") && $0.contains("reason=forged-copy") })
+        #expect(!scene.log.all.contains { $0.contains(client.login) })
+    }
+
+    // MARK: Lists that name Postern twice
+
+    /// The answer was that of any loop, and nobody could tell what looped.
+    @Test func aMessageThatPassesTwiceWithinOneCleanupNamesTheCause() throws {
+        let scene = RelayScene()
+        let handler = scene.handler
+        func pass(_ bytes: [UInt8], queueID: String) -> MessageOutcome {
+            MilterTransaction().connect(daemonName: "smtp").helo("client.test").mail("<b@app.example>").rcpt(Self.all[0]).message(bytes)
+                .endOfMessage(macros: ["i": queueID]).run(handler).message
+        }
+        let first = pass(
+            Array("X-Test-Proved: app.example\r\nFrom: billing@app.example\r\nTo: annarelay2@relay.example\r\n\r\nx\r\n".utf8), queueID: "4Zq1")
+        let passed = try #require(first.delivered).message
+        let second = pass(passed, queueID: "4Zq1")
+        #expect(second.final.status == "554 5.4.6" && second.final.parts?.text.contains("named twice") == true)
+        #expect(scene.log.all.last?.contains("setup postfix --apply") == true && scene.log.all.last?.hasPrefix("error") == true)
+        // Another entry of the queue came round by another way.
+        let loop = pass(passed, queueID: "4Zq2")
+        #expect(loop.final.status == "554 5.4.6" && loop.final.parts?.text.contains("has been here before") == true)
+    }
+}

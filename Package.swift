@@ -124,6 +124,7 @@ let package = Package(
         .target(
             name: "PosternServer",
             dependencies: [
+                "PostfixSetup",
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
                 "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
                 "PosternMetrics", "PosternTLS",

@@ -30,6 +30,10 @@ package final class ServiceMetrics: Sendable {
     /// Seconds since the oldest event that was not delivered was made; 0 where there is none.
     package let outboxAge: Gauge
     package let outboxSize: Gauge
+    /// Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1 where that is not known.
+    package let parkedMessages: Gauge
+    /// Whether the store took the last change: 1, or 0 as on a full disk.
+    package let storeWritable: Gauge
     /// `result`: delivered, retried, parked.
     package let events: Family<Counter>
 
@@ -50,6 +54,11 @@ package final class ServiceMetrics: Sendable {
         decisionRules = registry.counter("postern_decision_rules_total", "Rules that decided.", labels: ["rule"])
         outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
+        storeWritable = registry.gauge("postern_store_writable", "Whether the store took the last change: 0 as on a full disk.")()
+        storeWritable.set(1)
+        parkedMessages = registry.gauge(
+            "postern_parked_messages", "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: not known.")()
+        parkedMessages.set(-1)
         events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
         // What an alert is made of has to be there before it happens.
         for direction in ["forward", "reply", "report", "answer", "operator"] {

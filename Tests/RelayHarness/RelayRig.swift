@@ -30,6 +30,8 @@ package final class RelayRig: @unchecked Sendable {
         package var fansOut = false
         /// Where Postern hands copies over, in place of Postfix's smtpd for them.
         package var fanOutProxy: UInt16?
+        /// Octets of a disk of its own for the installation; nil for the one that everything is on. Needs the right to mount.
+        package var diskSize: Int?
 
         package init() {}
     }
@@ -57,6 +59,11 @@ package final class RelayRig: @unchecked Sendable {
         folder = NSTemporaryDirectory() + "postern-relay-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        if let size = options.diskSize {
+            try FileManager.default.createDirectory(atPath: folder + "/postern", withIntermediateDirectories: false)
+            let mounted = try ManagedProcess.run("/bin/mount", ["-t", "tmpfs", "-o", "size=\(size),mode=0755", "tmpfs", folder + "/postern"])
+            guard mounted.status == 0 else { throw HarnessError("mount: \(mounted.output)") }
+        }
         program = try ManagedProcess.builtProduct("postern")
         dns = try TestDNSServer(zone: ZoneFile(json: Data(options.zone.utf8)))
         sink = try SMTPSink()
@@ -108,6 +115,7 @@ package final class RelayRig: @unchecked Sendable {
         if let service { ServiceLogs.keep(service.lines, inboxes: knownInboxes) }
         sink.stop()
         dns.stop()
+        if options.diskSize != nil { _ = try? ManagedProcess.run("/bin/umount", ["-l", folder + "/postern"]) }
         try? FileManager.default.removeItem(atPath: folder)
     }
 
@@ -117,7 +125,7 @@ package final class RelayRig: @unchecked Sendable {
     package var settings: [String] {
         let settings = [
             "milter.socket": socket, "milter.socket_mode": "0666", "dns.servers": "\(dns.address)", "operator_address": "ops@operator.example",
-            "http.listen": "127.0.0.1:0", "mail.submission": "127.0.0.1:\(postfix.port)",
+            "postfix_directory": postfix.configuration, "http.listen": "127.0.0.1:0", "mail.submission": "127.0.0.1:\(postfix.port)",
             "fan_out": options.fansOut ? "on" : "off", "fan_out_smtpd": "127.0.0.1:\(max(1, options.fanOutProxy ?? fanOutPort))",
         ].merging(options.settings) { $1 }
         return settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }

@@ -11,8 +11,13 @@ package struct HealthRoutes: RouteModule {
     private let pool: BlockingPool
     /// Nil where nothing is decided.
     private let policies: ActivePolicies?
+    /// Whether the store took the last change. Asked of others: whoever asks here may not make it write.
+    private let isWritable: @Sendable () -> Bool
 
-    package init(store: Store, pool: BlockingPool, policies: ActivePolicies? = nil) {
+    package init(
+        store: Store, pool: BlockingPool, policies: ActivePolicies? = nil, isWritable: @escaping @Sendable () -> Bool = { true }
+    ) {
+        self.isWritable = isWritable
         self.store = store
         self.pool = pool
         self.policies = policies
@@ -35,6 +40,7 @@ package struct HealthRoutes: RouteModule {
         routes.get("/readyz", access: .open) { _, _ in
             // Any answer of the store will do: this one takes a microsecond.
             _ = try await pool.run { [store] in try store.apiKeys.revision() }
+            guard isWritable() else { throw TemporaryStoreError(.inputOutput, "the last change could not be written") }
             return try .json(Health(status: "ready", policy: policyState))
         }
     }

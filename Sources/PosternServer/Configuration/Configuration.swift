@@ -27,6 +27,8 @@ package struct Configuration: Sendable {
     package let replyEncrypted: ReplyChoice
     /// The smtpd that takes copies; nil for no fan-out.
     package let fanOut: ListenAddress?
+    /// Postfix's configuration directory.
+    package let postfixDirectory: String
     package let milter: MilterSettings
     package let limits: Limits
     /// When forwarding to an inbox is suspended; nil for never.
@@ -82,6 +84,8 @@ package struct Configuration: Sendable {
         package let socket: String
         /// Permissions of a unix socket.
         package let socketMode: UInt32
+        /// Names or numbers of the users of this machine who may connect.
+        package let peers: [String]
     }
 
     package struct Limits: Sendable {
@@ -190,8 +194,9 @@ package struct Configuration: Sendable {
             throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: HOST:PORT is needed")
         }
         fanOut = text("fan_out") == "on" ? smtpd : nil
+        postfixDirectory = text("postfix_directory")
         milter = MilterSettings(
-            socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660)
+            socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660, peers: list("milter.peers"))
         limits = Limits(
             messagesPerDay: limit("messages_per_day"), textAddressesPerDay: limit("text_addresses_per_day"),
             messageSize: limit("message_size"), headerField: limit("header_field"),

@@ -93,11 +93,18 @@ package struct ConfigurationKey: Sendable {
             "fan_out_smtpd", .endpoint, .value(.text("127.0.0.1:8892")),
             "Where copies are handed over, HOST:PORT: an smtpd of this Postfix that takes XCLIENT from us; setup postfix makes it."),
         ConfigurationKey(
+            "postfix_directory", .text, .value(.text("/etc/postfix")),
+            "Where Postfix's main.cf is: serve looks into that Postfix's queue each minute for mail that nobody rewrote (group postdrop)."),
+        ConfigurationKey(
             "milter.socket", .socket, .value(.text("inet:8891@127.0.0.1")),
             "Where Postfix meets us. A TCP port works whether Postfix runs in a chroot or not."),
         ConfigurationKey(
             "milter.socket_mode", .mode, .value(.text("0660")),
             "Permissions of a unix socket: owner and group, never everyone, since whoever connects can ask what is accepted."),
+        ConfigurationKey(
+            "milter.peers", .words, .value(.list(["postfix"])),
+            "Users of this machine who may connect to milter.socket, beside root and ours: Postfix's mail_owner. None named, or none of them "
+                + "here: everybody. Whoever connects can play Postfix, and reads where mail goes."),
         ConfigurationKey(
             "limits.messages_per_day", .integer(1...1_000_000), .value(.integer(100)),
             beyond: .tryLater(code: 452, enhanced: "4.7.1"),

@@ -28,12 +28,12 @@ package enum LocalProbe {
         }
         var keys: KeyRing?
         do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
-        examineDatabase(&facts, configuration, keys)
+        examineDatabase(&facts, configuration, keys, now: now)
         facts.isClockKept = ClockKeeper.ask()
         return facts
     }
 
-    private static func examineDatabase(_ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?) {
+    private static func examineDatabase(_ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?, now: Int64) {
         if let path = configuration.database.path {
             var status = stat()
             if stat(path, &status) == 0 { facts.databaseMode = status.st_mode & 0o7777 }
@@ -49,7 +49,10 @@ package enum LocalProbe {
             facts.pendingMigrations = try Migrator().pending(database)
             // A change of no row still needs the right to write.
             _ = try database.write(.relaxed) { try $0.run("DELETE FROM schema_migrations WHERE version < 0", []) }
-            guard facts.pendingMigrations.isEmpty, let keys else { return }
+            guard facts.pendingMigrations.isEmpty else { return }
+            // And a change of one, room on the disk.
+            try database.checkWritable(now: now)
+            guard let keys else { return }
             try Store.checkKeys(keys, of: database)
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             facts.newestChange = try store.audit.entries(limit: 1).first?.at

@@ -26,6 +26,8 @@ package struct PostfixFacts: Sendable {
     package var hasHeaderCheck = true
     /// Ways around the filter, in words.
     package var bypasses: [String] = []
+    /// Messages in the queue for addresses at a relay domain; nil where the queue cannot be looked at.
+    package var parked: Int?
     /// What only the operator can decide.
     package var conflicts: [String] = []
 
@@ -70,6 +72,15 @@ package enum PostfixChecks {
         }
         checks += facts.conflicts.map {
             .broken("postfix conflict", $0, remedy: "decide which of the two is wanted, and change that one")
+        }
+        if let parked = facts.parked, parked > 0 {
+            checks.append(
+                .broken(
+                    "postfix queue",
+                    "\(parked) messages lie in the queue for addresses at a relay domain, where nothing is delivered: they came past the filter, "
+                        + "or were not rewritten",
+                    remedy: "postqueue -p shows them; mend what is named here, then postsuper -r QUEUE-ID lets the filter see them, "
+                        + "or -d QUEUE-ID deletes them"))
         }
         if checks.isEmpty { checks.append(.ok("postfix", "Postfix in \(facts.directory) is set up for the relay")) }
         return checks

@@ -86,7 +86,9 @@ package enum HTTPRoutes {
                 parts.store, parts.pool, now: parts.now,
                 messagesPerDay: parts.installation.configuration.limits.messagesPerDay.max),
             EventRoutes(parts.store, parts.pool, parts.cursors, now: parts.now),
-            HealthRoutes(store: parts.store, pool: parts.pool, policies: parts.policies),
+            HealthRoutes(store: parts.store, pool: parts.pool, policies: parts.policies) { [metrics = parts.metrics] in
+                metrics.storeWritable.value > 0
+            },
             MetricsRoutes(parts.metrics, parts.pool),
             NotificationRoutes(
                 store: parts.store, pool: parts.pool, issuers: parts.trust.issuers, keys: parts.trust.keys, now: parts.now),

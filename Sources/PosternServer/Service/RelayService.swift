@@ -51,7 +51,9 @@ package enum RelayService {
         let handler = RelayMilterHandler(
             engine: { engine.current }, now: now, logger: logger, metrics: parts.metrics, carrier: { carrier.current }
         ) { rejections.add(RejectionEvent($0)) }
-        let server = MilterServer(MilterServer.Configuration(name: "postern", socket: socket), handler: handler) { diagnostic in
+        let users = configuration.milter.peers.compactMap(MilterServer.user)
+        let listening = MilterServer.Configuration(name: "postern", socket: socket, peers: users.isEmpty ? nil : Set(users))
+        let server = MilterServer(listening, handler: handler) { diagnostic in
             logger.log(level: diagnostic.level, "\(diagnostic)")
         }
         let http = try HTTPRoutes.service(parts)
@@ -61,6 +63,9 @@ package enum RelayService {
         var services: [any Service] = [
             HousekeepingService(store: installation.store, counters: counters, rejections: rejections, now: now, logger: logger),
             StatusService(parts),
+            QueueWatchService(
+                directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool, metrics: parts.metrics,
+                logger: logger),
             SigningKeyService(signer: signer, logger: logger),
             PolicyService(policies: policies, store: installation.store, now: now, logger: logger),
             ReloadService(logger: logger) {

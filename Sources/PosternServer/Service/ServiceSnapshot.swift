@@ -27,6 +27,8 @@ package struct ServiceSnapshot: Codable, Sendable {
     package let outboxEvents: Double
     /// The keys that the service has, as in `seal b`, each with its state and fingerprint. Nil from services of before rotations.
     package var keys: [String: String]?
+    /// Messages in Postfix's queue for addresses at a relay domain; nil where that is not known.
+    package var parked: Int?
 }
 
 /// Makes snapshots out of metrics, and remembers an hour of them.
@@ -67,7 +69,8 @@ struct SnapshotMaker {
                 let before = base?.stages[stage.key] ?? stage.value.map { _ in 0 }
                 result[stage.key] = Self.latency(zip(stage.value, before).map { $0 - $1 }, bounds: bounds)
             },
-            outboxOldest: metrics.outboxAge.value, outboxEvents: metrics.outboxSize.value)
+            outboxOldest: metrics.outboxAge.value, outboxEvents: metrics.outboxSize.value,
+            parked: Int(exactly: metrics.parkedMessages.value).flatMap { $0 < 0 ? nil : $0 })
     }
 
     private static func latency(_ counts: [Int], bounds: [Double]) -> ServiceSnapshot.Latency? {

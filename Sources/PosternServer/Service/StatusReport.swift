@@ -66,6 +66,14 @@ package struct StatusReport: Encodable, Sendable {
         let running = hosts.filter(\.isRunning)
         let incidents = running.reduce(0) { $0 + ($1.snapshot?.totals["leak-incidents"] ?? 0) }
         if incidents > 0 { warnings.append("\(incidents) replies were refused because the last look found an inbox: search the log for leak-incident") }
+        if let trouble = Self.writingTrouble(installation, now) {
+            warnings.append("\(trouble): mail waits at its senders (451); make room, or mend what keeps the database from being written")
+        }
+        if let parked = running.compactMap({ $0.snapshot?.parked }).max(), parked > 0 {
+            warnings.append(
+                "\(parked) messages lie in Postfix's queue for addresses at a relay domain, where nothing is delivered: they passed no filter, or "
+                    + "were not rewritten; postqueue -p shows them, postern doctor what is wrong")
+        }
         if running.isEmpty { warnings.append("no service is running: mail waits at its senders; start postern serve") }
         for host in hosts where !host.isRunning {
             warnings.append("\(host.host) has said nothing for \(duration(host.silentFor)): see whether postern serve (pid \(host.pid)) still runs")
@@ -92,6 +100,18 @@ package struct StatusReport: Encodable, Sendable {
             warnings.append("operator_address is not set, so mail to postmaster and abuse waits at its senders (451): set it in postern.yaml")
         }
         return warnings
+    }
+
+    /// Why nothing can be written; nil where it can, or where whoever asks has no right to.
+    private static func writingTrouble(_ installation: Installation, _ now: Int64) -> String? {
+        do {
+            try installation.store.database.checkWritable(now: now)
+            return nil
+        } catch let error as PermanentStoreError where error.code == .readOnly {
+            return nil
+        } catch {
+            return "\(error)"
+        }
     }
 
     /// `3 d 4 h`, `12 min`, `40 s`.

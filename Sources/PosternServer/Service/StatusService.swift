@@ -28,9 +28,14 @@ package struct StatusService: Service {
             var made = maker.snapshot(now: now)
             made.keys = parts.store.keys.current.summary
             let snapshot = made
-            try? await parts.pool.run { [store = parts.store] in
-                let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
-                try store.serviceStatus.report(host: host, pid: pid, snapshot: text, now: now)
+            do {
+                try await parts.pool.run { [store = parts.store] in
+                    let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
+                    try store.serviceStatus.report(host: host, pid: pid, snapshot: text, now: now)
+                }
+                parts.metrics.storeWritable.set(1)
+            } catch {
+                parts.metrics.storeWritable.set(0)
             }
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(Self.interval)) }
         }

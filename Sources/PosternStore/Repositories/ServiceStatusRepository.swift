@@ -45,3 +45,16 @@ package struct ServiceStatusRepository: Sendable {
         try database.write(.relaxed) { try $0.run("DELETE FROM service_status WHERE updated_at < ?1", [.integer(time)]) }
     }
 }
+
+extension Database {
+    /// Writes a row of no meaning: a disk that is full takes no change, and answers every question.
+    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
+    package func checkWritable(now: Int64) throws {
+        try write(.durable) { connection in
+            // What stands there already would not be written.
+            try connection.run(
+                "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                [.text("write_check"), .text("\(now) \(UInt32.random(in: 0 ... .max))")])
+        }
+    }
+}

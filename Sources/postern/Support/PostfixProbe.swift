@@ -28,6 +28,7 @@ struct PostfixProbe {
             facts.hasHeaderCheck = plan.headerChecks == nil
             facts.bypasses = plan.notes.filter { $0.contains("does not pass Postern") || $0.contains("bypass") }
             facts.conflicts = plan.conflicts
+            facts.parked = try? PostfixQueue.parked(at: configuration.relayDomains, directory: plan.directory)
             return (facts, certificates(postfix), postfix.expanded["myhostname"])
         } catch {
             facts.trouble = "\(error)"

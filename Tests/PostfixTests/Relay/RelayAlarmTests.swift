@@ -1,0 +1,104 @@
+// What an operator has to hear of: mail that lies where nothing is delivered, and a disk that is full.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix) struct RelayAlarmTests {
+    /// It lay there for five days, and doctor, status and metrics said nothing.
+    @Test func whatLiesInTheFailSafeTransportIsAnAlarm() throws {
+        let (rig, anna) = try World.anna(
+            World.options {
+                $0.parks = true
+                $0.postfix["smtp_tls_security_level"] = "may"
+                $0.services = ["127.0.0.1:{port} inet n - n - - smtpd -o smtpd_milters="]
+            })
+        defer { rig.stop() }
+        func status() throws -> (status: Int32, output: String) {
+            try ManagedProcess.run(rig.program, ["status", "--config", rig.configuration] + rig.settings)
+        }
+        func doctor() throws -> String {
+            try ManagedProcess.run(
+                rig.program,
+                ["doctor", "--config-directory", rig.postfix.configuration, "--config", rig.configuration, "--skip", "outside", "--skip", "probe"]
+                    + rig.settings
+            ).output
+        }
+        #expect(try !status().output.contains("lie in Postfix's queue") && !doctor().contains("lie in the queue"))
+        let text = Array(World.message(to: anna).replacingOccurrences(of: "\n", with: "\r\n").utf8)
+        let past = try SMTPClient.send(
+            port: rig.postfix.ports[0], from: "<bounce@juice.example>", to: ["<\(anna)>"], message: text, xclient: [])
+        #expect(past.data?.code == 250, "\(past)")
+        try rig.postfix.waitForLog(containing: "status=deferred")
+        #expect(try doctor().contains("1 messages lie in the queue for addresses at a relay domain"))
+        // It looks once it starts, and then each minute.
+        try rig.end()
+        try rig.serve()
+        try rig.process.waitForLine(containing: "messages lie in Postfix's queue")
+        let end = Date(timeIntervalSinceNow: 30)
+        var found = try status()
+        while !found.output.contains("1 messages lie in Postfix's queue"), Date() < end { found = try status() }
+        #expect(found.status == 1 && found.output.contains("1 messages lie in Postfix's queue"), "\(found.output)")
+        #expect(rig.sink.messages.isEmpty)
+    }
+
+    /// Whether this user may mount a file system of its own.
+    private static let mayMount: Bool = {
+        let folder = NSTemporaryDirectory() + "postern-mount-" + UUID().uuidString.prefix(8)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        guard geteuid() == 0, (try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)) != nil,
+            (try? ManagedProcess.run("/bin/mount", ["-t", "tmpfs", "-o", "size=65536", "tmpfs", folder]))?.status == 0
+        else { return false }
+        return (try? ManagedProcess.run("/bin/umount", [folder]))?.status == 0
+    }()
+
+    /// Each repetition made all copies again, as none could be noted, and `/readyz` and status said that all was well.
+    @Test(.enabled(if: mayMount, "a file system of its own needs the right to mount"))
+    func onAFullDiskNobodyGetsACopyTwiceAndItIsSaid() throws {
+        let rig = try RelayRig(
+            World.options {
+                $0.fansOut = true
+                $0.diskSize = 24 << 20
+                $0.settings["limits.messages_per_day"] = "1000000"
+            })
+        defer { rig.stop() }
+        try rig.addTeam("juice", name: "The Juice Company", source: World.team)
+        let addresses = try (0..<5).map { number in
+            try rig.addUser("user\(number)", inboxes: ["user\(number)@home.example"])
+            return try rig.address("juice", "user\(number)")
+        }
+        func send(_ id: Int) throws -> SMTPTransactionResult {
+            let text = "Date: Sat, 21 Nov 2026 12:00:00 +0000\n" + World.message(to: "undisclosed-recipients:;", id: "full\(id)@juice.example")
+            return try rig.send(from: "bounce@juice.example", to: addresses, text)
+        }
+        let filler = rig.folder + "/postern/filler"
+        // All that is free, and then octet by octet.
+        for size in ["1M", "4k", "1"] {
+            _ = try ManagedProcess.run("/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
+        }
+        // The log of the database has some room left, and now and then is begun anew: what can be noted is taken, all else is put off.
+        var id = 0
+        var deferred = 0
+        while deferred < 3 {
+            let code = try send(id).data?.code
+            if code == 250 { id += 1 } else { deferred += 1 }
+            #expect(code == 250 || code == 451)
+            try #require(id < 500, "the disk is full, and all is taken")
+        }
+        let end = Date(timeIntervalSinceNow: 30)
+        var found: (status: Int32, output: String)
+        repeat { found = try ManagedProcess.run(rig.program, ["status", "--config", rig.configuration] + rig.settings) } while
+            !found.output.contains("disk full") && Date() < end
+        #expect(found.status == 1 && found.output.contains("disk full"), "\(found.output)")
+        let doctor = try ManagedProcess.run(
+            rig.program, ["doctor", "--config", rig.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"] + rig.settings)
+        #expect(doctor.status == 1 && doctor.output.contains("broken  "), "\(doctor.output)")
+        try FileManager.default.removeItem(atPath: filler)
+        #expect(try send(id).data?.code == 250)
+        _ = try rig.sink.wait(for: (id + 1) * addresses.count)
+        try rig.postfix.waitUntilDone()
+        let arrived = rig.sink.messages.map { ($0.value("Message-ID") ?? "") + $0.recipients.joined() }
+        #expect(arrived.count == (id + 1) * addresses.count && Set(arrived).count == arrived.count, "each once, whatever happened")
+    }
+}

@@ -43,6 +43,22 @@ import Testing
         #expect(outcome.budget.spent < 100 * body.count, "\(outcome.budget.spent / body.count) units for an octet")
     }
 
+    /// Parts below the length of a stretch were searched twice, and all together refused: 40 photographs, or a mailbox in pieces.
+    @Test(arguments: 1...4)
+    func manyPartsOfBase64OfBase64AreSearchedOnce(levels: Int) {
+        let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
+        var content = (0..<2_000).flatMap { _ in line }
+        for _ in 1..<levels { content = Base64.encode(content) }
+        content = Array(content.prefix(61_440 / 78 * 78))
+        let part = Array("--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + content
+        let body = (0..<40).flatMap { _ in part } + Array("--b--\r\n".utf8)
+        let outcome = WorkBudgetTests.rewrite(
+            [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")], body)
+        #expect(outcome.refusal == nil)
+        // Searched twice it is 150 and more.
+        #expect(outcome.budget.spent < 120 * body.count, "\(outcome.budget.spent / body.count) units for an octet")
+    }
+
     @Test(arguments: 0...3, [-30, -21, -18, -14, -9, -4, -1, 0])
     func aNameAcrossTheBeginningOfAStretchIsFound(levels: Int, shift: Int) {
         let start = Array("Dear reader,\r\nwrite to ".utf8)

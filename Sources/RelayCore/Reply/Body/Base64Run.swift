@@ -18,6 +18,8 @@ struct Base64Run {
     private static let chunk = 32_768
     /// Runs up to here are tried at each of the four places where a group could begin; longer ones begin at a group.
     private static let tried = 400
+    /// Sextets that are held where a search pauses: the last line, which may be none of the run, is among them.
+    static let kept = 2_048
     /// A short run is worth a look where it decodes to so many octets in a row that a text may hold: no address is shorter.
     private static let shortest = 5
 
@@ -86,6 +88,9 @@ struct Base64Run {
         fileprivate let breaks: Int
         fileprivate let lastBreak: Int
         fileprivate let isFlushed: Bool
+
+        /// Octets that it holds.
+        var count: Int { sextets.count }
     }
 
     var state: State {
@@ -103,14 +108,20 @@ struct Base64Run {
         isFlushed = state.isFlushed
     }
 
+    /// Whether so much is held of a long run that it is decoded before its end.
+    var isWorthFlushing: Bool { total >= Self.tried && sextets.count >= Self.kept + Self.tried }
+
     /// Decodes what is whole so far.
-    mutating func flush(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
-        let whole = sextets.count / 4 * 4
+    /// - Parameter kept: sextets that stay, at least.
+    mutating func flush(keeping kept: Int = 0, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        // With what is kept goes the last line break: what follows it may be none of the run.
+        let end = kept > 0 && lastBreak > 0 ? lastBreak : sextets.count
+        let whole = max(0, end - kept) / 4 * 4
         decode(from: 0, to: whole)
         let rest = sextets.count - whole
         sextets.base.update(from: sextets.base + whole, count: rest)
         sextets.count = rest
-        lastBreak = 0
+        lastBreak = max(0, lastBreak - whole)
         isFlushed = true
         body(output.contents)
     }

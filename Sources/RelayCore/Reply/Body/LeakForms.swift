@@ -104,39 +104,50 @@ struct LeakForms {
     /// A single NUL stood before: in UTF-16 before every octet, in other data between two texts.
     static let afterNul: UInt8 = 4
 
-    /// Whether a needle stands in a view.
+    /// What stands in a view.
+    enum Finding {
+        case nothing
+        /// So many needles that end with the view: what follows may make each of them a piece of something else.
+        case atEnd(Int)
+        case needle
+    }
+
     /// - Parameters:
     ///   - view: lower case, without white space.
     ///   - marks: `afterGap` and `wasCapital` for each octet.
     ///   - first: where a needle may begin: what stands before was searched with what stands before that.
-    func occur(
-        in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, from first: Int, withoutDots: Bool, isBinary: Bool
-    ) -> Bool {
-        guard withoutDots else {
-            return table.pairs.search(view) { index in
-                index >= first && table.contains(at: index, in: view) { stands(needles[$0], at: index, in: view, marks: marks, isBinary: isBinary) }
+    ///   - isLast: whether nothing follows, so that words end with the view.
+    func find(
+        in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, from first: Int, withoutDots: Bool, isBinary: Bool, isLast: Bool
+    ) -> Finding {
+        let (table, needles) = withoutDots ? (dotlessTable, dotless) : (self.table, self.needles)
+        var atEnd = 0
+        let isFound = table.pairs.search(view) { index in
+            index >= first && table.contains(at: index, in: view) { number in
+                let needle = needles[number]
+                guard stands(needle, at: index, in: view, marks: marks, isBinary: isBinary, endsThere: true) else { return false }
+                if isLast || stands(needle, at: index, in: view, marks: marks, isBinary: isBinary, endsThere: false) { return true }
+                atEnd += 1
+                return false
             }
         }
-        return dotlessTable.pairs.search(view) { index in
-            index >= first && dotlessTable.contains(at: index, in: view) {
-                stands(dotless[$0], at: index, in: view, marks: marks, isBinary: isBinary)
-            }
-        }
+        return isFound ? .needle : atEnd > 0 ? .atEnd(atEnd) : .nothing
     }
 
+    /// - Parameter endsThere: whether what ends with the view ends there, and nothing follows.
     private func stands(
-        _ needle: Needle, at index: Int, in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, isBinary: Bool
+        _ needle: Needle, at index: Int, in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, isBinary: Bool, endsThere: Bool
     ) -> Bool {
         let end = index + needle.octets.count
         if needle.isToken {
             return own.find(around: index, in: view, joins: { _ in true }, isApart: { marks[$0] & Self.afterGap != 0 }) != nil
         }
-        if let bare = needle.bare { return isBare(bare, index..<end, view, marks) }
+        if let bare = needle.bare { return isBare(bare, index..<end, view, marks, endsThere) }
         // In data that is no text a length or a tag may look like a letter: there every occurrence counts.
         if isBinary { return needle.afterTag.map { tagLeads(from: end, to: $0, in: view) } ?? true }
         if needle.startsWithLocal, !needle.countsGlued, !beginsWord(index, view, marks, isAddress: !needle.octets.contains(0x3D)) { return false }
         if let afterTag = needle.afterTag { return tagLeads(from: end, to: afterTag, in: view) }
-        return !needle.endsWithDomain || endsDomain(end, view, marks)
+        return !needle.endsWithDomain || endsDomain(end, view, marks, endsThere)
     }
 
     private func isAlphanumeric(_ octet: UInt8) -> Bool { (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) }
@@ -154,11 +165,13 @@ struct LeakForms {
         return !isAlphanumeric(view[index - 2])
     }
 
-    private func endsDomain(_ end: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard end < view.count, marks[end] & Self.afterGap == 0 else { return true }
+    private func endsDomain(_ end: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, _ endsThere: Bool) -> Bool {
+        guard end < view.count else { return endsThere }
+        guard marks[end] & Self.afterGap == 0 else { return true }
         if marks[end] & Self.afterNul != 0, marks[end - 1] & Self.afterNul == 0 { return true }
         if isAlphanumeric(view[end]) || view[end] == UInt8(ascii: "_") { return false }
-        guard view[end] == UInt8(ascii: ".") || view[end] == UInt8(ascii: "-"), end + 1 < view.count else { return true }
+        guard view[end] == UInt8(ascii: ".") || view[end] == UInt8(ascii: "-") else { return true }
+        guard end + 1 < view.count else { return endsThere }
         return marks[end + 1] & Self.afterGap != 0 || !isAlphanumeric(view[end + 1])
     }
 
@@ -173,7 +186,7 @@ struct LeakForms {
     }
 
     private func isBare(
-        _ kind: LocalPartGuard, _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>
+        _ kind: LocalPartGuard, _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, _ endsThere: Bool
     ) -> Bool {
         // Words that only the missing white space makes: `for get` is not `forget`.
         for index in range.dropFirst() where marks[index] & Self.afterGap != 0 { return false }
@@ -184,7 +197,7 @@ struct LeakForms {
                     || !isAlphanumeric(view[range.upperBound])
             else { return false }
         }
-        return kind != .none && standsAlone(range, view, marks)
+        return kind != .none && standsAlone(range, view, marks, endsThere)
     }
 
     /// Octets on each side of a bare local part that are looked at.
@@ -192,11 +205,15 @@ struct LeakForms {
 
     /// Whether nothing around a bare local part could make it a piece of an address, a host name or a URL. The rewriting says exactly
     /// which it is (`Surroundings`); here, where one and the same octets are read in many ways, a doubt is no incident.
-    private func standsAlone(_ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>) -> Bool {
+    private func standsAlone(
+        _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, _ endsThere: Bool
+    ) -> Bool {
         func isGap(_ index: Int) -> Bool { index >= view.count || marks[index] & Self.afterGap != 0 }
         var end = range.upperBound
         if !isGap(end), view[end] == UInt8(ascii: "."), !isGap(end + 1), isAlphanumeric(view[end + 1]) { return false }
         while !isGap(end), end - range.upperBound < Self.reach, isAlphanumeric(view[end]) || view[end] >= 0x80 || "._-'".utf8.contains(view[end]) { end += 1 }
+        // What follows the view may be a domain.
+        if end >= view.count, end - range.upperBound < Self.reach, !endsThere { return false }
         if !isGap(end), "@=%#&+\\([{/?".utf8.contains(view[end]) { return false }
         var start = range.lowerBound
         while start > 0 {

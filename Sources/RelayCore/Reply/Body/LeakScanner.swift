@@ -20,6 +20,8 @@ final class LeakFeeder {
     private var run = Base64Run()
     private var inner: LeakFeeder?
     private(set) var isFound = false
+    /// Whether a needle stands at the end of what was looked at last, and what follows says whether it counts.
+    private var isOpen = false
     private let view = OctetBuffer(capacity: 0)
     private let marks = OctetBuffer(capacity: 0)
     private let isBeyondASCII: Bool
@@ -49,15 +51,21 @@ final class LeakFeeder {
             (buffer.base + buffer.count).update(from: source + position, count: taken)
             buffer.count += taken
             position += taken
-            if buffer.count == Self.window { look() }
+            if buffer.count == Self.window { look(isLast: false) }
         }
     }
 
     // MARK: Stretches that were searched already
 
-    /// Where a search stands between two octets, at every level of base64: at most 100 KB, as a rule a tenth of it.
+    /// Where a search stands at one level of base64.
+    fileprivate typealias Level = (held: [UInt8], isOpen: Bool, run: Base64Run.State)
+
+    /// Where a search stands between two octets, at every level of base64.
     struct State {
-        fileprivate var levels: [(held: [UInt8], run: Base64Run.State)] = []
+        fileprivate var levels: [Level] = []
+
+        /// Octets that it holds.
+        var count: Int { levels.reduce(0) { $0 + $1.held.count + $1.run.count } }
     }
 
     /// Octets at the beginning of a stretch that are searched once more, behind what stands before it now: so many that a piece as long as
@@ -72,15 +80,20 @@ final class LeakFeeder {
     }
 
     private func pause(into state: inout State) {
-        if buffer.count > carried, !isFound { look() }
-        state.levels.append((Array(buffer.contents), run.state))
+        if buffer.count > carried, !isFound { look(isLast: false) }
+        if depth < Self.maximumDepth, run.isWorthFlushing {
+            let sink = sink
+            run.flush(keeping: Base64Run.kept) { sink.feed($0) }
+            if sink.isFound { isFound = true }
+        }
+        state.levels.append((Array(buffer.contents), isOpen, run.state))
         if depth < Self.maximumDepth { inner?.pause(into: &state) }
     }
 
     /// Goes on as a feeder would that was fed what stands before. What this one was fed has to be finished.
     func resume(_ state: State) { resume(state.levels[...]) }
 
-    private func resume(_ levels: ArraySlice<(held: [UInt8], run: Base64Run.State)>) {
+    private func resume(_ levels: ArraySlice<Level>) {
         guard let level = levels.first else { return }
         grow(to: level.held.count)
         level.held.withUnsafeBufferPointer { held in
@@ -88,6 +101,7 @@ final class LeakFeeder {
         }
         buffer.count = level.held.count
         carried = level.held.count
+        isOpen = level.isOpen
         run.resume(level.run)
         if levels.count > 1, depth < Self.maximumDepth { sink.resume(levels.dropFirst()) }
     }
@@ -105,21 +119,23 @@ final class LeakFeeder {
 
     /// Ends the octets; says whether anything was found in them. The feeder may be used anew.
     func finish() -> Bool {
-        if buffer.count > carried, !isFound { look() }
+        if buffer.count > carried || isOpen, !isFound { look(isLast: true) }
         if depth < Self.maximumDepth {
             end(&run)
             if inner?.finish() == true { isFound = true }
         }
         buffer.count = 0
         carried = 0
+        isOpen = false
         defer { isFound = false }
         return isFound
     }
 
-    private func look() {
+    /// - Parameter isLast: whether nothing follows.
+    private func look(isLast: Bool) {
         let bytes = buffer.contents
         if depth < Self.maximumDepth { decodeRuns(UnsafeBufferPointer(rebasing: bytes[carried...])) }
-        if !isFound { views(bytes) }
+        if !isFound { views(bytes, isLast: isLast) }
         if inner?.isFound == true { isFound = true }
         let keep = min(Self.overlap, buffer.count)
         buffer.base.update(from: buffer.base + (buffer.count - keep), count: keep)
@@ -179,36 +195,60 @@ final class LeakFeeder {
 
     // MARK: Views
 
-    private func views(_ bytes: UnsafeBufferPointer<UInt8>) {
+    private func views(_ bytes: UnsafeBufferPointer<UInt8>, isLast: Bool) {
+        // What was left open is looked at in every reading, whatever the octets behind it look like.
+        let wasOpen = isOpen
+        isOpen = false
         // Nothing but base64: it is looked at decoded. As it stands it has no at sign, only chance hits.
-        if depth < Self.maximumDepth, LeakView.isBase64(bytes) { return }
+        if depth < Self.maximumDepth, !wasOpen, LeakView.isBase64(bytes) { return }
         work?.charge(Self.pieceWork + bytes.count * Self.filterWork)
-        let isBinary = LeakView.isBinary(bytes)
+        let isBinary = !wasOpen && LeakView.isBinary(bytes)
         if forms.mayBegin(in: bytes) {
             work?.charge(bytes.count * Self.readingWork)
             _ = LeakView.plain.read(bytes, into: view, marks: marks)
-            search(isBinary: isBinary)
+            search(.plain, isBinary: isBinary, isLast: isLast)
         }
         guard !isBinary else { return }
         for (kind, mark) in [(LeakView.percent, 0x25), (.references, 0x26), (.quotedPrintable, 0x3D), (.xtext, 0x2B)] as [(LeakView, UInt8)]
         where !isFound && bytes.contains(mark) && kind.decodes(anyOf: bytes) {
             work?.charge(bytes.count * Self.readingWork)
             // Where nothing is encoded in that way, the reading is one that was searched already.
-            if kind.read(bytes, into: view, marks: marks) { search(isBinary: isBinary) }
+            if kind.read(bytes, into: view, marks: marks) { search(kind, isBinary: false, isLast: isLast) }
         }
     }
 
-    private func search(isBinary: Bool) {
+    private func search(_ kind: LeakView, isBinary: Bool, isLast: Bool) {
         work?.charge(view.count * Self.searchWork)
-        // A window begins anywhere: what its first octets belong to was seen by the one before.
-        let first = carried > 0 ? Self.seen : 0
-        isFound = forms.occur(in: view.contents, marks: marks.contents, from: first, withoutDots: false, isBinary: isBinary)
-        guard !isFound, !forms.dotless.isEmpty, !isBinary else { return }
-        dropDots()
-        isFound = forms.occur(in: view.contents, marks: marks.contents, from: first, withoutDots: true, isBinary: isBinary)
+        for withoutDots in [false, true] where !isFound && (!withoutDots || (!forms.dotless.isEmpty && !isBinary)) {
+            if withoutDots { Self.dropDots(view, marks) }
+            // A window begins anywhere: what its first octets belong to was seen by the one before.
+            let first = carried > 0 ? Self.seen : 0
+            switch forms.find(
+                in: view.contents, marks: marks.contents, from: first, withoutDots: withoutDots, isBinary: isBinary, isLast: isLast)
+            {
+            case .nothing: continue
+            case .needle: isFound = true
+            case .atEnd(let count):
+                // What the next look would not see again counts at once.
+                if atEndOfKept(kind, withoutDots) < count { isFound = true } else { isOpen = true }
+            }
+        }
     }
 
-    private func dropDots() {
+    /// How many needles stand at the end of the octets that the next look sees again.
+    private func atEndOfKept(_ kind: LeakView, _ withoutDots: Bool) -> Int {
+        let kept = UnsafeBufferPointer(rebasing: buffer.contents.suffix(Self.overlap))
+        work?.charge(kept.count * (Self.readingWork + Self.searchWork))
+        let (view, marks) = (OctetBuffer(capacity: kept.count), OctetBuffer(capacity: kept.count))
+        _ = kind.read(kept, into: view, marks: marks)
+        if withoutDots { Self.dropDots(view, marks) }
+        let finding = forms.find(
+            in: view.contents, marks: marks.contents, from: Self.seen, withoutDots: withoutDots, isBinary: false, isLast: false)
+        if case .atEnd(let count) = finding { return count }
+        return 0
+    }
+
+    private static func dropDots(_ view: OctetBuffer, _ marks: OctetBuffer) {
         let (octets, flags) = (view.base, marks.base)
         var kept = 0
         for index in 0..<view.count {

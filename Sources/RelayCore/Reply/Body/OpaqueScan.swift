@@ -73,7 +73,7 @@ final class OpaqueScan {
         let end = feeder.pause()
         if feeder.finish() { return true }
         // What is searched to its end is known; where the budget ended before, the message is refused.
-        if !work.isSpent { searched.append(SearchedStretch(range: bytes.indices, end: end)) }
+        if !work.isSpent, end.count <= bytes.count / 2 { searched.append(SearchedStretch(range: bytes.indices, end: end)) }
         return false
     }
 

@@ -7,8 +7,9 @@ struct SearchedStretch {
     /// How the search stood at its end.
     let end: LeakFeeder.State
 
-    /// Shorter ones are searched twice: to remember where a search stood takes up to 100 KB each.
-    static let minimumLength = 131_072
+    /// Shorter ones are searched twice, and so is where what has to be remembered is more than half of what is searched: as a rule it is
+    /// 1 to 13 KB.
+    static let minimumLength = 32_768
 }
 
 extension LeakFeeder {

@@ -1,0 +1,72 @@
+// Where a window of the last look ends, a word does not: what follows may make it another address.
+
+import HostileMail
+import InternetMessage
+import Testing
+
+@testable import RelayCore
+
+@Suite struct WindowEndTests {
+    private static let engine = Fixture(evidence: .init()).engine
+    private static func names(_ inboxes: [String]) -> ReplyNames {
+        ReplyNames(
+            engine: engine, account: Fixture.account(1, "annarelay2", team: "app.example", inboxes: inboxes), message: HeaderSection(),
+            envelopeSender: "", stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+    }
+
+    private static let inboxes = ["anna.second@home.example", "max.k77x@gmail.com"]
+    private static let window = 65_536
+    private static func filler(_ count: Int) -> [UInt8] { (0..<count).map { $0 % 10 == 9 ? 0x20 : 0x61 + UInt8($0 % 7) } }
+
+    private static func finds(_ text: [UInt8]) -> Bool {
+        LastLook(names: names(inboxes)).finds(header: HeaderSection(), body: [text[...]]) != nil
+    }
+
+    private static func text(_ words: String, endingAt end: Int, then rest: String) -> [UInt8] {
+        filler(end - words.utf8.count - 1) + [0x20] + Array(words.utf8) + Array(rest.utf8) + filler(3_000)
+    }
+
+    /// Another's address, of which a window held the half that is the user's: `550 5.7.7 leak-incident`.
+    @Test(arguments: [
+        ("anna.second", "@other.example "), ("anna.second", ".smith@other.example "), ("anna.secon", "ds@other.example "),
+        ("anna.second@home.example", ".other "), ("anna.second@home.example.", "other "), ("anna.second@home.example", "s "),
+        ("write%20to%20anna.second", "@other.example "), ("max.k77x@gmail.com", "pany.example "), ("m.axk77x@gmail.com", "munity.example "),
+    ])
+    func anotherAddressAcrossTwoWindowsIsNoIncident(words: String, rest: String) {
+        #expect(!Self.finds(Self.text(words, endingAt: 40_000, then: rest)))
+        for shift in -3...3 { #expect(!Self.finds(Self.text(words, endingAt: Self.window + shift, then: rest)), "\(shift)") }
+    }
+
+    @Test(arguments: [
+        "anna.second", "anna.second@home.example", "anna%2Esecond@home.example", "anna.sec&#111;nd@home.example", "max.k77x@gmail.com",
+        "ma.xk77x@gmail.com", "anna.second+a@home.example", "annarelay2 anna=2Esecond=\r\n@home.example", "home.example=anna.second",
+    ], ["", " ", "\r\n", ". ", ", ", "\r\n--b", "\""])
+    func theUsersIsFoundWhereverAWindowEnds(words: String, rest: String) {
+        for shift in -40...5 {
+            #expect(Self.finds(Self.text(words, endingAt: Self.window + shift, then: rest + " ")), "\(shift)")
+            // The text ends there.
+            #expect(Self.finds(Self.filler(Self.window + shift - words.utf8.count - 1) + [0x20] + Array((words + rest).utf8)), "\(shift)")
+        }
+    }
+
+    /// What the next window sees of it would be too little to find it again.
+    @Test(arguments: [900, 1_000, 1_100, 30_000])
+    func aLongNameAtTheEndOfAWindowIsFound(gap: Int) {
+        for words in ["anna.second@" + String(repeating: "\r\n", count: gap) + "home.example", "anna." + String(repeating: "=\r\n", count: gap / 2) + "second"] {
+            #expect(Self.finds(Self.text(words, endingAt: Self.window, then: " and so on ")), "\(gap)")
+        }
+    }
+
+    /// Both were said to leak, though the rewriting had left nothing of the user's: where it left another's, a window ended.
+    @Test(arguments: ["many small unknown charsets", "boundary with inbox, no part"])
+    func whatIsNearlyTheInboxIsNoIncident(name: String) throws {
+        let message = try #require(Hostile.all(size: 2_000_000, reverse: "billing@relay.example").first { $0.name == name })
+        #expect(WorkBudgetTests.rewrite(message.header, message.body).refusal == nil)
+    }
+
+    /// A made-up message of such addresses, of which each window cut one.
+    @Test func manyAddressesOfOthersAreNoIncident() {
+        let body = (0..<30_000).flatMap { Array("--anna.second@home.exampl\r\nanna.second@other\($0).example\r\n".utf8) }
+        #expect(!Self.finds(body))
+    }
+}

@@ -47,9 +47,10 @@ final class ForwardSession {
         self.now = now
         authentication = engine.authenticator.begin(client: client, header: header, now: now)
         signing = engine.signer?.begin()
-        body = ForwardBody(
-            header: header, account: account.number, rewritesLinks: engine.settings.rewritesLinks, memory: engine.replyMemory.forwards, now: now)
         mentions = try Self.mentions(engine, account, header)
+        body = ForwardBody(
+            header: header, account: account.number, rewritesLinks: engine.settings.rewritesLinks, mentions: mentions,
+            memory: engine.replyMemory.forwards, now: now)
     }
 
     /// The inboxes of all successors are those of the same user.
@@ -77,7 +78,6 @@ final class ForwardSession {
         authentication.update(body: chunk)
         signing?.update(body: chunk)
         body.update(chunk)
-        mentions?.update(body: chunk)
     }
 
     /// - Parameter paths: the recipients as RCPT gave them.
@@ -132,7 +132,7 @@ final class ForwardSession {
         }
         guard isFree else { throw .dailyLimit(limits.messagesPerDay) }
         guard isStored else { throw .storedAddressLimit(limits.storedAddressesPerDay) }
-        if let (signs, textAddresses) = mentions?.finish() {
+        if let (signs, textAddresses) = mentions?.found {
             try reserve(textAddresses: textAddresses, day: day)
             if !signs.isEmpty { remember(signs, day: day) }
         }

@@ -5,9 +5,17 @@ import InternetMessage
 
 /// Looks at the text of one forward as it passes. Not thread-safe.
 final class ForwardMentions {
-    private let text: TextRewriter
+    private let engine: RelayEngine
+    private let account: RelayAccount
+    private let filter: MentionFilter
+    /// Made for the first text in which something may stand: for nearly every message it is not.
+    private lazy var text = TextRewriter(
+        names: ReplyNames(
+            engine: engine, account: account, message: HeaderSection(), envelopeSender: "",
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens)
+        ).judged(by: collector))
+    private var isTextMade = false
     private let collector = MentionCollector()
-    private var walker: TextWalker
     private var addresses: TextAddresses
 
     /// Fields whose text may come back in an answer.
@@ -17,35 +25,37 @@ final class ForwardMentions {
 
     /// - Parameter account: with all inboxes of the user.
     init(engine: RelayEngine, account: RelayAccount, header: HeaderSection) {
-        let names = ReplyNames(
-            engine: engine, account: account, message: HeaderSection(), envelopeSender: "",
-            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
-        text = TextRewriter(names: names.judged(by: collector))
-        walker = TextWalker(header: header) { PartKind.isText($0.contentType) }
+        self.engine = engine
+        self.account = account
+        filter = MentionFilter(inboxes: account.inboxes.map(\.address.revealed), providers: engine.settings.providers) {
+            engine.settings.relayDomains.map(NameIndex.octets) + engine.tokens.forms(account: account.number).map(\.anchor)
+        }
         let teams = ([account] + account.successors).flatMap(\.sources).map(\.registeredDomain)
         addresses = TextAddresses(
             known: Set(teams + engine.settings.relayDomains), limit: engine.settings.limits.textAddressesPerDay)
         look(at: header)
     }
 
-    func update(body chunk: UnsafeRawBufferPointer) {
-        let stretches = walker.feed(chunk)
+    /// Whether the text of a part is looked at.
+    static func isWanted(_ part: MIMEPart) -> Bool { PartKind.isText(part.contentType) }
+
+    /// Looks at texts of the body, in their order: of all parts that are wanted, and loose ones.
+    func look(at stretches: [TextStretch]) {
         guard !stretches.isEmpty else { return }
-        for stretch in stretches { look(at: stretch) }
+        for stretch in stretches where stretch.isLoose || Self.isWanted(stretch.part) { look(at: stretch) }
         // Hundreds of messages may be coming in at once.
-        text.letGo()
+        filter.letGo()
+        if isTextMade { text.letGo() }
     }
 
-    /// The signs of what was found; empty for nearly every message.
-    func finish() -> (signs: Set<MentionSign>, textAddresses: Int) {
-        for stretch in walker.finish() { look(at: stretch) }
-        return (collector.all, addresses.count)
-    }
+    /// The signs of what was found so far, empty for nearly every message, and how many addresses of others stand in the text.
+    var found: (signs: Set<MentionSign>, textAddresses: Int) { (collector.all, addresses.count) }
 
     private func look(at header: HeaderSection) {
         for field in header.fields where Self.fields.contains(field) {
-            look(atWhole: field.decodedValue)
             if Self.textFields.contains(field) { addresses.look(at: Array(field.decodedValue.utf8)) }
+            guard mayMention(field) else { continue }
+            look(atWhole: field.decodedValue)
             // A display name comes back without what stands around it.
             guard !field.isNamed("Subject") else { continue }
             for mailbox in AddressList.parse(field.rawValue).mailboxes {
@@ -55,9 +65,18 @@ final class ForwardMentions {
         }
     }
 
+    /// Whether it is worth while to decode a field, and to take its addresses apart: what is quoted, escaped or encoded may read otherwise
+    /// than it stands there.
+    private func mayMention(_ field: HeaderField) -> Bool {
+        let raw = field.rawValue
+        return raw.contains { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: "\\") || $0 == UInt8(ascii: "=") || $0 >= 0x80 }
+            || filter.mayMention(Array(raw), isMarkup: false)
+    }
+
     private func look(atWhole value: String, syntax: TextSyntax = .plain) {
-        guard !value.isEmpty else { return }
-        _ = text.edits(Array(value.utf8), syntax: syntax, place: .whole)
+        let utf8 = Array(value.utf8)
+        guard filter.mayMention(utf8, isMarkup: false) else { return }
+        _ = madeText().edits(utf8, syntax: syntax, place: .whole)
     }
 
     private func look(at stretch: TextStretch) {
@@ -67,7 +86,12 @@ final class ForwardMentions {
         if stretch.isLoose || PartKind.isShown(stretch.part) {
             addresses.look(at: stretch.octets, isBegun: stretch.start > 0, goesOn: !stretch.isLast)
         }
-        TextCoding.look(at: stretch.octets, part: stretch.part, with: text)
+        TextCoding.look(at: stretch.octets, part: stretch.part, unless: filter, with: madeText())
+    }
+
+    private func madeText() -> TextRewriter {
+        isTextMade = true
+        return text
     }
 
     private func look(atPart part: MIMEPart) {

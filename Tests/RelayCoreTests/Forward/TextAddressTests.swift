@@ -85,8 +85,12 @@ import Testing
                 accounts: [Fixture.account(1, "annarelay2", team: author.isEmpty ? "app.example" : author, inboxes: ["anna@inbox.example"])],
                 evidence: Fixture.signed(author))
             let mentions = ForwardMentions(engine: fixture.engine, account: fixture.directory.firstAccount, header: message.header)
-            message.body.withUnsafeBytes { mentions.update(body: $0) }
-            counts.append((entry.name, mentions.finish().textAddresses))
+            let body = ForwardBody(
+                header: message.header, account: Fixture.anna.number, rewritesLinks: true, mentions: mentions, memory: ForwardMemory(limit: 1 << 20),
+                now: Fixture.now)
+            message.body.withUnsafeBytes { body.update($0) }
+            try? body.finish()
+            counts.append((entry.name, mentions.found.textAddresses))
         }
         counts.sort { $0.count > $1.count }
         print("addresses in text: \(counts.count) files, most \(counts.prefix(8).map { "\($0.count) \($0.name)" })")

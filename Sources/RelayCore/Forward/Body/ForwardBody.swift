@@ -9,6 +9,9 @@ final class ForwardBody {
     enum Need { case links, calendar }
 
     private var walker: TextWalker
+    private let rewritesLinks: Bool
+    /// What the team writes of the user's addresses is looked for in the same texts; nil where nothing would be forwarded.
+    private let mentions: ForwardMentions?
     private let memory: ForwardMemory
     private let mark: () -> [UInt8]
     private let now: Int64
@@ -25,8 +28,15 @@ final class ForwardBody {
     /// - Parameters:
     ///   - rewritesLinks: whether links in texts count.
     ///   - now: seconds since 1970.
-    init(header: HeaderSection, account: AccountNumber, rewritesLinks: Bool, memory: ForwardMemory, now: Int64) {
-        walker = TextWalker(header: header) { PartKind.isCalendar($0) || (rewritesLinks && PartKind.isShown($0)) }
+    init(
+        header: HeaderSection, account: AccountNumber, rewritesLinks: Bool, mentions: ForwardMentions?, memory: ForwardMemory, now: Int64
+    ) {
+        let looksForMentions = mentions != nil
+        walker = TextWalker(header: header) {
+            (looksForMentions && ForwardMentions.isWanted($0)) || PartKind.isCalendar($0) || (rewritesLinks && PartKind.isShown($0))
+        }
+        self.rewritesLinks = rewritesLinks
+        self.mentions = mentions
         self.memory = memory
         self.now = now
         let mark = { Self.mark(of: header, account: account) }
@@ -65,11 +75,12 @@ final class ForwardBody {
     }
 
     private func look(_ stretches: [TextStretch]) {
+        mentions?.look(at: stretches)
         guard need != .calendar else { return }
         for stretch in stretches where !stretch.isLoose {
             if PartKind.isCalendar(stretch.part) {
                 need = .calendar
-            } else if need == nil, MailtoLinks.occur(in: stretch) {
+            } else if need == nil, rewritesLinks, PartKind.isShown(stretch.part), MailtoLinks.occur(in: stretch) {
                 need = .links
             }
         }

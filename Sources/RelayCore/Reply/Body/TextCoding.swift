@@ -64,14 +64,20 @@ enum TextCoding {
     }
 
     /// Has a text looked at for mentions, as `rewrite` would.
-    /// - Parameter decoded: from the transfer encoding.
-    static func look(at decoded: [UInt8], part: MIMEPart, with text: TextRewriter) {
+    /// - Parameters:
+    ///   - decoded: from the transfer encoding.
+    ///   - filter: says of most texts that nothing stands in them.
+    ///   - text: asked for where something may.
+    static func look(at decoded: [UInt8], part: MIMEPart, unless filter: MentionFilter, with text: @autoclosure () -> TextRewriter) {
         let syntax = PartKind.syntax(part.contentType)
+        var utf8 = decoded
         if case .other(let charset) = Family(part.contentType.charset, bytes: decoded), let read = Charset.decode(decoded, charset) {
-            _ = edits(Array(read.utf8), part: part, syntax: syntax, place: .quoted, with: text)
-        } else {
-            _ = edits(decoded, part: part, syntax: syntax, place: .quoted, with: text)
+            utf8 = Array(read.utf8)
         }
+        // Fields and content lines are read unfolded too.
+        guard PartKind.isHeaderFields(part.contentType) || PartKind.isContentLines(part) || filter.mayMention(utf8, isMarkup: syntax == .markup)
+        else { return }
+        _ = edits(utf8, part: part, syntax: syntax, place: .quoted, with: text())
     }
 
     /// An opaque part whose content is text all the same; nil where it is none.

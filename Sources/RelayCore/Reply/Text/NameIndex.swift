@@ -78,7 +78,7 @@ struct NameIndex {
     static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
 
     /// Each domain as it is written, in A-labels and in U-labels.
-    private static func spellings(_ domains: [String]) -> [[UInt8]] {
+    static func spellings(_ domains: [String]) -> [[UInt8]] {
         var all: [[UInt8]] = []
         for domain in domains {
             for spelling in [domain, DomainName.toASCII(domain), DomainName.toUnicode(domain)].compactMap({ $0 }) {

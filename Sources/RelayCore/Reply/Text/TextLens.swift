@@ -109,12 +109,27 @@ final class LensWindow {
                     index += 1
                 case 3:
                     pendingGap |= Self.lineBreak
-                    index += 1
-                    if octet == 0x0A { index = Self.skipQuoting(text, index, to) }
+                    index = Self.pastBreak(text, index, to)
                 default: index += readMark(text, index, to, lens)
                 }
             }
         }
+    }
+
+    /// Forgets the text that was read before.
+    func begin() { tagStop = 0 }
+
+    /// Reads what stands at one index and may stand for something else: `units` are what it comes to, none where it is not seen. Indices
+    /// of one text rise, from `begin` on.
+    /// - Returns: the octets it took.
+    func readMark(at index: Int, in text: UnsafeBufferPointer<UInt8>, lens: TextLens) -> Int {
+        count = 0
+        return readMark(text, index, text.count, lens)
+    }
+
+    /// The index behind an octet of a line break.
+    static func pastBreak(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
+        text[index] == 0x0A ? skipQuoting(text, index + 1, to) : index + 1
     }
 
     /// Reads what may stand for something else; gives the octets it took.
@@ -145,7 +160,7 @@ final class LensWindow {
     }
 
     /// Octets of `=` white space CRLF, or 0.
-    private static func softBreak(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
+    static func softBreak(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         var end = index + 1
         while end < to, end - index < 64, text[end] == 0x20 || text[end] == 0x09 { end += 1 }
         guard end < to else { return 0 }

@@ -96,7 +96,7 @@ package struct TextRewriter {
     private static let maximumDepth = 2
 
     /// Letters and digits in a row that may be base64 within base64.
-    private static let base64Row = 16
+    static let base64Row = 16
 
     /// Runs of base64 in a text whose content has to be rewritten. They give way to edits of the text as it stands.
     private func base64Edits(_ text: [UInt8], _ places: InnerPlaces, depth: Int) -> [TextEdit] {

@@ -285,7 +285,7 @@ let package = Package(
         .testTarget(
             name: "PostfixTests", dependencies: [
                 "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage", "MailTesting",
-                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "postfix-test-filter", "postern",
+                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "HostileMail", "postfix-test-filter", "postern",
             ],
             exclude: ["README.md", "Cases", "RelayCases"], swiftSettings: strict),
     ],

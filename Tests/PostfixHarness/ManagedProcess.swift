@@ -172,6 +172,14 @@ package final class ManagedProcess: @unchecked Sendable {
         return line.flatMap { Int($0.filter(\.isNumber)) }
     }
 
+    /// Seconds of processor time that it has taken; nil where it has ended.
+    package var processorTime: Double? {
+        var clock = clockid_t()
+        var time = timespec()
+        guard clock_getcpuclockid(identifier, &clock) == 0, clock_gettime(clock, &time) == 0 else { return nil }
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
     /// Runs a program to its end and gives status and output.
     @discardableResult
     package static func run(

@@ -1,0 +1,55 @@
+// SIGTERM while `postern serve` rewrites a message that was made to be as slow as one can be.
+
+import Foundation
+import HostileMail
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix) struct RelayShutdownTests {
+    /// Seconds of processor time behind the final dot after which the message is being rewritten, and not taken in any more.
+    private static let rewritingBegan = 0.5
+
+    /// A zip of 4,300 headers held the service for hours, and SIGTERM with it: the message was cut off, or the service was killed.
+    @Test func aSignalWhileTheDearestMessageIsRewrittenEndsWithAnAnswer() throws {
+        let (rig, address) = try World.anna()
+        defer { rig.stop() }
+        try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        let reverse = try rig.arrival(for: "anna@home.example").address("From")
+        let bomb = try #require(Hostile.dearest)
+        let fields = bomb.header.reduce("From: anna@home.example\r\nTo: \(reverse)\r\n") { $0 + "\($1.name): \($1.unfoldedValue)\r\n" }
+
+        let client = try rig.postfix.connect()
+        try client.expect(250, "EHLO client.test")
+        try client.expect(250, "MAIL FROM:<anna@home.example>")
+        try client.expect(250, "RCPT TO:<\(reverse)>")
+        try client.expect(354, "DATA")
+        let process = try rig.process
+        let before = try #require(process.processorTime)
+        let answer = Watched<Result<SMTPServerReply, any Error>?>(nil)
+        let message = SMTPClient.stuffed(Array(fields.utf8) + [0x0D, 0x0A] + bomb.body)
+        Thread.detachNewThread {
+            let reply = Result { () throws -> SMTPServerReply in
+                try client.send(message)
+                return try client.reply()
+            }
+            answer.with { $0 = reply }
+        }
+        var isRewriting = false
+        // The answer ends the waiting too.
+        while !isRewriting, answer.wait(seconds: 0.01, for: { $0 }) == nil {
+            isRewriting = try #require(process.processorTime) - before > Self.rewritingBegan
+        }
+        #expect(isRewriting, "the message was answered before it was rewritten")
+        let start = Date()
+        process.signal(SIGTERM)
+        let status = try process.waitForExit(seconds: 2 * patience)
+        let seconds = -start.timeIntervalSinceNow
+        #expect(status == 0, "\(process.output)")
+        let reply = try #require(answer.wait(seconds: patience) { $0 }).get()
+        print("SIGTERM while the dearest message of \(message.count / 1_000_000) MB was rewritten: ended after \(seconds) s with \(reply)")
+        // Postern's own answer, and not the one that Postfix gives where a message was cut off.
+        #expect(reply.code == 550 && reply.enhancedStatus == "5.7.7", "\(reply)")
+        #expect(rig.sink.messages.count == 1)
+    }
+}

@@ -271,7 +271,8 @@ let package = Package(
             exclude: ["default-missing.yaml"], swiftSettings: strict),
         .testTarget(
             name: "PosternTests",
-            dependencies: ["postern", "PosternServer", "PosternStore", "RelayCore", "InternetMessage", "PostfixHarness", "PostgresHarness"],
+            dependencies: ["postern", "PosternServer", "PosternStore", "PosternMetrics", "MailAuth", "RelayCore", "InternetMessage", "PostfixHarness", "PostgresHarness",
+            ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(

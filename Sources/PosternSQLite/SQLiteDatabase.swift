@@ -51,9 +51,7 @@ package final class SQLiteDatabase: PosternStore.Database {
             }
         }
         let path = try Self.followed(path)
-        guard access(path, F_OK) == 0 else {
-            throw TemporaryStoreError(.unreachable, "there is no database at \(path), or it may not be reached")
-        }
+        try Self.requireAccess(path)
         _ = MappedFileSystem.isRegistered
         var configuration = Configuration()
         configuration.label = "postern"
@@ -70,6 +68,21 @@ package final class SQLiteDatabase: PosternStore.Database {
         }
         pool = try storeErrors { try DatabasePool(path: path, configuration: configuration) }
         readers = SQLiteReaders(path: path, configuration: configuration, maximum: Self.readers)
+    }
+
+    /// SQLite says of the database and of the files beside it alike that it cannot open a file. This says which, and why.
+    private static func requireAccess(_ path: String) throws {
+        for file in [path, path + "-wal", path + "-shm"] where access(file, R_OK | W_OK) != 0 {
+            let code = errno
+            guard code != ENOENT || file == path else { continue }
+            if code == ENOENT { throw TemporaryStoreError(.unreachable, "there is no database at \(file)") }
+            var status = stat()
+            let isOthers = code == EACCES && stat(file, &status) == 0 && status.st_uid != geteuid()
+            throw TemporaryStoreError(
+                .unreachable,
+                "\(file) cannot be opened: \(String(cString: strerror(code)))"
+                    + (isOthers ? " (it belongs to user \(status.st_uid), and this runs as user \(geteuid()))" : ""))
+        }
     }
 
     private static func followed(_ path: String) throws -> String {

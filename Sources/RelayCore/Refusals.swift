@@ -73,13 +73,13 @@ extension Refusal {
 
     package static func dailyLimit(_ limit: Int) -> Refusal {
         temporary(
-            452, "4.7.1", "More than \(limit) messages today; try again tomorrow",
+            452, "4.7.1", "More than \(limit) messages today; try again after midnight (UTC)",
             RelayReason("daily-limit", "the account has reached its limit for this direction and day"))
     }
 
     package static func storedAddressLimit(_ limit: Int) -> Refusal {
         temporary(
-            452, "4.7.1", "More than \(limit) long addresses that are new today; try again tomorrow",
+            452, "4.7.1", "More than \(limit) long addresses that are new today; try again after midnight (UTC)",
             RelayReason("stored-address-limit", "the account has reached its limit of new stored addresses for this day"))
     }
 

@@ -49,6 +49,21 @@ private struct ProbeRoutes: RouteModule {
         #expect(try await rig.ask(.get, "/v1/own", key: key).status == 401)
     }
 
+    /// It was refused until the next second.
+    @Test func aKeyThatWasIssuedAMomentAgoOpens() async throws {
+        let rig = try rig()
+        func issue() throws -> String {
+            try rig.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIRig.change).text.revealed
+        }
+        #expect(try await rig.ask(.get, "/v1/own", key: try issue()).status == 200)
+        // Whoever tries keys does not make the store busy: beyond twenty at once a new one waits for the next refresh, as long as that takes.
+        for _ in 0..<20 { #expect(try await rig.ask(.get, "/v1/own", key: try APIKeyText.random().revealed).status == 401) }
+        let late = try issue()
+        #expect(try await rig.ask(.get, "/v1/own", key: late).status == 401)
+        rig.wait(seconds: 1)
+        #expect(try await rig.ask(.get, "/v1/own", key: late).status == 200)
+    }
+
     @Test(arguments: ["", "x", "pk_aaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "pk_", "ключ"])
     func aWrongKeyIsRefusedWithAChallenge(_ key: String) async throws {
         let answer = try await rig().ask(.get, "/v1/own", key: key)

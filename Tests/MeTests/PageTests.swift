@@ -372,7 +372,7 @@ import Testing
 /// Tables that hold nothing of a user's, or nothing that anybody could tell to be theirs.
 enum PersonTables {
     static let notPersonal: [String: String] = [
-        "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation",
+        "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation", "service_minutes": "of the installation",
         "policies": "of the installation", "policy_names": "of the installation", "policy_team_bindings": "of teams",
         "policy_app_bindings": "of teams", "policy_changes": "of the installation", "policy_hosts": "of the installation",
         "consumed_nonces": "keyed hashes without a user", "upgraded_accounts": "keyed hashes of a team's own accounts",

@@ -63,7 +63,8 @@ import Testing
         #expect(try runner.succeed("dkim", "activate", "NEXT", "--dns", "zone.json").contains("leave its record until"))
         #expect(try states(runner) == [first: "retiring", "next": "active"])
         try runner.fail("dkim", "retire", "next", status: 65, saying: "activate another first")
-        #expect(try runner.succeed("dkim", "retire", first, "--domain", "relay.example").contains("not before"))
+        try runner.fail("dkim", "retire", first, "--domain", "relay.example", status: 65, saying: "may still be under way")
+        #expect(try runner.succeed("dkim", "retire", first, "--domain", "relay.example", "--force").contains("not before"))
         #expect(try states(runner) == [first: "retired", "next": "active"])
         #expect(
             try rows(runner, "dkim", "dns").allSatisfy {

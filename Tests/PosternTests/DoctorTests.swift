@@ -2,6 +2,7 @@
 
 import Foundation
 import PostfixHarness
+import MailAuth
 import PosternServer
 import Testing
 
@@ -266,6 +267,85 @@ import Testing
         let missing = try CommandRunner().run(["doctor", "--skip", "postfix", "--skip", "probe", "--skip", "outside"])
         #expect(missing.status == 1)
         #expect(missing.output.contains("there is no configuration file"))
+    }
+
+    /// It advised to publish A and AAAA records.
+    @Test func aDeadResolverIsOneLineAndNamed() throws {
+        let runner = try CommandRunner.initialised()
+        // A socket that nobody reads from: no answer, and no other program that takes the port.
+        let (socket, port) = try boundSocket()
+        defer { close(socket) }
+        let result = try runner.run(
+            ["doctor", "--json", "--skip", "local", "--skip", "postfix", "--skip", "probe", "--set", "dns.servers=127.0.0.1:\(port)", "--set", "dns.timeout_ms=100", "--set", "dns.tries=1"])
+        let rows = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]], "\(result.errors)")
+        #expect(rows.map { $0["name"] as? String } == ["dns"])
+        #expect((rows.first?["sentence"] as? String)?.contains("127.0.0.1:\(port)") == true, "\(rows)")
+        #expect(result.status == 1)
+    }
+
+    private func boundSocket() throws -> (descriptor: Int32, port: UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0 }
+        }
+        try #require(isBound)
+        return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+
+    @Test func theServerThatGaveNoAnswerIsNamed() throws {
+        let runner = try CommandRunner.initialised()
+        var zone = try healthyZone(runner)
+        zone["mx.relay.example"] = ["error": "SERVFAIL"]
+        // Where the host is is not known: that is said once, and nothing follows from it.
+        #expect(try outside(runner, zone) == ["address": "warning"])
+        let text = try runner.run(
+            ["doctor", "--dns", "zone.json", "--skip", "local", "--skip", "postfix", "--skip", "probe", "--set", "hostname=mx.relay.example"]).output
+        #expect(text.contains("(asked zone.json)") && !text.contains("publish A and AAAA"), "\(text)")
+    }
+
+    /// "ok", although what SPF and PTR said of this host counted for nothing.
+    @Test func aRelayhostSendsForThisOne() throws {
+        var facts = PostfixFacts()
+        facts.relayhost = "[smarthost.example]"
+        #expect(PostfixChecks.judge(facts).map(\.verdict) == [.ok])
+        let zone = Zone(["mx.relay.example": ["198.51.100.7"]])
+        let unknown = try RelayHost.find(heloName: "mx.relay.example", given: [], relayhost: facts.relayhost, resolver: zone)
+        #expect(unknown.presence().verdict == .warning && unknown.presence().sentence.contains("[smarthost.example]"))
+        #expect(unknown.addresses.isEmpty && unknown.reverse(zone).isEmpty)
+        let named = try RelayHost.find(heloName: "mx.relay.example", given: ["203.0.113.9"], relayhost: facts.relayhost, resolver: zone)
+        #expect(named.presence().verdict == .ok && named.addresses.map(\.description) == ["203.0.113.9"])
+        #expect(named.reverse(zone).isEmpty)
+        #expect(try RelayHost.find(heloName: "mx.relay.example", given: [], resolver: zone).addresses.map(\.description) == ["198.51.100.7"])
+    }
+
+    private struct Zone: DNSResolver {
+        let addresses: [String: [String]]
+        init(_ addresses: [String: [String]]) { self.addresses = addresses }
+        func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
+            guard let found = addresses[name], type == .a else { return .nxDomain }
+            return .records(found.compactMap { IPAddress($0) }.map { .address($0.octets) })
+        }
+    }
+
+    @Test func aPostfixThatDoesNotRunIsNotSetUp() {
+        var facts = PostfixFacts()
+        facts.isRunning = false
+        let checks = PostfixChecks.judge(facts)
+        #expect(checks.map(\.name) == ["postfix service"] && checks.map(\.verdict) == [.broken])
+        facts.isRunning = true
+        #expect(PostfixChecks.judge(facts).map(\.verdict) == [.ok])
+    }
+
+    @Test func aServiceThatDoesNotRunIsOneLine() {
+        #expect(
+            verdicts {
+                $0.filter = .trouble("nobody listens")
+                $0.http = ("127.0.0.1:8890", .trouble("nobody listens"))
+            } == ["filter": .broken])
     }
 
     // MARK: A team's domain

@@ -21,6 +21,25 @@ import Testing
         #expect(text.contains(#"relay_domains: ["relay.example", "old.example"]"#))
     }
 
+    @Test func whatIsSetStandsInTheFile() throws {
+        let runner = try CommandRunner()
+        try runner.succeed(
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--set", "limits.hops=30", "--set",
+            "http.trusted_proxies=192.0.2.7,2001:db8::/32", "--set", "http.public_url=https://id.example")
+        func shown(_ key: String) throws -> String? {
+            let rows = try runner.json("config", "show") as? [String: [String: Any]]
+            return rows?[key].map { "\($0["value"] ?? "") \($0["source"] ?? "")" }
+        }
+        #expect(try shown("limits.hops")?.hasPrefix("30 postern.yaml:") == true)
+        #expect(try shown("http.public_url")?.contains("https://id.example") == true)
+        #expect(try shown("http.trusted_proxies")?.contains("2001:db8::/32") == true)
+        for (wrong, status, word) in [("limits.hop=30", 78, "limits.hops"), ("limits.hops=many", 78, "whole number"), ("key_file=x", 78, "key_file")] {
+            try runner.fail(
+                "init", "--directory", "other", "--relay-domain", "relay.example", "--set", wrong, status: Int32(status), saying: word)
+        }
+        #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("other").path))
+    }
+
     @Test func overwritesNothing() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")

@@ -128,4 +128,76 @@ struct OwnerTests {
         #expect(done.status == 0, "\(done.output)")
         #expect(try FileManager.default.attributesOfItem(atPath: check)[.posixPermissions] as? Int == 0o644)
     }
+
+    /// Whether another user may run the program that was built here.
+    private static let isReachable = (try? ManagedProcess.run("/usr/bin/env", ["setpriv", "--reuid=\(user)", "test", "-x", CommandRunner.executable.path]).status) == 0
+
+    /// `postern serve` as the service's user, until it serves.
+    private func serving(_ runner: CommandRunner) throws -> ManagedProcess {
+        let process = try ManagedProcess(
+            "/usr/bin/env",
+            [
+                "setpriv", "--reuid=\(Self.user)", "--regid=\(Self.group)", "--clear-groups", CommandRunner.executable.path, "serve", "--config",
+                runner.configuration, "--set", "milter.socket=unix:\(data(runner))/m", "--set", "http.listen=off",
+            ])
+        _ = try process.waitForLine(containing: "notice serving")
+        return process
+    }
+
+    /// The lock files were root's: a warning each second for ever, and a rotation that never ended. So was the database that was put back.
+    @Test(.enabled(if: OwnerTests.isReachable, "the built program cannot be run by another user here"))
+    func rotationAndRestoreByRootBesideAServiceOfAnotherUser() throws {
+        let runner = try installed()
+        try runner.succeed("user", "add", "anna", "--inbox", "anna@home.example", "--verified")
+        let service = try serving(runner)
+        defer { service.end() }
+        let rotated = try runner.run(["key-file", "rotate"])
+        #expect(rotated.status == 0 && rotated.output.contains("Removed the old seal key a"), "\(rotated)")
+        _ = try service.waitForLine(containing: "keys changed")
+        #expect(try strangers(runner, after: "key-file rotate") == [])
+        try runner.succeed("backup", "data/copy.db")
+        service.signal(SIGTERM)
+        #expect(try service.waitForExit() == 0)
+        let trouble = service.lines.filter { $0.contains(" warning ") || $0.contains(" error ") }
+        #expect(trouble.allSatisfy { $0.contains("operator_address") }, "\(trouble)")
+        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] { try? FileManager.default.removeItem(atPath: data(runner) + "/" + name) }
+        try runner.succeed("restore", "data/copy.db")
+        #expect(try strangers(runner, after: "restore") == [])
+        let again = try serving(runner)
+        again.signal(SIGTERM)
+        #expect(try again.waitForExit() == 0)
+        #expect(try asService(runner, "user", "show", "anna", "--reveal").output.contains("anna@home.example"))
+    }
+
+    /// "unable to open database file", and "no configuration file" where there was one.
+    @Test(.enabled(if: OwnerTests.isReachable, "the built program cannot be run by another user here"))
+    func theErrorOfAFileOfRootSaysWhichAndWhy() throws {
+        let runner = try installed()
+        let path = data(runner)
+        // Open meanwhile, so that its log and shared memory stay.
+        let open = try DatabaseLocation("postern.db", path: path + "/postern.db", at: "").open()
+        defer { try? open.close() }
+        _ = try open.write(.relaxed) { try $0.run("DELETE FROM schema_migrations WHERE version < 0", []) }
+        for name in ["postern.db-wal", "postern.db-shm"] { try #require(lchown(path + "/" + name, Self.user, Self.group) == 0) }
+        #expect(try asService(runner, "team", "list").status == 0)
+        try Data().write(to: URL(fileURLWithPath: path + "/postern.db-lock-key-file"))
+        for (file, command) in [
+            ("postern.db", ["team", "list"]), ("postern.db-wal", ["team", "list"]), ("postern.db-shm", ["team", "list"]),
+            ("postern.keys", ["team", "list"]), ("postern.yaml", ["team", "list"]), ("postern.db-lock-key-file", ["key-file", "rotate"]),
+        ] {
+            let file = path + "/" + file
+            try #require(chown(file, 0, 0) == 0 && chmod(file, 0o600) == 0)
+            let refused = try ManagedProcess.run(
+                "/usr/bin/env",
+                ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.group)", "--clear-groups", CommandRunner.executable.path] + command
+                    + ["--config", runner.configuration])
+            #expect(refused.status != 0 && refused.output.contains(file) && refused.output.contains("Permission denied"), "\(file): \(refused)")
+            #expect(refused.output.split(separator: "\n").count == 1, "\(refused.output)")
+            try #require(chown(file, Self.user, Self.group) == 0)
+        }
+        // In a folder that may not be looked into, nobody knows whether there is one.
+        try #require(chown(path, 0, 0) == 0 && chmod(path, 0o700) == 0)
+        let hidden = try asService(runner, "team", "list")
+        #expect(hidden.status == 74 && hidden.output.contains(runner.configuration) && hidden.output.contains("Permission denied"), "\(hidden)")
+    }
 }

@@ -41,7 +41,7 @@ import Testing
         let error = #expect(throws: PermanentStoreError.self) { try signer.refresh() }
         #expect(error?.code == .unexpectedData)
         #expect(signer.counts == ["relay.example": 1, "old.example": 1])
-        _ = try installation.store.dkimKeys.retire(broken.number, evenIfActive: true, change)
+        _ = try installation.store.dkimKeys.retire(broken.number, force: true, change)
         #expect(try signer.refresh())
     }
 }

@@ -52,8 +52,8 @@ import Testing
         let keys = test.store.dkimKeys
         let key = try add(test, "s1", isActive: true)
         expectRefusal(.exists) { _ = try add(test, "s2", isActive: true) }
-        expectRefusal(.unmet) { _ = try keys.retire(key.number, evenIfActive: false, TestStore.change) }
-        let retired = try keys.retire(key.number, evenIfActive: true, TestStore.change)
+        expectRefusal(.unmet) { _ = try keys.retire(key.number, force: false, TestStore.change) }
+        let retired = try keys.retire(key.number, force: true, TestStore.change)
         #expect(retired.state == .retired)
         #expect(retired.deactivatedAt == TestStore.now)
         #expect(!retired.isPublished)
@@ -63,7 +63,21 @@ import Testing
         // A name is never used twice, and one that never signed is never said to have.
         expectRefusal(.exists) { _ = try add(test, "S1") }
         let unused = try add(test, "s3")
-        #expect(try keys.retire(unused.number, evenIfActive: false, TestStore.change).deactivatedAt == nil)
+        #expect(try keys.retire(unused.number, force: false, TestStore.change).deactivatedAt == nil)
+    }
+
+    /// Its record was said to be removable two minutes after it had signed.
+    @Test(arguments: Engine.all) func aKeyWhoseMailIsUnderWayIsNotRetiredByAccident(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let keys = test.store.dkimKeys
+        let first = try add(test, "s1", isActive: true)
+        _ = try keys.activate(try add(test, "s2").number, TestStore.change)
+        func retire(after seconds: Int64) throws -> DKIMKey {
+            try keys.retire(first.number, force: false, Change(actor: "uid:0", now: TestStore.now + seconds))
+        }
+        expectRefusal(.unmet) { _ = try retire(after: 120) }
+        expectRefusal(.unmet) { _ = try retire(after: DKIMKeyRepository.publicationAfterUse - 1) }
+        #expect(try retire(after: DKIMKeyRepository.publicationAfterUse).state == .retired)
     }
 
     @Test(arguments: Engine.all) func everyChangeIsNoticed(_ engine: Engine) throws {
@@ -77,7 +91,7 @@ import Testing
         seen.append(try keys.revision())
         _ = try keys.activate(second.number, TestStore.change)
         seen.append(try keys.revision())
-        _ = try keys.retire(first.number, evenIfActive: false, TestStore.change)
+        _ = try keys.retire(first.number, force: true, TestStore.change)
         seen.append(try keys.revision())
         #expect(Set(seen).count == seen.count)
         #expect(seen == seen.sorted())
@@ -127,7 +141,7 @@ import Testing
         let first = try add(test, "s1", isActive: true)
         let second = try add(test, "s2")
         _ = try test.store.dkimKeys.activate(second.number, TestStore.change)
-        _ = try test.store.dkimKeys.retire(first.number, evenIfActive: false, TestStore.change)
+        _ = try test.store.dkimKeys.retire(first.number, force: true, TestStore.change)
         let entries = try test.store.audit.entries().filter { $0.action.hasPrefix("dkim.") }
         #expect(entries.map(\.action) == ["dkim.retire", "dkim.activate", "dkim.generate", "dkim.generate"])
         #expect(entries.first?.subject == "dkim:s1._domainkey.relay.example")

@@ -66,6 +66,19 @@ package enum PostfixSetup {
             socketInChroot: FileManager.default.fileExists(atPath: inChroot))
     }
 
+    /// Whether the Postfix configured in `directory` runs; nil where it cannot be asked, as by anybody but root.
+    package static func isRunning(directory: String) -> Bool? {
+        guard geteuid() == 0 else { return nil }
+        do {
+            _ = try PostfixTool.run("postfix", ["-c", directory, "status"])
+            return true
+        } catch {
+            // "not running" goes to the log, and here only where there is a terminal; whatever else is wrong is said here.
+            let said = "\(error)".split(separator: ":", maxSplits: 1).dropFirst().joined().trimmingCharacters(in: .whitespaces)
+            return said.isEmpty || said.contains("not running") ? false : nil
+        }
+    }
+
     /// Carries a plan out with postconf. Throws, and changes nothing, where there are conflicts. Running it twice changes
     /// nothing more. Postfix must then be reloaded; running smtpd processes keep their settings for a while.
     /// - Parameter write: makes a file that everybody may read, or writes it anew.

@@ -11,9 +11,9 @@ package struct AccessGate: Sendable {
     let clock: APIClock
 
     /// Nil for open routes. Throws `Problem`: 401, 403, 429.
-    func admit(_ request: Request, to access: RouteAccess, _ context: APIContext) throws -> Principal? {
+    func admit(_ request: Request, to access: RouteAccess, _ context: APIContext) async throws -> Principal? {
         guard access != .open else { return nil }
-        let principal = try authenticate(request)
+        let principal = try await authenticate(request)
         context.note.principal = principal
         if let seconds = limiter.take(principal.keyID, now: clock.monotonic()) {
             throw Problem.tooManyRequests("this key asks too often", retryAfter: seconds)
@@ -29,7 +29,7 @@ package struct AccessGate: Sendable {
         return principal
     }
 
-    private func authenticate(_ request: Request) throws -> Principal {
+    private func authenticate(_ request: Request) async throws -> Principal {
         let values = request.headers[values: .authorization]
         guard let value = values.first, values.count == 1 else {
             throw Problem.unauthorized("send one Authorization field: Bearer and an API key")
@@ -39,7 +39,7 @@ package struct AccessGate: Sendable {
             throw Problem.unauthorized("send Authorization: Bearer and an API key")
         }
         do throws(KeyCache.Refusal) {
-            return try keys.principal(String(parts[1]), now: clock.now())
+            return try await keys.principal(String(parts[1]), clock: clock)
         } catch {
             switch error {
             case .unknown: throw Problem.unauthorized("this key is not known here, or was revoked")

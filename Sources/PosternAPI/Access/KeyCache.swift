@@ -4,7 +4,8 @@ import MailCrypto
 import PosternStore
 import Synchronization
 
-/// The keys that are not revoked. `refresh` is called every second, so that a revocation takes effect within two.
+/// The keys that are not revoked. `refresh` is called every second, so that a revocation takes effect within two. A key that is not known is
+/// looked for at once, so that a new one opens as soon as it was issued.
 package final class KeyCache: Sendable {
     private struct State {
         var revision: APIKeyRepository.Revision?
@@ -16,10 +17,19 @@ package final class KeyCache: Sendable {
     /// Why a key is not taken. The asker is told only that it is not, except where it was valid once.
     package enum Refusal: Error, Sendable { case unknown, expired }
 
+    /// Looks into the store for keys that are not known, in a second. Beyond it: they are not known until the next refresh.
+    private static let missesPerSecond = 20.0
+
     private let repository: APIKeyRepository
+    private let pool: BlockingPool?
+    private let misses = RateLimiter(perSecond: KeyCache.missesPerSecond, burst: KeyCache.missesPerSecond)
     private let state = Mutex(State())
 
-    package init(_ repository: APIKeyRepository) { self.repository = repository }
+    /// - Parameter pool: where the store is asked for keys that are not known; nil where it is not.
+    package init(_ repository: APIKeyRepository, pool: BlockingPool? = nil) {
+        self.repository = repository
+        self.pool = pool
+    }
 
     /// Reads the keys where they changed; whether they did.
     @discardableResult
@@ -49,6 +59,16 @@ package final class KeyCache: Sendable {
             return .team(id: team.id, number: team.number, keyID: key.id, scopes: credential.key.scopes)
         }
         return .operator(keyID: key.id, scopes: credential.key.scopes)
+    }
+
+    /// The same, as the store has it now.
+    package func principal(_ text: String, clock: APIClock) async throws(Refusal) -> Principal {
+        do throws(Refusal) { return try principal(text, now: clock.now()) } catch {
+            guard error == .unknown else { throw error }
+        }
+        guard let pool, APIKeyText(text) != nil, misses.take("", now: clock.monotonic()) == nil else { throw .unknown }
+        _ = try? await pool.run { [self] in try refresh() }
+        return try principal(text, now: clock.now())
     }
 
     /// Writes down which keys were used today. Kept for the next time where the store is away.

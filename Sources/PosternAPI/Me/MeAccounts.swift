@@ -201,7 +201,7 @@ extension MePage {
             }
             guard isStored else {
                 return try await showAccount(
-                    request, session, problem: "Too many new addresses today; try again tomorrow.", status: .unprocessableContent)
+                    request, session, problem: "Too many new addresses today; try again after midnight (UTC).", status: .unprocessableContent)
             }
         }
         return try await showAccount(

@@ -60,7 +60,7 @@ package final class APIRoutes {
         router.on(RouterPath(path), method: method) { request, context -> Response in
             var context = context
             if let bodyLimit { context.bodyLimit = bodyLimit }
-            context.principal = try gate.admit(request, to: access, context)
+            context.principal = try await gate.admit(request, to: access, context)
             return try await handler(request, context)
         }
     }

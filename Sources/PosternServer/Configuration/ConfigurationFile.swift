@@ -15,11 +15,12 @@ package struct ConfigurationFile {
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {
-            let exists = FileManager.default.fileExists(atPath: path)
+            // A folder that may not be looked into hides whether there is one.
+            let code = access(path, R_OK) == 0 ? 0 : errno
             throw ConfigurationError(
-                exists ? .inputOutput : .missing, at: path,
-                exists
-                    ? "the configuration cannot be read: check its permissions and that it is UTF-8"
+                code == ENOENT ? .missing : .inputOutput, at: path,
+                code != ENOENT
+                    ? "the configuration cannot be read: \(code == 0 ? "it is not UTF-8" : String(cString: strerror(code)))"
                     : "there is no configuration file: name it with --config or POSTERN_CONFIG, or make one with postern init")
         }
         try self.init(text: text, name: path)

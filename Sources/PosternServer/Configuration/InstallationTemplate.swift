@@ -13,13 +13,19 @@ extension Installation {
 
     /// Makes a data folder (mode 0700) with configuration, keys (0600) and an empty database. Nothing is overwritten, and
     /// what was made is removed again where a later step fails. Each relay domain gets an RSA key that signs at once.
+    /// - Parameter set: `key=value` texts, as from `--set`, that the file is made with.
     /// - Returns: the path of the configuration.
     package static func create(
-        directory: String, relayDomains: [String], operatorAddress: String? = nil, database url: String? = nil, change: Change
+        directory: String, relayDomains: [String], operatorAddress: String? = nil, database url: String? = nil, set: [String] = [],
+        change: Change
     ) throws -> String {
         let folder = directory.hasPrefix("/") ? directory : FileManager.default.currentDirectoryPath + "/" + directory
         func path(_ name: String) -> String { (folder as NSString).appendingPathComponent(name) }
-        let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url)
+        let values = try ResolvedConfiguration.flagValues(set)
+        if let key = ["relay_domains", "database", "key_file"].first(where: { values[$0] != nil }) {
+            throw ConfigurationError(.invalidValue, at: "--set", "\(key) is not set like this while an installation is made: see postern help init")
+        }
+        let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url, set: values)
         // Checks what was given before anything is made.
         let configuration = try Configuration(
             ResolvedConfiguration(
@@ -77,7 +83,9 @@ extension Installation {
     }
 
     /// postern.yaml with every key: what was given is set, the rest stands as a comment with its default and reason.
-    package static func configurationText(relayDomains: [String], operatorAddress: String?, database: String? = nil) -> String {
+    package static func configurationText(
+        relayDomains: [String], operatorAddress: String?, database: String? = nil, set: [String: String] = [:]
+    ) -> String {
         var text = """
             # Postern's configuration. Every key is here; commented ones show their default.
             # A variable or flag stands above the file: POSTERN_LIMITS_HOPS=30, or --set limits.hops=30.
@@ -101,6 +109,7 @@ extension Installation {
             case "relay_domains": text += "\(name): [\(relayDomains.map(quoted).joined(separator: ", "))]\n"
             case "operator_address" where operatorAddress != nil: text += "\(name): \(quoted(operatorAddress ?? ""))\n"
             case "database" where database != nil: text += "\(name): \(quoted(database ?? ""))\n"
+            case let path where set[path] != nil: text += "\(indent)\(name): \(quoted(set[path] ?? ""))\n"
             default: text += "\(indent)# \(name): \(key.standardText)\n"
             }
             text += "\n"

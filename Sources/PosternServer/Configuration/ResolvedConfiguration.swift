@@ -129,7 +129,8 @@ package struct ResolvedConfiguration: Sendable {
         }
     }
 
-    private static func flagValues(_ flags: [String]) throws -> [String: String] {
+    /// The values of `key=value` texts by key.
+    static func flagValues(_ flags: [String]) throws -> [String: String] {
         var result: [String: String] = [:]
         for flag in flags {
             guard let equals = flag.firstIndex(of: "=") else {

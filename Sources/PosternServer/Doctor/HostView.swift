@@ -33,37 +33,69 @@ enum HostAddresses {
 package struct RelayHost: Sendable {
     /// What it says in HELO.
     package let heloName: String
-    /// Where it sends from, as others see it.
+    /// Where it sends from, as others see it; empty where that is not known.
     package let addresses: [IPAddress]
+    /// Where mail comes to it.
+    let exchanges: [IPAddress]
+    /// Why its name has no address here: the DNS did not answer. Nil where it did.
+    let trouble: String?
+    /// The host that sends its mail for it; nil where it sends by itself.
+    let relayhost: String?
 
     package init(heloName: String, addresses: [IPAddress]) {
+        self.init(heloName: heloName, addresses: addresses, exchanges: addresses, trouble: nil, relayhost: nil)
+    }
+
+    private init(heloName: String, addresses: [IPAddress], exchanges: [IPAddress], trouble: String?, relayhost: String?) {
         self.heloName = heloName
         self.addresses = addresses
+        self.exchanges = exchanges
+        self.trouble = trouble
+        self.relayhost = relayhost
     }
 
     /// The host with the addresses given, or else those that the DNS has for its name.
-    /// - Parameter given: addresses as text.
+    /// - Parameters:
+    ///   - given: addresses that it sends from, as text.
+    ///   - relayhost: what Postfix hands all mail to; nil where there is none. The addresses of the name send nothing then.
     /// - Throws: `CheckInputError` for a text that is no IP address.
-    package static func find(heloName: String, given: [String], resolver: any DNSResolver) throws -> RelayHost {
+    package static func find(heloName: String, given: [String], relayhost: String? = nil, resolver: any DNSResolver) throws -> RelayHost {
         let addresses = try given.map { text in
             guard let address = IPAddress(text) else { throw CheckInputError("\"\(text)\" is no IP address") }
             return address
         }
-        return RelayHost(heloName: heloName, addresses: addresses.isEmpty ? HostAddresses.of(heloName, resolver).list : addresses)
+        guard addresses.isEmpty || relayhost != nil else { return RelayHost(heloName: heloName, addresses: addresses) }
+        let own = HostAddresses.of(heloName, resolver)
+        let trouble: String? = if case .unknown(let reason) = own { reason } else { nil }
+        return RelayHost(
+            heloName: heloName, addresses: relayhost == nil ? own.list : addresses, exchanges: own.list + addresses, trouble: trouble,
+            relayhost: relayhost)
     }
 
     /// How the checks can be made at all.
     package func presence() -> Check {
-        addresses.isEmpty
+        if let trouble {
+            return .warning(
+                "address", "the DNS gives no answer about \(heloName), so where the relay is was not looked at: \(trouble)",
+                remedy: "try again later, or name the addresses with --ip")
+        }
+        if let relayhost, addresses.isEmpty {
+            return .warning(
+                "address", "mail leaves through \(relayhost), so what SPF and PTR say of \(heloName) counts for nothing, and was not looked at",
+                remedy: "name the addresses that \(relayhost) sends from with --ip: SPF of the relay domains has to cover them")
+        }
+        return addresses.isEmpty
             ? .broken(
                 "address", "\(heloName) has no address in the DNS, so nobody knows where the relay sends from",
                 remedy: "publish A and AAAA records of \(heloName), or name the addresses with --ip")
-            : .ok("address", "\(heloName) sends from \(addresses.map(\.description).joined(separator: ", "))")
+            : .ok("address", "\(relayhost ?? heloName) sends from \(addresses.map(\.description).joined(separator: ", "))")
     }
 
     /// PTR = HELO, forward-confirmed: what large providers look at first.
     package func reverse(_ resolver: any DNSResolver) -> [Check] {
-        addresses.map { address in
+        // What a relayhost is called is its operator's business.
+        guard relayhost == nil else { return [] }
+        return addresses.map { address in
             let name = "ptr \(address)"
             let remedy = "have the owner of the address (your provider) set its PTR record to \(heloName)"
             switch resolver.query(address.reverseName, .ptr) {

@@ -114,6 +114,12 @@ package enum LocalChecks {
 
     private static func filter(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine else { return nil }
+        if case .trouble(let what) = facts.filter, let http = facts.http, case .trouble = http.outcome {
+            return .broken(
+                "filter", "nobody answers at \(facts.socket) (\(what)), nor at \(http.address): postern serve does not run. "
+                    + "Mail waits at its senders, and teams get no decisions",
+                remedy: "start postern serve; its log says what keeps it from running")
+        }
         return switch facts.filter {
         case .fine: .ok("filter", "a filter answers at \(facts.socket)")
         case .trouble(let what):
@@ -124,7 +130,8 @@ package enum LocalChecks {
     }
 
     private static func http(_ facts: LocalFacts) -> Check? {
-        guard facts.configuration == .fine, let http = facts.http else { return nil }
+        // Both silent are one trouble, said there.
+        guard facts.configuration == .fine, let http = facts.http, facts.filter == .fine || http.outcome == .fine else { return nil }
         return switch http.outcome {
         case .fine: .ok("http", "the HTTP API answers at \(http.address)")
         case .trouble(let what):

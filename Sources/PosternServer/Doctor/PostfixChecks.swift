@@ -21,6 +21,10 @@ package struct PostfixFacts: Sendable {
     /// Why Postfix could not be asked; nil where it was.
     package var trouble: String?
     package var directory = ""
+    /// Whether it runs; nil where that cannot be asked.
+    package var isRunning: Bool?
+    /// What it hands all mail to; empty where it delivers by itself.
+    package var relayhost = ""
     package var differences: [Difference] = []
     /// Whether the header check that reduces Postfix's own Received is in place.
     package var hasHeaderCheck = true
@@ -81,6 +85,13 @@ package enum PostfixChecks {
                         + "or were not rewritten",
                     remedy: "postqueue -p shows them; mend what is named here, then postsuper -r QUEUE-ID lets the filter see them, "
                         + "or -d QUEUE-ID deletes them"))
+        }
+        if facts.isRunning == false {
+            // What its settings are does not help anybody meanwhile.
+            checks.insert(
+                .broken(
+                    "postfix service", "Postfix (\(facts.directory)) does not run: no mail comes in and none leaves",
+                    remedy: "start it (postfix start, or systemctl start postfix); its log says what keeps it from running"), at: 0)
         }
         if checks.isEmpty { checks.append(.ok("postfix", "Postfix in \(facts.directory) is set up for the relay")) }
         return checks

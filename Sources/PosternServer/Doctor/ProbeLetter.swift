@@ -91,6 +91,13 @@ struct ProbeJudgement {
         "probe dsn", "Postfix offers DSN to who sends mail: with a delivery notice the next server, and the sender, are told the inbox",
         remedy: "set smtpd_discard_ehlo_keywords = dsn, silent-discard: postern setup postfix --apply does")
 
+    /// - Parameter place: HOST:PORT.
+    static func unreachable(_ place: String, _ why: String) -> Check {
+        .broken(
+            "probe", "no reply and no bounce was sent: no mail is taken at \(place): \(why)",
+            remedy: "start Postfix; where it takes mail elsewhere, set mail.submission, or say so with --smtp")
+    }
+
     func reply(_ result: ProbeResult) -> Check {
         let name = "probe reply"
         guard case .arrived(let message) = result else { return missing(result, name, "reply") }
@@ -158,6 +165,7 @@ struct ProbeJudgement {
     private func missing(_ result: ProbeResult, _ name: String, _ what: String) -> Check {
         switch result {
         case .arrived: .ok(name, "")
+        case .unreachable(let why): .broken(name, "a \(what) of doctor's own could not be sent: \(why)", remedy: "start Postfix")
         case .notTaken(let why):
             .broken(
                 name, "a \(what) of doctor's own was not taken: \(why)",

@@ -52,6 +52,8 @@ package struct RelayDomainChecks {
     // MARK: MX
 
     package func mx() -> [Check] {
+        // Said once, of the host.
+        guard host.trouble == nil else { return [] }
         let name = "mx \(domain)"
         let remedy = "publish: \(domain). IN MX 10 \(host.heloName)."
         switch resolver.query(domain, .mx) {
@@ -70,7 +72,7 @@ package struct RelayDomainChecks {
             for exchange in exchanges {
                 let addresses = HostAddresses.of(exchange.host, resolver)
                 if case .unknown(let reason) = addresses { return [unanswered(name, exchange.host, reason)] }
-                leadHere.append(addresses.list.contains(where: host.addresses.contains))
+                leadHere.append(addresses.list.contains(where: host.exchanges.contains))
                 if leadHere.last == false {
                     away.append(addresses.list.isEmpty ? "\(exchange.host) (no address)" : exchange.host)
                 }
@@ -102,7 +104,7 @@ package struct RelayDomainChecks {
 
     /// SPF of the HELO name, by which mail with the null sender is judged. The same for all domains.
     package func helo() -> [Check] {
-        guard !host.addresses.isEmpty else { return [] }
+        guard !host.addresses.isEmpty, host.relayhost == nil else { return [] }
         return [spf("spf \(host.heloName)", mailFrom: "", subject: host.heloName, "a", isNeeded: false)]
     }
 

@@ -63,7 +63,7 @@ package struct SelfProbe {
     /// Whether mail for an address is the probe's own.
     package func isProbes(_ address: String) -> Bool {
         let address = address.lowercased()
-        if [identity.team, identity.inbox, relay].contains(where: { $0.wireForm.lowercased() == address }) { return true }
+        if [identity.team, identity.inbox, identity.author, relay].contains(where: { $0.wireForm.lowercased() == address }) { return true }
         // Reverse address and return paths, where the filter has not rewritten them.
         guard address.hasSuffix("@" + identity.domain), case .token(let token) = tokens.read(String(address.dropLast(identity.domain.count + 1)))
         else { return false }
@@ -91,10 +91,14 @@ package struct SelfProbe {
         let letter = ProbeLetter(identity: identity, nonce: nonce, now: now)
         // Some servers want a sender's domain to exist; the user's does not.
         let reply = probe(from: [identity.author, identity.team], to: reverse, letter.reply(to: reverse), place, letter.isReply)
-        let bounce = probe(from: [identity.team], to: relay, letter.forward(to: relay), place) {
+        // Where nobody takes the one, nobody takes the other.
+        let bounce = reply.result.isUnreachable ? reply : probe(from: [identity.team], to: relay, letter.forward(to: relay), place) {
             letter.isReport($0) || letter.isForward($0, to: relay)
         }
         let judgement = ProbeJudgement(identity: identity, reverse: reverse, relay: relay, helo: letter.helo)
+        if case .unreachable(let why) = reply.result {
+            return Outcome(checks: [ProbeJudgement.unreachable("\(route.host):\(route.port)", why)], isFinished: true)
+        }
         var checks = [judgement.reply(reply.result), judgement.bounce(bounce.result)]
         if reply.offersDSN || bounce.offersDSN { checks.append(ProbeJudgement.offersDSN) }
         if place.strangerCount > 0 {
@@ -119,6 +123,7 @@ package struct SelfProbe {
                 let found = place.wait(seconds: route.patience) { $0.first(where: isIt) }
                 return (found.map { .arrived($0) } ?? .neverCame, receipt.keywords.contains("DSN"))
             } catch {
+                if case .temporary(let temporary) = error, temporary.stage == .connection { return (.unreachable(temporary.detail), false) }
                 refusal = .notTaken("\(error)")
                 guard case .permanent(let permanent) = error, permanent.stage == .mail || permanent.stage == .recipient else { break }
             }
@@ -130,9 +135,12 @@ package struct SelfProbe {
 /// What became of one probe.
 enum ProbeResult: Sendable {
     case arrived(ParkedMessage)
+    /// Nobody takes mail there, and why.
+    case unreachable(String)
     /// Postfix did not take it, and why.
     case notTaken(String)
     case neverCame
 
     var isArrival: Bool { if case .arrived = self { true } else { false } }
+    var isUnreachable: Bool { if case .unreachable = self { true } else { false } }
 }

@@ -1,6 +1,7 @@
 // The DNS of an installation: one caching client for the process, one budget for each message.
 
 import DNSClient
+import Foundation
 import MailAuth
 import PosternMetrics
 
@@ -15,6 +16,21 @@ package enum Resolvers {
         let limits = BudgetedResolver.Limits(milliseconds: Int64(configuration.dns.budgetMilliseconds))
         return { BudgetedResolver(client, limits: limits) }
     }
+
+    /// The servers that are asked, as people know them.
+    package static func names(_ configuration: Configuration) -> String {
+        guard configuration.dns.servers.isEmpty else { return configuration.dns.servers.joined(separator: ", ") }
+        let text = (try? String(contentsOfFile: systemFile, encoding: .utf8)) ?? ""
+        var servers: [String] = []
+        for line in text.split(separator: "\n") {
+            let words = line.split(whereSeparator: \.isWhitespace)
+            if words.count > 1, words[0] == "nameserver" { servers.append(String(words[1])) }
+        }
+        return servers.isEmpty ? "the name servers of the system" : servers.joined(separator: ", ") + ", of \(systemFile)"
+    }
+
+    /// Where the system says which servers to ask (resolv.conf(5)).
+    private static let systemFile = "/etc/resolv.conf"
 
     /// The client alone, for a command that asks a few questions.
     package static func client(_ configuration: Configuration, path: String) throws -> AresResolver {

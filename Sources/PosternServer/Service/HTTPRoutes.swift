@@ -135,7 +135,7 @@ package enum HTTPRoutes {
             bodyLimit: configuration.bodySize, requestsPerSecond: configuration.requestsPerSecond)
         let logger = parts.logger
         return APIService(
-            settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys), clock: APIClock(now: parts.now),
+            settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys, pool: parts.pool), clock: APIClock(now: parts.now),
             logger: logger,
             observe: { [metrics = parts.metrics] route, method, status, seconds in
                 metrics.httpRequests(route, method, "\(status)").add()

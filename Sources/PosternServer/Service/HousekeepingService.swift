@@ -70,7 +70,7 @@ package struct HousekeepingService: Service {
             while try store.verifications.deleteExpired(now: now()) == 1000 {}
             for retention in try store.retention.all() { try delete(retention) }
             try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
-            try store.serviceStatus.deleteExpired(before: now() - 86_400)
+            try store.serviceStatus.deleteExpired(before: now() - 86_400, minutes: now() - 2 * StatusReport.hour)
         } catch {
             logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])
         }

@@ -11,6 +11,19 @@ package enum LogOutput {
         return Logger(label: "postern") { _ in LineLogHandler(format: settings.format) }
     }
 
+    /// Why the service ends, as its last line; without a logger, since it may be the configuration that is wrong.
+    package static func fatal(_ message: String, _ format: Configuration.LogSettings.Format) {
+        LineLogHandler(format: format).write(.critical, message, [])
+    }
+
+    /// Whether standard error leads to the journal (`$JOURNAL_STREAM` of systemd.exec(5)): it keeps the time of each line by itself, and
+    /// takes its priority from `<0>` to `<7>` at the beginning (sd-daemon(3)).
+    package static let isJournal: Bool = {
+        guard let name = getenv("JOURNAL_STREAM") else { return false }
+        var status = stat()
+        return fstat(STDERR_FILENO, &status) == 0 && String(cString: name) == "\(status.st_dev):\(status.st_ino)"
+    }()
+
     /// Changes the level of every logger that was made here and not given one of its own.
     package static func setLevel(_ settings: Configuration.LogSettings) {
         level.withLock { $0 = Logger.Level(rawValue: settings.level) ?? .info }
@@ -41,15 +54,22 @@ private struct LineLogHandler: LogHandler {
         var all = event.metadata ?? [:]
         if !metadata.isEmpty { all = metadata.merging(all) { $1 } }
         let fields = all.map { ($0.key, "\($0.value)") }.filter { !$0.1.isEmpty }.sorted { $0.0 < $1.0 }
+        write(event.level, event.message.description, fields)
+    }
+
+    fileprivate func write(_ level: Logger.Level, _ message: String, _ fields: [(String, String)]) {
         var line: [UInt8] = []
         line.reserveCapacity(512)
+        if LogOutput.isJournal { line += "<\(Self.priority(level))>".utf8 }
         switch format {
         case .text:
-            Self.appendTime(to: &line)
+            if !LogOutput.isJournal {
+                Self.appendTime(to: &line)
+                line.append(0x20)
+            }
+            line += level.rawValue.utf8
             line.append(0x20)
-            line += event.level.rawValue.utf8
-            line.append(0x20)
-            line += event.message.description.utf8
+            line += message.utf8
             for (name, value) in fields {
                 line.append(0x20)
                 line += name.utf8
@@ -57,11 +77,14 @@ private struct LineLogHandler: LogHandler {
                 if Self.isPlain(value) { line += value.utf8 } else { Self.append(string: value, to: &line) }
             }
         case .json:
-            line += "{\"time\":\"".utf8
-            Self.appendTime(to: &line)
-            line.append(UInt8(ascii: "\""))
-            for (name, value) in [("level", event.level.rawValue), ("message", event.message.description)] + fields {
-                line.append(UInt8(ascii: ","))
+            line.append(UInt8(ascii: "{"))
+            if !LogOutput.isJournal {
+                line += "\"time\":\"".utf8
+                Self.appendTime(to: &line)
+                line += "\",".utf8
+            }
+            for (place, (name, value)) in ([("level", level.rawValue), ("message", message)] + fields).enumerated() {
+                if place > 0 { line.append(UInt8(ascii: ",")) }
                 Self.append(string: name, to: &line)
                 line.append(UInt8(ascii: ":"))
                 Self.append(string: value, to: &line)
@@ -70,6 +93,18 @@ private struct LineLogHandler: LogHandler {
         }
         line.append(0x0A)
         Self.write(line)
+    }
+
+    /// As syslog(3) counts.
+    private static func priority(_ level: Logger.Level) -> Int32 {
+        switch level {
+        case .trace, .debug: LOG_DEBUG
+        case .info: LOG_INFO
+        case .notice: LOG_NOTICE
+        case .warning: LOG_WARNING
+        case .error: LOG_ERR
+        case .critical: LOG_CRIT
+        }
     }
 
     /// In one call, as far as the system takes it so. What nobody takes is lost: there is no place left to complain.

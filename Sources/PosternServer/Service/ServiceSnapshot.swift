@@ -2,8 +2,9 @@
 
 import Foundation
 import PosternMetrics
+import PosternStore
 
-/// Counts since the start and within the last hour.
+/// Counts since the start, and those of the minute that is not over.
 package struct ServiceSnapshot: Codable, Sendable {
     package struct Latency: Codable, Sendable {
         /// Seconds; the upper bound of the bucket that holds it.
@@ -20,7 +21,8 @@ package struct ServiceSnapshot: Codable, Sendable {
     package let http: String?
     /// By name as in `messages forward relayed`; since the start.
     package let totals: [String: Int]
-    package let lastHour: [String: Int]
+    /// Since the last minute that was written down.
+    package let sinceMinute: [String: Int]
     /// Within the last hour, by stage.
     package let latency: [String: Latency]
     package let outboxOldest: Double
@@ -35,7 +37,6 @@ package struct ServiceSnapshot: Codable, Sendable {
 struct SnapshotMaker {
     private struct Sample {
         let at: Int64
-        let counts: [String: Int]
         let stages: [String: [Int]]
     }
 
@@ -45,16 +46,38 @@ struct SnapshotMaker {
     private let http: String?
     /// One a minute, the oldest first.
     private var samples: [Sample] = []
+    /// What the minutes that are over hold together, and when the last one ended.
+    private var written: (counts: [String: Int], at: Int64)
 
     init(metrics: ServiceMetrics, startedAt: Int64, milter: String, http: String?) {
         self.metrics = metrics
         self.startedAt = startedAt
         self.milter = milter
         self.http = http
+        written = ([:], startedAt)
+    }
+
+    /// Seconds of a minute that is written down.
+    private static let minute: Int64 = 60
+
+    /// What was counted since the last minute, once that is a minute ago; nil where nothing was.
+    /// - Parameter isLast: whether the service ends, so that less than a minute counts too.
+    mutating func minute(now: Int64, isLast: Bool = false) -> ServiceStatusRepository.Minute? {
+        guard isLast || now - written.at >= Self.minute else { return nil }
+        let all = counts()
+        let new = Self.difference(all, written.counts)
+        written = (all, now)
+        guard !new.isEmpty, let text = try? JSONEncoder().encode(new) else { return nil }
+        return ServiceStatusRepository.Minute(at: now, counts: String(decoding: text, as: UTF8.self))
+    }
+
+    private static func difference(_ counts: [String: Int], _ before: [String: Int]) -> [String: Int] {
+        counts.merging(before) { $0 - $1 }.filter { $0.value > 0 }
     }
 
     mutating func snapshot(now: Int64) -> ServiceSnapshot {
-        let sample = Sample(at: now, counts: counts(), stages: stages())
+        let sample = Sample(at: now, stages: stages())
+        let counts = counts()
         if now - (samples.last?.at ?? .min / 2) >= 60 {
             samples.append(sample)
             samples.removeAll { now - $0.at > 3600 }
@@ -63,8 +86,8 @@ struct SnapshotMaker {
         let base = now - startedAt > 3600 ? samples.first : nil
         let bounds = Histogram.seconds
         return ServiceSnapshot(
-            version: PosternVersion.text, startedAt: startedAt, milter: milter, http: http, totals: sample.counts,
-            lastHour: sample.counts.merging(base?.counts ?? [:]) { $0 - $1 },
+            version: PosternVersion.text, startedAt: startedAt, milter: milter, http: http, totals: counts,
+            sinceMinute: Self.difference(counts, written.counts),
             latency: sample.stages.reduce(into: [:]) { result, stage in
                 let before = base?.stages[stage.key] ?? stage.value.map { _ in 0 }
                 result[stage.key] = Self.latency(zip(stage.value, before).map { $0 - $1 }, bounds: bounds)

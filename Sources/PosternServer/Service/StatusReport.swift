@@ -12,6 +12,12 @@ package struct StatusReport: Encodable, Sendable {
         /// Seconds since it last said anything.
         package let silentFor: Int64
         package let snapshot: ServiceSnapshot?
+
+        /// Whether it runs on the same machine and began after the other one's last word: that one was killed, and this is its restart.
+        fileprivate func isSuccessor(of other: Host, now: Int64) -> Bool {
+            guard isRunning, host == other.host, pid != other.pid, let snapshot else { return false }
+            return snapshot.startedAt >= now - other.silentFor
+        }
     }
 
     package let configuration: String
@@ -19,6 +25,8 @@ package struct StatusReport: Encodable, Sendable {
     package let hosts: [Host]
     package let teams: Int
     package let accounts: Int
+    /// Counts within the last hour, over all services, those that have ended included.
+    package let lastHour: [String: Int]
     /// Sentences, the worst first; each says what to do.
     package let warnings: [String]
 
@@ -27,41 +35,83 @@ package struct StatusReport: Encodable, Sendable {
         let store = installation.store
         configuration = installation.resolved.path
         relayDomains = installation.configuration.relayDomains
-        hosts = try store.serviceStatus.all().map { entry in
+        let entries = try store.serviceStatus.all().map { entry in
             let silence = max(0, now - entry.updatedAt)
             return Host(
                 host: entry.host, pid: entry.pid, isRunning: silence <= StatusService.patience, silentFor: silence,
                 snapshot: try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8)))
         }
+        let minutes = try store.serviceStatus.minutes(after: now - Self.hour).compactMap { minute in
+            (try? JSONDecoder().decode([String: Int].self, from: Data(minute.counts.utf8))).map { Minute(at: minute.at, counts: $0) }
+        }
+        // What is not written down yet, of a service that was killed too.
+        let recent = entries.filter { $0.silentFor < Self.hour }.map { Minute(at: now - $0.silentFor, counts: $0.snapshot?.sinceMinute ?? [:]) }
+        lastHour = (minutes + recent).reduce(into: [:]) { $0.merge($1.counts) { $0 + $1 } }
+        hosts = entries.filter { entry in !entries.contains { $0.isSuccessor(of: entry, now: now) } }
         let teams = try store.teams.all()
         self.teams = teams.count
         accounts = try teams.reduce(0) { try $0 + store.teams.dependents($1.id).accounts }
-        warnings = try Self.warnings(installation, hosts, now)
+        warnings = try Self.warnings(installation, hosts, minutes + recent, now)
     }
 
-    /// Counts within the last hour, over all running services.
-    package func lastHour(_ name: String) -> Int { sum(name, \.lastHour) }
+    /// Seconds of the last hour.
+    static let hour: Int64 = 3600
+
+    /// What was counted within a minute, or since the last one.
+    private struct Minute {
+        /// Its end, in seconds since 1970.
+        let at: Int64
+        let counts: [String: Int]
+    }
+
     /// Counts since each running service started.
-    package func total(_ name: String) -> Int { sum(name, \.totals) }
+    package func total(_ name: String) -> Int { hosts.filter(\.isRunning).reduce(0) { $0 + ($1.snapshot?.totals[name] ?? 0) } }
     /// The names under a heading with their counts within the last hour, the largest first.
     package func lastHour(under heading: String) -> [(name: String, count: Int)] {
-        var counts: [String: Int] = [:]
-        for host in hosts where host.isRunning {
-            for (name, count) in host.snapshot?.lastHour ?? [:] where name.hasPrefix(heading + " ") && count > 0 {
-                counts[String(name.dropFirst(heading.count + 1)), default: 0] += count
-            }
-        }
-        return counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
-    }
-
-    private func sum(_ name: String, _ path: KeyPath<ServiceSnapshot, [String: Int]>) -> Int {
-        hosts.filter(\.isRunning).reduce(0) { $0 + ($1.snapshot?[keyPath: path][name] ?? 0) }
+        lastHour.filter { $0.key.hasPrefix(heading + " ") && $0.value > 0 }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            .map { (String($0.key.dropFirst(heading.count + 1)), $0.value) }
     }
 
     /// Days for which it is told that a team wrote inboxes of its users.
     package static let probingDays: Int64 = 7
 
-    private static func warnings(_ installation: Installation, _ hosts: [Host], _ now: Int64) throws -> [String] {
+    /// Seconds for which trouble that is over is told.
+    private static let troubleWindow: Int64 = 900
+    /// Questions to the DNS without an answer in one minute: fewer are other people's name servers.
+    private static let manyFailures = 5
+    /// Users with a suspended inbox that are named.
+    private static let namedUsers = 5
+
+    /// Minutes in which mail had to wait for the DNS or the store.
+    private static func trouble(_ minutes: [Minute], _ now: Int64) -> [String] {
+        let recent = minutes.filter { now - $0.at < troubleWindow }
+        func told(_ bad: [Minute], _ sentence: (Int, String) -> String, _ count: (Minute) -> Int) -> [String] {
+            guard let last = bad.map(\.at).max() else { return [] }
+            return [sentence(bad.reduce(0) { $0 + count($1) }, now - last < 60 ? "just now" : "\(duration(now - last)) ago")]
+        }
+        func asked(_ minute: Minute) -> Int { ["answer", "none", "failure"].reduce(0) { $0 + (minute.counts["dns \($1)"] ?? 0) } }
+        func unanswered(_ minute: Minute) -> Int { minute.counts["dns failure"] ?? 0 }
+        func stored(_ minute: Minute) -> Int { minute.counts["refusals store-trouble"] ?? 0 }
+        let deaf = recent.filter { unanswered($0) >= manyFailures && 2 * unanswered($0) >= asked($0) }
+        return told(
+            deaf, { "the DNS left \($0) questions without an answer, the last \($1), and mail waited: look at the server that dns.servers names" },
+            unanswered)
+            + told(
+                recent.filter { stored($0) > 0 },
+                { "mail was deferred \($0) times, the last \($1), as the database did not answer: search the log for store-trouble" }, stored)
+    }
+
+    private static func suspended(_ store: Store) throws -> [String] {
+        let (count, users) = try store.inboxes.suspended(limit: namedUsers)
+        guard count > 0 else { return [] }
+        let names = users.joined(separator: ", ") + (count > users.count ? " and others" : "")
+        return [
+            "\(count) \(count == 1 ? "inbox is" : "inboxes are") suspended, as too much was refused there, and its mail waits at the senders "
+                + "(user \(names)): see postern inbox list USER"
+        ]
+    }
+
+    private static func warnings(_ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64) throws -> [String] {
         var warnings: [String] = []
         let running = hosts.filter(\.isRunning)
         let incidents = running.reduce(0) { $0 + ($1.snapshot?.totals["leak-incidents"] ?? 0) }
@@ -78,6 +128,7 @@ package struct StatusReport: Encodable, Sendable {
         for host in hosts where !host.isRunning {
             warnings.append("\(host.host) has said nothing for \(duration(host.silentFor)): see whether postern serve (pid \(host.pid)) still runs")
         }
+        warnings += trouble(minutes, now) + (try suspended(installation.store))
         for entry in try installation.store.counters.inboxesWritten(since: Day.number(now) - probingDays) {
             warnings.append(
                 "team \(entry.team) wrote real inboxes of \(entry.accounts) users in \(entry.messages) messages within \(probingDays) days: "

@@ -25,21 +25,28 @@ package struct StatusService: Service {
             http: configuration.http.listen.map { "\($0.host):\($0.port)" })
         while !Task.isCancelled, !Task.isShuttingDownGracefully {
             let now = parts.now()
-            var made = maker.snapshot(now: now)
+            // Where the store does not take it, the minute goes on.
+            var next = maker
+            let minute = next.minute(now: now)
+            var made = next.snapshot(now: now)
             made.keys = parts.store.keys.current.summary
             let snapshot = made
             do {
                 try await parts.pool.run { [store = parts.store] in
                     let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
-                    try store.serviceStatus.report(host: host, pid: pid, snapshot: text, now: now)
+                    try store.serviceStatus.report(host: host, pid: pid, snapshot: text, minute: minute, now: now)
                 }
+                maker = next
                 parts.metrics.storeWritable.set(1)
+            } catch is CancellationError {
+                // The end.
             } catch {
                 parts.metrics.storeWritable.set(0)
             }
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(Self.interval)) }
         }
-        try? await parts.pool.run { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid) }
+        let last = maker.minute(now: parts.now(), isLast: true)
+        try? await parts.pool.run { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid, minute: last) }
     }
 }
 

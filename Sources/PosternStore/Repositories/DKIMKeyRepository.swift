@@ -102,16 +102,22 @@ package struct DKIMKeyRepository: Sendable {
         }
     }
 
-    /// Ends a key and deletes its private part. An active one is refused unless `evenIfActive`.
-    package func retire(_ number: Int64, evenIfActive: Bool, _ change: Change) throws -> DKIMKey {
+    /// Ends a key and deletes its private part. One that is in use, or signed mail that may still be under way, is refused unless `force`.
+    package func retire(_ number: Int64, force: Bool, _ change: Change) throws -> DKIMKey {
         try database.write(.durable) { connection in
             let key = try key(connection, number)
             guard key.state != .retired else { return key }
-            if key.state == .active, !evenIfActive {
+            if key.state == .active, !force {
                 throw StoreRefusal(
                     .unmet,
                     "\(key.selector) is the \(key.algorithm.rawValue) key that signs for \(key.domain): "
                         + "activate another first, or repeat with --force to sign with \(key.algorithm.rawValue) no more")
+            }
+            if let end = key.deactivatedAt.map({ $0 + Self.publicationAfterUse }), end > change.now, !force {
+                throw StoreRefusal(
+                    .unmet,
+                    "mail that \(key.selector) signed may still be under way, and is verified by its record for another "
+                        + "\((end - change.now + 86_399) / 86_400) days: wait, or repeat with --force")
             }
             try connection.run(
                 """

@@ -20,6 +20,19 @@ package struct InboxRepository: Sendable {
     let marks: TombstoneMarks
     let relayDomains: [HostName]
 
+    /// How many inboxes forwarding is suspended to, and the users of those that were suspended last, each once.
+    package func suspended(limit: Int) throws -> (count: Int, users: [String]) {
+        try database.read { connection in
+            let count = try connection.row("SELECT COUNT(*) FROM inboxes WHERE suspended_at IS NOT NULL", [])?.integer(0) ?? 0
+            let users = try connection.rows(
+                """
+                SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
+                WHERE i.suspended_at IS NOT NULL GROUP BY u.handle ORDER BY MAX(i.suspended_at) DESC, u.handle LIMIT ?1
+                """, [.integer(Int64(limit))])
+            return (Int(count), try users.map { try $0.text(0) })
+        }
+    }
+
     /// Adds an inbox. Refused at a relay domain, where the user has it already, or where it is verified for another user.
     package func add(
         user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change

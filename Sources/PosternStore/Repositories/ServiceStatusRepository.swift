@@ -13,13 +13,43 @@ package struct ServiceStatusRepository: Sendable {
         package let snapshot: String
     }
 
-    package func report(host: String, pid: Int64, snapshot: String, now: Int64) throws {
+    /// What one service counted in one minute, or less at its end.
+    package struct Minute: Sendable {
+        /// Its end, in seconds since 1970.
+        package let at: Int64
+        /// JSON.
+        package let counts: String
+
+        package init(at: Int64, counts: String) {
+            self.at = at
+            self.counts = counts
+        }
+    }
+
+    /// - Parameter minute: one that is over, and that the snapshot no longer holds.
+    package func report(host: String, pid: Int64, snapshot: String, minute: Minute? = nil, now: Int64) throws {
         try database.write(.relaxed) { connection in
+            if let minute { try add(minute, host, pid, connection) }
             try connection.run(
                 """
                 INSERT INTO service_status (host, pid, updated_at, snapshot) VALUES (?1, ?2, ?3, ?4)
                 ON CONFLICT (host, pid) DO UPDATE SET updated_at = excluded.updated_at, snapshot = excluded.snapshot
                 """, [.text(host), .integer(pid), .integer(now), .text(snapshot)])
+        }
+    }
+
+    private func add(_ minute: Minute, _ host: String, _ pid: Int64, _ connection: any DatabaseConnection) throws {
+        try connection.run(
+            "INSERT INTO service_minutes (host, pid, at, counts) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (host, pid, at) DO NOTHING",
+            [.text(host), .integer(pid), .integer(minute.at), .text(minute.counts)])
+    }
+
+    /// The minutes of all services that ended later than `time`, the oldest first.
+    package func minutes(after time: Int64) throws -> [Minute] {
+        try database.read { connection in
+            try connection.rows("SELECT at, counts FROM service_minutes WHERE at > ?1 ORDER BY at, host, pid", [.integer(time)]).map {
+                Minute(at: try $0.integer(0), counts: try $0.text(1))
+            }
         }
     }
 
@@ -33,16 +63,21 @@ package struct ServiceStatusRepository: Sendable {
     }
 
     /// A service that ends says so.
-    package func remove(host: String, pid: Int64) throws {
+    /// - Parameter minute: what it counted last.
+    package func remove(host: String, pid: Int64, minute: Minute? = nil) throws {
         try database.write(.relaxed) { connection in
+            if let minute { try add(minute, host, pid, connection) }
             try connection.run("DELETE FROM service_status WHERE host = ?1 AND pid = ?2", [.text(host), .integer(pid)])
         }
     }
 
-    /// Forgets services that said nothing since; how many.
+    /// Forgets services that said nothing since, and minutes before `minutes`; how many services.
     @discardableResult
-    package func deleteExpired(before time: Int64) throws -> Int {
-        try database.write(.relaxed) { try $0.run("DELETE FROM service_status WHERE updated_at < ?1", [.integer(time)]) }
+    package func deleteExpired(before time: Int64, minutes: Int64) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run("DELETE FROM service_minutes WHERE at < ?1", [.integer(minutes)])
+            return try connection.run("DELETE FROM service_status WHERE updated_at < ?1", [.integer(time)])
+        }
     }
 }
 

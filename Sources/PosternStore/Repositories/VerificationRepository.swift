@@ -208,13 +208,18 @@ extension DatabaseConnection {
             """
             SELECT (SELECT COUNT(*) FROM notices WHERE canonical_index IN (?1, ?5) AND sent_at > ?2 AND kind = ?4),
                 (SELECT COUNT(*) FROM notices WHERE user_id = ?3 AND sent_at > ?2),
-                (SELECT COUNT(*) FROM notices WHERE sent_at > ?2)
+                (SELECT COUNT(*) FROM notices WHERE sent_at > ?2),
+                (SELECT MIN(sent_at) FROM notices WHERE canonical_index IN (?1, ?5) AND sent_at > ?2 AND kind = ?4),
+                (SELECT MIN(sent_at) FROM notices WHERE user_id = ?3 AND sent_at > ?2),
+                (SELECT MIN(sent_at) FROM notices WHERE sent_at > ?2)
             """, [index.0, since, .integer(user), .text(kind.rawValue), index.1])
         for (column, limit, what) in [
             (0, limits.perInbox, "to this inbox"), (1, limits.perUser, "for this user"), (2, limits.perInstallation, "of this installation"),
         ] {
             guard try row?.integer(column) ?? 0 < Int64(limit) else {
-                throw StoreRefusal(.limit, "\(limit) messages \(what) within an hour are the most there may be: try again later")
+                // Until the oldest leaves the window.
+                let wait = max(1, (try row?.optionalInteger(column + 3) ?? now) + NoticeWindow.length - now)
+                throw StoreRefusal(.limit, "\(limit) messages \(what) within an hour are the most there may be: try again in \((wait + 59) / 60) minutes")
             }
         }
         try run(

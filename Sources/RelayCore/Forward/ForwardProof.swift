@@ -76,10 +76,11 @@ package enum ForwardProof {
         let envelopes = evidence.spf.filter(alignedEnvelope)
 
         // A signature over a part of the body could prove nothing even with its key.
-        if let trouble = signatures.first(where: { $0.result == .temperror && $0.coversWholeBody })?.reason
-            ?? envelopes.first(where: { $0.result == .temperror })?.reason
-        {
-            throw .authenticationTrouble(trouble)
+        if let signature = signatures.first(where: { $0.result == .temperror && $0.coversWholeBody }) {
+            throw .authenticationTrouble("the key \(signature.selector)._domainkey.\(signature.domain): \(signature.reason)")
+        }
+        if let envelope = envelopes.first(where: { $0.result == .temperror }) {
+            throw .authenticationTrouble("SPF of \(envelope.domain): \(envelope.reason)")
         }
         switch (signatures.first, envelopes.first) {
         case (.some(let signature), nil):

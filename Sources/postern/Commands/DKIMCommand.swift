@@ -154,7 +154,7 @@ struct DKIMCommand: ParsableCommand {
                 let key = try keys.key(selector: selector, domain: domain)
                 if !force, key.state == .pending || key.state == .retiring {
                     let publication = try SigningKey.publication(key, in: installation.store)
-                    let answer = try dns.resolver(installation).query(publication.name, .txt)
+                    let answer = try dns.named(installation).query(publication.name, .txt)
                     if let objection = publication.objection(to: answer) {
                         throw CommandError(
                             status: EX_TEMPFAIL,
@@ -178,18 +178,18 @@ struct DKIMCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "End a key and delete its private part.",
             discussion:
-                "A pending key was never used; a retiring one should stay published for two weeks after its last signature.")
+                "A pending key was never used; a retiring one stays published for two weeks after its last signature, and is refused until then.")
 
         @Argument(help: "The key's selector.") var selector: String
         @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain:
             String?
-        @Flag(help: "Also where it signs and no other key takes its place.") var force = false
+        @Flag(help: "Also where it signs and no other key takes its place, or mail that it signed may still be under way.") var force = false
         @OptionGroup var options: InstallationOptions
 
         func run() throws {
             try options.withStore { store in
                 let key = try store.dkimKeys.key(selector: selector, domain: domain)
-                let retired = try store.dkimKeys.retire(key.number, evenIfActive: force, thisChange())
+                let retired = try store.dkimKeys.retire(key.number, force: force, thisChange())
                 let name = "\(retired.selector)._domainkey.\(retired.domain)"
                 let end = Self.endOfUse(retired)
                 print(

@@ -54,10 +54,12 @@ struct DoctorCommand: ParsableCommand {
         }
         let (configuration, resolved) = try options.configuration()
         var heloName = configuration.hostname
+        var relayhost: String?
         if !skip.contains(.postfix) {
             let probe = PostfixProbe(directory: configDirectory, configuration: configuration)
             let (facts, certificates, name) = probe.gather()
             checks += PostfixChecks.judge(facts)
+            relayhost = facts.relayhost.isEmpty ? nil : facts.relayhost
             if let name { heloName = name }
             checks += certificates.map { $0.judge(host: name ?? configuration.hostname, now: now) }
         }
@@ -66,7 +68,7 @@ struct DoctorCommand: ParsableCommand {
             checks.append(PostfixProbe.certificate(chain, host: host).judge(host: host, now: now, service: .http))
         }
         if !skip.contains(.probe) { checks += probe(configuration, isHealthy: checks.worst != .broken, now: now) }
-        if !skip.contains(.outside) { checks += try outside(configuration, resolved, facts, heloName: heloName, now: now) }
+        if !skip.contains(.outside) { checks += try outside(configuration, resolved, facts, heloName: heloName, relayhost: relayhost, now: now) }
         try finish(checks)
     }
 
@@ -112,15 +114,18 @@ struct DoctorCommand: ParsableCommand {
     }
 
     private func outside(
-        _ configuration: Configuration, _ resolved: ResolvedConfiguration, _ facts: LocalFacts, heloName: String, now: Int64
+        _ configuration: Configuration, _ resolved: ResolvedConfiguration, _ facts: LocalFacts, heloName: String, relayhost: String?,
+        now: Int64
     ) throws -> [Check] {
-        let resolver: any DNSResolver =
-            if let zone = try dns.zone() { zone.resolver } else if dns.dnsServer.isEmpty {
-                try Resolvers.client(configuration, path: resolved.path)
-            } else { try dns.client() }
+        let resolver: NamedResolver =
+            if let path = dns.dns, let zone = try dns.zone() { NamedResolver(zone.resolver, servers: path) } else if dns.dnsServer.isEmpty {
+                NamedResolver(try Resolvers.client(configuration, path: resolved.path), servers: Resolvers.names(configuration))
+            } else { NamedResolver(try dns.client(), servers: dns.dnsServer.joined(separator: ", ")) }
+        // One cause, one line.
+        if let silence = resolver.silence([heloName] + configuration.relayDomains) { return [silence] }
         let host: RelayHost
         do {
-            host = try RelayHost.find(heloName: heloName, given: ip, resolver: resolver)
+            host = try RelayHost.find(heloName: heloName, given: ip, relayhost: relayhost, resolver: resolver)
         } catch {
             throw CommandError.usage("--ip: \(error)")
         }

@@ -26,7 +26,7 @@ struct EndpointCommand: AsyncParsableCommand {
         let lastError: String?
         let lastSuccessAt: String?
         let createdAt: String
-        /// `works`, `fails` or `removed`.
+        /// `works`, `fails`, `untried` (it never took anything, and nothing failed) or `removed`.
         let state: String
 
         init(_ endpoint: EventEndpoint) {
@@ -39,7 +39,7 @@ struct EndpointCommand: AsyncParsableCommand {
             lastError = endpoint.lastError
             lastSuccessAt = endpoint.lastSuccessAt.map(timestamp)
             createdAt = timestamp(endpoint.createdAt)
-            state = endpoint.groupNumber == nil ? "removed" : endpoint.failures > 0 ? "fails" : "works"
+            state = endpoint.groupNumber == nil ? "removed" : endpoint.failures > 0 ? "fails" : endpoint.lastSuccessAt == nil ? "untried" : "works"
         }
     }
 

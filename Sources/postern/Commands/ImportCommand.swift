@@ -99,7 +99,7 @@ struct ImportCommand: ParsableCommand {
             bar.clear()
             Failure.remark(
                 shown <= Self.shownReasons
-                    ? "postern: line \(line): \(reason)" : "postern: more rows were not taken: see them all with --errors FILE")
+                    ? "line \(line): \(reason)" : "more rows were not taken: see them all with --errors FILE")
         }
         var read = 0
         do {

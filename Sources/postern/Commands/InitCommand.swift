@@ -39,12 +39,17 @@ struct InitCommand: ParsableCommand {
             valueName: "postgresql://user@host/name"))
     var database: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Set a configuration key in the file that is made, as in http.public_url=https://id.example; may be repeated.", valueName: "key=value"))
+    var set: [String] = []
+
     func run() throws {
         if let database, !database.contains("://") {
             throw CommandError.usage("--database takes a URL, as in postgresql://postern@db.example/postern; a file is always postern.db")
         }
         let path = try Installation.create(
-            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, database: database, change: thisChange())
+            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, database: database, set: set, change: thisChange())
         print("Made \(path)")
         let installation = try Installation.open(flag: path, environment: [:], now: PosternClock.now())
         defer { try? installation.close() }

@@ -83,7 +83,10 @@ struct KeyFileCommand: ParsableCommand {
                 defer { lock.release() }
                 let rotation = KeyRotation(installation, now: PosternClock.now)
                 let path = installation.configuration.keyFilePath
-                for purpose in try rotation.add(purposes) { print("Added a new \(purpose.rawValue) key to \(path)") }
+                let added = try rotation.add(purposes)
+                for purpose in added { print("Added a new \(purpose.rawValue) key to \(path)") }
+                // Whatever becomes of the rest: what is made from here on needs it.
+                if !added.isEmpty { print("Copy \(path) now to where its copy is kept, apart from the backups: those made from now on need it") }
                 try waitForAll(rotation, path, "do not know the new keys yet")
                 try rotation.activate()
                 try waitForAll(rotation, path, "do not use the new keys yet")

@@ -18,12 +18,24 @@ struct ServeCommand: AsyncParsableCommand {
             log.level; all else waits for a restart, and the log names what does. A configuration in error changes nothing. Another key file \
             (postern key-file rotate) takes effect within a second.
 
-            Logs go to standard error and hold no inbox address.
+            Logs go to standard error and hold no inbox address. To the journal they go with priorities and without a time, which it keeps.
             """)
 
     @OptionGroup var options: InstallationOptions
 
     func run() async throws {
+        // Who reads the log reads why there is none.
+        do { try await serve() } catch { Failure.exit(error, log: logFormat) }
+    }
+
+    /// As configured; where the configuration cannot be read, as flag and variable say.
+    private var logFormat: Configuration.LogSettings.Format {
+        if let (configuration, _) = try? options.configuration() { return configuration.log.format }
+        let flag = options.set.last { $0.hasPrefix("log.format=") }?.dropFirst("log.format=".count)
+        return flag.map { $0 == "json" } ?? (ProcessInfo.processInfo.environment["POSTERN_LOG_FORMAT"] == "json") ? .json : .text
+    }
+
+    private func serve() async throws {
         // Before there are threads.
         MilterServer.returnMemory()
         let environment = ProcessInfo.processInfo.environment

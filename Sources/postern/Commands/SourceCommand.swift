@@ -130,7 +130,7 @@ struct SourceCommand: ParsableCommand {
                 SourceChecks(
                     domain: name.text, sources: try installation.store.sources.sources(team: team),
                     selectors: selector.map { $0.lowercased() },
-                    address: ip, resolver: try dns.resolver(installation)
+                    address: ip, resolver: try dns.named(installation)
                 ).all()
             }
             try CheckOutput.print(checks, json: output.json)

@@ -64,16 +64,16 @@ enum StatusScreen {
         let outcomes = ["relayed", "discarded", "deferred", "refused"]
         var lines = [emphasised(row("Mail, last hour", outcomes.map { $0 }))]
         for direction in ["forward", "reply", "report", "answer", "operator"] {
-            let counts = outcomes.map { report.lastHour("messages \(direction) \($0)") }
+            let counts = outcomes.map { report.lastHour["messages \(direction) \($0)"] ?? 0 }
             lines.append(row("  \(direction)", counts.map { "\($0)" }))
         }
         return lines
     }
 
     static func others(_ report: StatusReport) -> [String] {
-        let decisions = ["allow", "require_verification"].map { "\($0) \(report.lastHour("decisions \($0)"))" }.joined(separator: ", ")
-        let http = ["2xx", "4xx", "5xx"].map { "\($0) \(report.lastHour("http \($0)"))" }.joined(separator: ", ")
-        let dns = ["answer", "none", "failure"].map { "\($0) \(report.lastHour("dns \($0)"))" }.joined(separator: ", ")
+        let decisions = ["allow", "require_verification"].map { "\($0) \(report.lastHour["decisions \($0)"] ?? 0)" }.joined(separator: ", ")
+        let http = ["2xx", "4xx", "5xx"].map { "\($0) \(report.lastHour["http \($0)"] ?? 0)" }.joined(separator: ", ")
+        let dns = ["answer", "none", "failure"].map { "\($0) \(report.lastHour["dns \($0)"] ?? 0)" }.joined(separator: ", ")
         let running = report.hosts.filter(\.isRunning).compactMap(\.snapshot)
         let waiting = Int(running.map(\.outboxEvents).max() ?? 0)
         let oldest = Int64(running.map(\.outboxOldest).max() ?? 0)

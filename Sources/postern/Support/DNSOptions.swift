@@ -24,6 +24,13 @@ struct DNSOptions: ParsableArguments {
         return try client(installation)
     }
 
+    /// The same, and failures name the servers that were asked.
+    func named(_ installation: Installation) throws -> NamedResolver {
+        NamedResolver(
+            try resolver(installation),
+            servers: dns ?? (dnsServer.isEmpty ? Resolvers.names(installation.configuration) : dnsServer.joined(separator: ", ")))
+    }
+
     /// The network alone.
     func client(_ installation: Installation? = nil) throws -> AresResolver {
         if dnsServer.isEmpty, let installation {

@@ -26,9 +26,14 @@ struct CommandError: Error, CustomStringConvertible {
 
 enum Failure {
     /// Prints what is wrong and ends the process. Help and version are printed as they are, with status 0.
-    static func exit(_ error: any Error) -> Never {
+    /// - Parameter log: the form of the log that this is the last line of; nil for a command.
+    static func exit(_ error: any Error, log: Configuration.LogSettings.Format? = nil) -> Never {
         if let status = status(error) {
-            line("postern: \(message(error))")
+            if let log, log == .json || LogOutput.isJournal {
+                LogOutput.fatal(message(error), log)
+            } else {
+                line("postern: \(message(error))")
+            }
             Foundation.exit(status)
         }
         let code = Postern.exitCode(for: error)

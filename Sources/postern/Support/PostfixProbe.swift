@@ -22,6 +22,8 @@ struct PostfixProbe {
                 directory: directory)
             let postfix = try PostfixConfiguration.read(directory: plan.directory)
             facts.directory = plan.directory
+            facts.isRunning = PostfixSetup.isRunning(directory: plan.directory)
+            facts.relayhost = postfix.expanded["relayhost"] ?? ""
             facts.differences = (plan.mainChanges + plan.newServices + plan.masterChanges).map {
                 PostfixFacts.Difference(name: $0.name, present: $0.old, needed: $0.new, reason: $0.reason)
             }
@@ -41,8 +43,22 @@ struct PostfixProbe {
         try ParkingTransport.port(of: address, in: PostfixConfiguration.read(directory: directory))
     }
 
-    /// Takes messages out of the queue that are for such recipients alone; how many.
-    func clearQueue(of isOurs: (String) -> Bool) throws -> Int { try PostfixQueue.delete(where: isOurs, directory: directory) }
+    /// Looks at the queue: what is deleted while it is delivered may leave a bounce behind, a moment later.
+    private static let queueLooks = 5
+    /// Seconds between two of them.
+    private static let queuePause = 1.0
+
+    /// Takes messages out of the queue that are for such recipients alone, and what comes of them; how many.
+    func clearQueue(of isOurs: (String) -> Bool) throws -> Int {
+        var count = 0
+        for look in 0..<Self.queueLooks {
+            if look > 0 { Thread.sleep(forTimeInterval: Self.queuePause) }
+            let found = try PostfixQueue.delete(where: isOurs, directory: directory)
+            count += found
+            if found == 0, look > 0 { break }
+        }
+        return count
+    }
 
     private func certificates(_ postfix: PostfixConfiguration) -> [CertificateFacts] {
         let paths = ["smtpd_tls_chain_files", "smtpd_tls_cert_file", "smtpd_tls_eccert_file"]

@@ -122,7 +122,7 @@ final class APIRig: Sendable {
     ) throws {
         self.folder = folder
         self.store = store
-        keys = KeyCache(store.apiKeys)
+        keys = KeyCache(store.apiKeys, pool: pool)
         settings = APISettings(host: "127.0.0.1", port: 0, bodyLimit: bodyLimit, requestsPerSecond: requestsPerSecond)
         _ = try store.teams.add(id: "juice", name: "The Juice Company", Self.change)
         _ = try store.teams.add(id: "soda", name: "Soda", Self.change)

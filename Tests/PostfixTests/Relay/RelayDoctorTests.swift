@@ -104,6 +104,21 @@ import Testing
         #expect(try rig.postfix.queue().isEmpty)
     }
 
+    /// "set up", and then "another key file".
+    @Test func aPostfixThatDoesNotRunIsOneLine() throws {
+        let rig = try Self.world()
+        defer { rig.stop() }
+        let stopped = try ManagedProcess.run("/usr/sbin/postfix", ["-c", rig.postfix.configuration, "stop"])
+        try #require(stopped.status == 0, "\(stopped.output)")
+        let found = try doctor(rig)
+        #expect(found.status == 1)
+        #expect(broken(found.output).count == 1 && broken(found.output)[0].contains("does not run"), "\(found.output)")
+        #expect(!found.output.contains("is set up") && !found.output.contains("another key file"))
+        // Its settings not looked at, nobody takes the mail.
+        let unlooked = try doctor(rig, skip: ["outside", "postfix"])
+        #expect(broken(unlooked.output).count == 1 && broken(unlooked.output)[0].contains("no mail is taken at"), "\(unlooked.output)")
+    }
+
     @Test func aProbeThatCannotBeMadeIsSaidAndNothingIsSent() throws {
         let rig = try Self.world()
         defer { rig.stop() }

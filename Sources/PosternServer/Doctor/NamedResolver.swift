@@ -1,0 +1,36 @@
+// Who was asked, where the DNS gives no answer.
+
+import MailAuth
+
+/// A resolver whose failures name the servers that were asked.
+package struct NamedResolver: DNSResolver {
+    private let base: any DNSResolver
+    private let servers: String
+
+    /// - Parameter servers: as people know them, as in `127.0.0.1:53`.
+    package init(_ base: any DNSResolver, servers: String) {
+        self.base = base
+        self.servers = servers
+    }
+
+    package func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
+        let answer = base.query(name, type)
+        guard case .temporaryFailure(let reason) = answer else { return answer }
+        return .temporaryFailure("\(reason) (asked \(servers))")
+    }
+
+    /// Asks for names until one question is answered, even by "there is none".
+    /// - Returns: nil where one was: the servers are there.
+    package func silence(_ names: [String]) -> Check? {
+        var reason: String?
+        for name in names {
+            guard case .temporaryFailure(let failure) = base.query(name, .mx) else { return nil }
+            reason = reason ?? failure
+        }
+        return reason.map {
+            .broken(
+                "dns", "\(servers) gave no answer to any question (\($0)), so nothing outside was looked at, and mail waits at its senders",
+                remedy: "see that a resolver runs there, or name another one (dns.servers, or nameserver in /etc/resolv.conf)")
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// What `postern status` says of services, of the last hour and of trouble.
+
+import Foundation
+import PosternMetrics
+import PosternStore
+import Testing
+
+@testable import PosternServer
+
+@Suite struct StatusTests {
+    private static let now: Int64 = 1_795_000_000
+
+    /// An installation, opened in this process.
+    private final class Opened {
+        let runner: CommandRunner
+        let installation: Installation
+
+        init() throws {
+            runner = try CommandRunner.initialised()
+            installation = try Installation.open(flag: runner.configuration, environment: [:], now: now)
+        }
+
+        deinit { try? installation.close() }
+
+        /// What a service that runs since `start` says after each minute up to `end`; it counts what `count` does in between.
+        func serve(pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false, _ count: (ServiceMetrics) -> Void) throws {
+            let metrics = ServiceMetrics(version: "")
+            var maker = SnapshotMaker(metrics: metrics, startedAt: start, milter: "unix:/x", http: nil)
+            for at in stride(from: start, through: end, by: 60) {
+                let minute = maker.minute(now: at)
+                try report(maker.snapshot(now: at), pid, minute, at)
+                if at + 60 <= end { count(metrics) }
+            }
+            // Within the minute that is not over.
+            count(metrics)
+            try report(maker.snapshot(now: end + 2), pid, nil, end + 2)
+            guard endsWell else { return }
+            try installation.store.serviceStatus.remove(host: "mx1", pid: pid, minute: maker.minute(now: end + 4, isLast: true))
+        }
+
+        private func report(_ snapshot: ServiceSnapshot, _ pid: Int64, _ minute: ServiceStatusRepository.Minute?, _ now: Int64) throws {
+            let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
+            try installation.store.serviceStatus.report(host: "mx1", pid: pid, snapshot: text, minute: minute, now: now)
+        }
+
+        func report(at now: Int64 = StatusTests.now) throws -> StatusReport { try StatusReport(installation, now: now) }
+    }
+
+    private func relayed(_ report: StatusReport) -> Int { report.lastHour["messages forward relayed"] ?? 0 }
+    private func relay(_ metrics: ServiceMetrics) { metrics.messages("forward", "relayed").add() }
+
+    /// For as long as its last word was kept, although another one served.
+    @Test func aServiceThatWasKilledIsNotMissedOnceItsSuccessorRuns() throws {
+        let opened = try Opened()
+        try opened.serve(pid: 10, from: Self.now - 300, to: Self.now - 120) { _ in }
+        let alone = try opened.report()
+        #expect(alone.hosts.map(\.pid) == [10])
+        #expect(alone.warnings.contains { $0.contains("mx1 has said nothing for") } && alone.warnings.contains { $0.contains("no service is running") })
+        try opened.serve(pid: 11, from: Self.now - 60, to: Self.now - 2) { _ in }
+        let after = try opened.report()
+        #expect(after.hosts.map(\.pid) == [11])
+        #expect(!after.warnings.contains { $0.contains("has said nothing") })
+        // Of two that ran side by side, the one that went silent is missed.
+        try opened.serve(pid: 12, from: Self.now - 240, to: Self.now - 2) { _ in }
+        try opened.serve(pid: 13, from: Self.now - 240, to: Self.now - 30) { _ in }
+        #expect(try opened.report().warnings.contains { $0.contains("pid 13") })
+    }
+
+    @Test(arguments: [false, true]) func theLastHourGoesOnAcrossARestart(_ endsWell: Bool) throws {
+        let opened = try Opened()
+        // Five in minutes, and one in the minute that was not over.
+        try opened.serve(pid: 10, from: Self.now - 900, to: Self.now - 600, endsWell: endsWell, relay)
+        #expect(try relayed(opened.report()) == 6)
+        try opened.serve(pid: 11, from: Self.now - 120, to: Self.now - 2, relay)
+        #expect(try relayed(opened.report()) == 8)
+        #expect(try opened.report().lastHour(under: "messages").map(\.count) == [8])
+        // And the hour goes by.
+        #expect(try relayed(opened.report(at: Self.now + 2_900)) == 5)
+        #expect(try relayed(opened.report(at: Self.now + 3_600)) == 0)
+    }
+
+    @Test func lookUpsThatFailForAMinuteNeedCare() throws {
+        func warnings(_ count: (ServiceMetrics) -> Void, ago: Int64 = 2) throws -> [String] {
+            let opened = try Opened()
+            var isFirst = true
+            try opened.serve(pid: 10, from: Self.now - 120 - ago, to: Self.now - ago) { metrics in
+                if isFirst { count(metrics) }
+                isFirst = false
+            }
+            return try opened.report().warnings.filter { $0.contains("the DNS left") || $0.contains("the database did not answer") }
+        }
+        let deaf: (ServiceMetrics) -> Void = { $0.dnsQueries("txt", "failure").add(12) }
+        let told = try warnings(deaf)
+        #expect(told.count == 1 && told[0].contains("12 questions"), "\(told)")
+        #expect(try warnings(deaf, ago: 1_200) == [])
+        // Some names never answer.
+        #expect(try warnings { $0.dnsQueries("txt", "failure").add(12); $0.dnsQueries("txt", "answer").add(100) } == [])
+        #expect(try warnings { $0.dnsQueries("txt", "failure").add(2) } == [])
+        #expect(try warnings { $0.refusals("store-trouble").add() }.count == 1)
+    }
+
+    @Test func suspendedInboxesNeedCare() throws {
+        let opened = try Opened()
+        for user in ["u1", "u2"] { try opened.runner.succeed("user", "add", user, "--inbox", "\(user)@home.example", "--verified") }
+        #expect(try !opened.report().warnings.contains { $0.contains("suspended") })
+        try opened.installation.store.database.write(.durable) { connection in
+            _ = try connection.run("UPDATE inboxes SET suspended_at = 5 WHERE user_id = (SELECT id FROM users WHERE handle = 'u2')", [])
+        }
+        let warnings = try opened.report().warnings.filter { $0.contains("suspended") }
+        #expect(warnings.count == 1 && warnings[0].contains("1 inbox is suspended") && warnings[0].contains("(user u2)"), "\(warnings)")
+        #expect(try opened.runner.run(["status"]).output.contains("1 inbox is suspended"))
+    }
+}

@@ -61,11 +61,11 @@ import Testing
             let text = try await anna.get("/me").text
             #expect(text.contains("Without a relay address") && !text.contains("No longer in use"))
             #expect(text.contains("They know <strong>your own address (anna@home.example) and your name (anna)</strong>."))
-            let number = try #require(try rig.store.persons.accounts(user: "anna", since: 0).first { $0.team.id == "soda" }?.number)
+            let number = try #require(try rig.store.persons.accounts(user: "anna", since: 0, now: MeRig.start).first { $0.team.id == "soda" }?.number)
             let detail = try await anna.get("/me/addresses/\(number)").text
             #expect(detail.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
             #expect(detail.contains("Nothing of this team comes through here") && !detail.contains("mail is refused"))
-            let group = try #require(try rig.store.persons.accounts(user: "anna", since: 0).first { $0.team.id == "soda" }?.consents.first?.group.number)
+            let group = try #require(try rig.store.persons.accounts(user: "anna", since: 0, now: MeRig.start).first { $0.team.id == "soda" }?.consents.first?.group.number)
             #expect(try await anna.get("/me/addresses/\(number)/apps/\(group)").text.contains("They go on knowing your own address"))
             try await anna.submit("/me/addresses/\(number)/apps/\(group)")
             let ended = try await anna.get("/me").text
@@ -115,6 +115,11 @@ import Testing
             #expect(text.contains("com.juice.app is with") && text.contains("takes their mail until 20 November 2026"))
             let detail = try await anna.get("/me/addresses/1").text
             #expect(detail.contains("com.juice.app went to") && detail.contains(">Soda</a> on 21 September 2026") && !detail.contains("You have stopped using"))
+            // From its end on it says no more that the old address takes mail.
+            rig.now += 61 * 86_400
+            try await anna.signIn("anna")
+            let later = try await anna.get("/me").text
+            #expect(later.contains("No longer in use") && !later.contains("takes their mail"))
         }
     }
 

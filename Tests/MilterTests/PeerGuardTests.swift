@@ -13,7 +13,7 @@ import Testing
     private final class Pair {
         let socket: MilterSocket
         private let listener: Int32
-        private let client: Int32
+        private var client: Int32
         private let server: Int32
 
         init(_ kind: Kind) throws {
@@ -42,7 +42,21 @@ import Testing
             try #require(server >= 0)
         }
 
-        deinit { for descriptor in [listener, client, server] { close(descriptor) } }
+        deinit { for descriptor in [listener, client, server] where descriptor >= 0 { close(descriptor) } }
+
+        /// The client says something, and is gone.
+        func hangUp() {
+            var octet: UInt8 = 7
+            _ = send(client, &octet, 1, Int32(MSG_NOSIGNAL))
+            close(client)
+            client = -1
+        }
+
+        /// Whether our end can still hear what was said.
+        var isHeard: Bool {
+            var octet: UInt8 = 0
+            return recv(server, &octet, 1, Int32(MSG_PEEK.rawValue)) == 1 && send(server, &octet, 1, Int32(MSG_NOSIGNAL)) == 1
+        }
 
         /// Whether our end still hears the client.
         var isOpen: Bool {
@@ -66,6 +80,16 @@ import Testing
             let pair = try Pair(kind)
             let peers = PeerGuard(socket: pair.socket, allowed: [geteuid() + 1])
             #expect(peers.endStrangers() == [geteuid()] && !pair.isOpen, "\(kind)")
+        }
+    }
+
+    /// Of a socket that its process has closed the kernel says that it is root's.
+    @Test func whoSpeaksAndHangsUpIsNotTakenForRoot() throws {
+        for kind in [Kind.ipv4, .ipv6] {
+            let pair = try Pair(kind)
+            pair.hangUp()
+            let peers = PeerGuard(socket: pair.socket, allowed: [0])
+            #expect(peers.endStrangers().count == 1 && !pair.isHeard, "\(kind)")
         }
     }
 

@@ -112,12 +112,19 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         func changes(_ configuration: PostfixConfiguration) -> [String: String] {
             var inputs = Self.inputs
             inputs.fanOut = "127.0.0.1:8892"
-            inputs.incoming = configuration.incomingServices(besides: inputs.fanOut)
+            inputs.incoming = configuration.incomingServices(besides: inputs.fanOut, socket: inputs.socket)
             inputs.recipientLimit = Int(configuration.expanded["smtpd_recipient_limit"] ?? "") ?? 1_000
             let plan = SetupPlan.make(inputs, for: configuration, headerChecks: nil)
             let all = plan.mainChanges + plan.masterChanges
             return Dictionary(uniqueKeysWithValues: all.filter { change in limits.contains { change.name.hasSuffix($0) } }.map { ($0.name, $0.new) })
         }
+        // A service that names its milters itself is one of them where Postern's is among those.
+        for milters in ["inet:127.0.0.1:11332, \(Self.inputs.socket)", "$smtpd_milters"] {
+            let own = configuration(["smtp/inet/smtpd_milters": milters])
+            #expect(own.incomingServices(besides: nil, socket: Self.inputs.socket).contains("smtp/inet"), "\(milters)")
+        }
+        let apart = configuration(["smtp/inet/smtpd_milters": "inet:127.0.0.1:11332"])
+        #expect(!apart.incomingServices(besides: nil, socket: Self.inputs.socket).contains("smtp/inet"))
         let services = ["smtp/inet", "smtpd/pass", "127.0.0.1:8892/inet"]
         func needed(_ limit: String) -> [String: String] {
             Dictionary(uniqueKeysWithValues: services.flatMap { service in limits.map { ("\(service)/\($0)", limit) } })

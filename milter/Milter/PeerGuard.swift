@@ -35,6 +35,8 @@ final class PeerGuard: Sendable {
             }
             guard isConnection(descriptor) else { continue }
             if let user = user(at: descriptor), !allowed.contains(user) {
+                // Another thread may have closed it meanwhile, and the number may stand for something else.
+                guard fstat(descriptor, &status) == 0, UInt(status.st_ino) == inode else { continue }
                 shutdown(descriptor, Int32(SHUT_RDWR))
                 strangers.append(user)
             } else {
@@ -118,6 +120,10 @@ enum SocketDiagnosis {
     private static let byFamily: UInt16 = 20  // SOCK_DIAG_BY_FAMILY
     /// Where idiag_uid stands in the answer: behind the header of 16 octets, 4 of states, 48 of addresses and 3 numbers.
     private static let userOffset = 80
+    /// Where idiag_state stands, and TCP_ESTABLISHED.
+    private static let (stateOffset, established) = (17, UInt8(1))
+    /// Of a socket that its process has closed already: the kernel says 0 then, which is nobody's.
+    private static let gone = uid_t.max
 
     /// The user of a TCP socket by its own address and the one it is connected to; nil where it is not on this machine, or nothing is said.
     static func user(of address: Address, connectedTo other: Address) -> uid_t? {
@@ -134,8 +140,8 @@ enum SocketDiagnosis {
         let count = recv(descriptor, &answer, answer.count, 0)
         guard count >= userOffset + 4 else { return nil }
         return answer.withUnsafeBytes { bytes in
-            bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self) == byFamily
-                ? bytes.loadUnaligned(fromByteOffset: userOffset, as: uid_t.self) : nil
+            guard bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self) == byFamily else { return nil }
+            return bytes[stateOffset] == established ? bytes.loadUnaligned(fromByteOffset: userOffset, as: uid_t.self) : gone
         }
     }
 

@@ -46,15 +46,18 @@ package struct PostfixConfiguration: Sendable, Hashable {
 
     /// The smtpd services that take mail from other servers, as `name/type`: all but those for the operator's own users (submission) and
     /// those whose mail passes no filter or other ones.
-    /// - Parameter fanOut: HOST:PORT of the one for copies, which is none of them.
-    package func incomingServices(besides fanOut: String?) -> [String] {
+    /// - Parameters:
+    ///   - fanOut: HOST:PORT of the one for copies, which is none of them.
+    ///   - socket: Postern's; a service that names its milters itself is one where that is among them.
+    package func incomingServices(besides fanOut: String?, socket: String) -> [String] {
         fields.compactMap { name, command -> String? in
             guard name.hasSuffix("/command"), command.split(separator: " ").first == "smtpd" else { return nil }
             let service = String(name.dropLast("/command".count))
             guard service.hasSuffix("/inet") || service.hasSuffix("/pass"), service != fanOut.map({ "\($0)/inet" }) else { return nil }
             let port = service.dropLast("/inet".count).split(separator: ":").last ?? ""
             let isForUsers = Self.submissionPorts.contains(String(port)) || master["\(service)/smtpd_sasl_auth_enable"] == "yes"
-            let isApart = master["\(service)/smtpd_milters"] != nil
+            let own = master["\(service)/smtpd_milters"].map { PostfixList.items($0) }
+            let isApart = own.map { items in !items.contains { PostfixList.milterSocket($0) == socket || $0.hasPrefix("$") } } ?? false
                 || PostfixList.items(master["\(service)/receive_override_options"] ?? "").contains("no_milters")
             return isForUsers || isApart ? nil : service
         }.sorted()

@@ -56,7 +56,7 @@ package enum PostfixSetup {
             hostName: configuration.expanded["myhostname"] ?? "localhost",
             mailName: configuration.expanded["mail_name"] ?? "Postfix",
             headerChecksFile: "\(directory)/postern_header_checks", fanOut: fanOut)
-        inputs.incoming = configuration.incomingServices(besides: fanOut)
+        inputs.incoming = configuration.incomingServices(besides: fanOut, socket: socket)
         inputs.recipientLimit = Int(configuration.expanded["smtpd_recipient_limit"] ?? "") ?? inputs.recipientLimit
         let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map { String(decoding: $0, as: UTF8.self) }
         // `unix:/x` is /x below the queue directory for a chrooted service.

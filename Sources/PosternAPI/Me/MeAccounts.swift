@@ -11,7 +11,7 @@ extension MePage {
 
     private func accounts(_ session: PageSession) async throws -> [PersonAccount] {
         try await pool.run { [store, now] in
-            try store.persons.accounts(user: session.userID, since: Day.number(now()) - Self.recentDays + 1)
+            try store.persons.accounts(user: session.userID, since: Day.number(now()) - Self.recentDays + 1, now: now())
         }
     }
 

@@ -115,7 +115,7 @@ extension MePage {
             try store.inboxes.makeDefault(user: session.userID, .number(number), change)
             guard let old, old.number != number else { return nil as (inbox: Inbox, staysFor: Bool)? }
             // Where the user chose it for an address, it stays.
-            let accounts = try store.persons.accounts(user: session.userID, since: Day.number(change.now))
+            let accounts = try store.persons.accounts(user: session.userID, since: Day.number(change.now), now: change.now)
             return (old, accounts.contains { $0.isActive && $0.hasOwnInbox && $0.inboxNumber == old.number })
         }
         if let old {

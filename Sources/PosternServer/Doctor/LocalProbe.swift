@@ -145,7 +145,7 @@ package enum MilterProbe {
                 recv(descriptor, $0.baseAddress?.advanced(by: length), $0.count - length, 0)
             }
             guard count > 0 else {
-                return .trouble(length == 0 ? "something listens, but does not answer as a filter" : "the answer is cut")
+                return .trouble(length == 0 ? "something listens, but does not answer as a filter; a filter answers only the users that milter.peers names, and root" : "the answer is cut")
             }
             length += count
         }

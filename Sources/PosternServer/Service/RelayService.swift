@@ -52,6 +52,13 @@ package enum RelayService {
             engine: { engine.current }, now: now, logger: logger, metrics: parts.metrics, carrier: { carrier.current }
         ) { rejections.add(RejectionEvent($0)) }
         let users = configuration.milter.peers.compactMap(MilterServer.user)
+        let unknown = configuration.milter.peers.filter { MilterServer.user($0) == nil }
+        if !unknown.isEmpty {
+            logger.warning(
+                users.isEmpty
+                    ? "milter.peers names nobody who is on this machine: every user of it may talk to the milter's socket"
+                    : "milter.peers names users who are not on this machine", metadata: ["names": "\(unknown.joined(separator: ","))"])
+        }
         let listening = MilterServer.Configuration(name: "postern", socket: socket, peers: users.isEmpty ? nil : Set(users))
         let server = MilterServer(listening, handler: handler) { diagnostic in
             logger.log(level: diagnostic.level, "\(diagnostic)")

@@ -45,25 +45,26 @@ package struct GrantRepository: Sendable {
     private func settle(
         _ connection: any DatabaseConnection, account: Int64, user: Int64, _ request: AuthorizationRequest
     ) throws {
+        guard let before = try connection.row("SELECT has_live_grant, email_kind FROM accounts WHERE id = ?1", [.integer(account)]) else { return }
+        let isLive = try before.bool(0)
+        let kind = try isLive ? EmailKind(rawValue: before.text(1)) : request.emailKind ?? EmailKind(rawValue: before.text(1))
+        if let kind { try connection.run("UPDATE accounts SET email_kind = ?2 WHERE id = ?1", [.integer(account), .text(kind.rawValue)]) }
         if let name = request.inbox {
             let inbox = try inboxes.inbox(connection, user: user, id: request.userID, name)
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
-            try connection.run("UPDATE accounts SET inbox_id = ?2 WHERE id = ?1", [.integer(account), .integer(inbox.number)])
+            // Where the team has the inbox itself, this one is what it would be told: only as the user shares it in this very request.
+            if kind != .real || !isLive || request.emailKind == .real {
+                try connection.run("UPDATE accounts SET inbox_id = ?2 WHERE id = ?1", [.integer(account), .integer(inbox.number)])
+            }
+        }
+        // What is shared is this inbox, and stays it: a later default is nothing that the team is told.
+        if kind == .real, !isLive {
+            try connection.run("UPDATE accounts SET inbox_id = target_inbox WHERE id = ?1 AND inbox_id IS NULL", [.integer(account)])
         }
         if let sharesName = request.sharesName {
             try connection.run("UPDATE accounts SET shares_name = ?2 WHERE id = ?1", [.integer(account), .bool(sharesName)])
-        }
-        if let kind = request.emailKind {
-            try connection.run(
-                "UPDATE accounts SET email_kind = ?2 WHERE id = ?1 AND has_live_grant = 0", [.integer(account), .text(kind.rawValue)])
-            // What is shared is this inbox: a later default is nothing that the team is told.
-            if kind == .real {
-                try connection.run(
-                    "UPDATE accounts SET inbox_id = target_inbox WHERE id = ?1 AND email_kind = 'real' AND inbox_id IS NULL",
-                    [.integer(account)])
-            }
         }
     }
 

@@ -10,8 +10,10 @@ package struct PersonRepository: Sendable {
     let tombstones: TombstoneRepository
 
     /// The user's accounts by the name of the team; those where mail can come, first.
-    /// - Parameter day: days since 1970, from which `recent` counts.
-    package func accounts(user id: String, since day: Int64) throws -> [PersonAccount] {
+    /// - Parameters:
+    ///   - day: days since 1970, from which `recent` counts.
+    ///   - now: seconds since 1970.
+    package func accounts(user id: String, since day: Int64, now: Int64) throws -> [PersonAccount] {
         try database.read { connection in
             let user = try connection.userNumber(id)
             let rows = try connection.rows(
@@ -34,7 +36,7 @@ package struct PersonRepository: Sendable {
                     inboxNumber: try row.optionalInteger(10), hasOwnInbox: own != nil,
                     emailKind: EmailKind(rawValue: try row.text(11)) ?? .none, sharesName: try row.bool(12),
                     inboxWrittenDay: try row.optionalInteger(13),
-                    consents: consents, move: consents.contains(where: \.isLive) ? nil : try move(connection, account: number),
+                    consents: consents, move: consents.contains(where: \.isLive) ? nil : try move(connection, account: number, now: now),
                     recent: try usage(connection, account: number, since: day),
                     total: try usage(connection, account: number, since: 0))
             }
@@ -57,14 +59,15 @@ package struct PersonRepository: Sendable {
         }
     }
 
-    private func move(_ connection: any DatabaseConnection, account: Int64) throws -> PersonMove? {
+    /// Where its app went, as long as the old address takes mail.
+    private func move(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws -> PersonMove? {
         try connection.row(
             """
             SELECT t.name, m.new_account, p.primary_client_id, m.moved_at, m.ends_at
             FROM account_transfers m JOIN accounts b ON b.id = m.new_account JOIN teams t ON t.id = b.team_id
             JOIN app_transfers x ON x.id = m.transfer_id JOIN app_groups p ON p.id = x.group_id
-            WHERE m.old_account = ?1 ORDER BY m.moved_at DESC, m.transfer_id DESC LIMIT 1
-            """, [.integer(account)]
+            WHERE m.old_account = ?1 AND m.ends_at > ?2 ORDER BY m.moved_at DESC, m.transfer_id DESC LIMIT 1
+            """, [.integer(account), .integer(now)]
         ).map { row in
             PersonMove(
                 team: try row.text(0), account: try row.integer(1), clientID: try row.optionalText(2), movedAt: try row.integer(3),

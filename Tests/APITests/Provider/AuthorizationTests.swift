@@ -129,9 +129,25 @@ import Testing
         try inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIRig.change)
         #expect(try await rig.claims(try await rig.refresh(tokens.refresh)).all["email"] == nil)
         #expect(try await rig.claims(try await rig.authorize([:])).all["email"] == nil)
-        // It is the user's choice at a sign-in of this app that shares another.
-        let chosen = try await rig.claims(try await rig.authorize(["hide_my_email": false]))
+        #expect(try await rig.claims(try await rig.authorize(["hide_my_email": false])).all["email"] == nil)
+        // It is the user's choice at a sign-in that shares another.
+        let chosen = try await rig.claims(try await rig.authorize(["hide_my_email": false, "inbox": secret.number]))
         #expect(chosen.email?.revealed.wireForm == "secret@clinic.example")
+    }
+
+    /// The team had been given one inbox; a second app of it, with another one chosen for hidden mail, was given that one in the clear.
+    @Test func anInboxThatIsChosenForHiddenMailIsNotShared() async throws {
+        let rig = try await ProviderRig()
+        _ = try await rig.authorize(["hide_my_email": false])
+        let secret = try rig.api.store.inboxes.add(
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIRig.change)
+        for hide in [true, nil] as [Bool?] {
+            let other = try await rig.authorize(["client_id": "com.example.press", "hide_my_email": hide, "inbox": secret.number])
+            #expect(!other.text.contains("clinic"))
+            let claims = try await rig.claims(other, audience: "com.example.press")
+            #expect(claims.email?.revealed.wireForm == "jane@home.example")
+        }
+        #expect(try await rig.claims(try await rig.authorize()).email?.revealed.wireForm == "jane@home.example")
     }
 
     @Test func theUserChoosesAnInbox() async throws {

@@ -27,11 +27,13 @@ import Testing
         let process = try rig.process
         let before = try #require(process.processorTime)
         let answer = Watched<Result<SMTPServerReply, any Error>?>(nil)
+        // Only the thread uses it from here on.
+        nonisolated(unsafe) let connection = client
         let message = SMTPClient.stuffed(Array(fields.utf8) + [0x0D, 0x0A] + bomb.body)
         Thread.detachNewThread {
             let reply = Result { () throws -> SMTPServerReply in
-                try client.send(message)
-                return try client.reply()
+                try connection.send(message)
+                return try connection.reply()
             }
             answer.with { $0 = reply }
         }

@@ -55,7 +55,7 @@ import Testing
         /// Whether our end can still hear what was said.
         var isHeard: Bool {
             var octet: UInt8 = 0
-            return recv(server, &octet, 1, Int32(MSG_PEEK.rawValue)) == 1 && send(server, &octet, 1, Int32(MSG_NOSIGNAL)) == 1
+            return recv(server, &octet, 1, Int32(MSG_PEEK)) == 1 && send(server, &octet, 1, Int32(MSG_NOSIGNAL)) == 1
         }
 
         /// Whether our end still hears the client.

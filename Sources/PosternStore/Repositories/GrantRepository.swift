@@ -48,7 +48,9 @@ package struct GrantRepository: Sendable {
         guard let before = try connection.row("SELECT has_live_grant, email_kind FROM accounts WHERE id = ?1", [.integer(account)]) else { return }
         let isLive = try before.bool(0)
         let kind = try isLive ? EmailKind(rawValue: before.text(1)) : request.emailKind ?? EmailKind(rawValue: before.text(1))
-        if let kind { try connection.run("UPDATE accounts SET email_kind = ?2 WHERE id = ?1", [.integer(account), .text(kind.rawValue)]) }
+        if !isLive, let kind = request.emailKind {
+            try connection.run("UPDATE accounts SET email_kind = ?2 WHERE id = ?1", [.integer(account), .text(kind.rawValue)])
+        }
         if let name = request.inbox {
             let inbox = try inboxes.inbox(connection, user: user, id: request.userID, name)
             guard inbox.isVerified, !inbox.isReplyOnly else {
@@ -59,8 +61,8 @@ package struct GrantRepository: Sendable {
                 try connection.run("UPDATE accounts SET inbox_id = ?2 WHERE id = ?1", [.integer(account), .integer(inbox.number)])
             }
         }
-        // What is shared is this inbox, and stays it: a later default is nothing that the team is told.
-        if kind == .real, !isLive {
+        // What is shared now is this inbox, and stays it: a later default is nothing that the team is told.
+        if request.emailKind == .real, !isLive {
             try connection.run("UPDATE accounts SET inbox_id = target_inbox WHERE id = ?1 AND inbox_id IS NULL", [.integer(account)])
         }
         if let sharesName = request.sharesName {

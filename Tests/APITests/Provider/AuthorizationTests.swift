@@ -135,6 +135,21 @@ import Testing
         #expect(chosen.email?.revealed.wireForm == "secret@clinic.example")
     }
 
+    @Test func aReturnThatSharesNothingSharesNoLaterDefault() async throws {
+        let rig = try await ProviderRig()
+        let store = rig.api.store
+        _ = try await rig.authorize(["hide_my_email": false])
+        let account = try #require(try store.accounts.accounts(user: "jane").first).number
+        _ = try store.inboxes.add(
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIRig.change)
+        try store.inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIRig.change)
+        try store.grants.revokeAll(account: account, APIRig.change)
+        // Back without the scope: nothing was said of the address.
+        #expect(try await rig.authorize(["scopes": ["openid"]]).status == 200)
+        let later = try await rig.authorize()
+        #expect(later.status == 200 && !later.text.contains("clinic"), "\(later.text)")
+    }
+
     /// The team had been given one inbox; a second app of it, with another one chosen for hidden mail, was given that one in the clear.
     @Test func anInboxThatIsChosenForHiddenMailIsNotShared() async throws {
         let rig = try await ProviderRig()

@@ -1,6 +1,7 @@
 // Who is at the other end of a connection to the filter's socket: Postfix, root and ourselves, and no other user of this machine.
 // libmilter accepts connections by itself and shows no descriptor, so they are found among those of the process.
 
+import CMilter  // Declares SOCK_RAW and SOCK_CLOEXEC in release builds, where Glibc alone does not.
 import Glibc
 import Synchronization
 

@@ -1,8 +1,7 @@
-// Who counts as one client, which proxies are believed, and how many connections a network has.
+// Who counts as one client, and which proxies are believed.
 
 import Foundation
 import MailAuth
-import NIOCore
 import Testing
 
 @testable import PosternAPI
@@ -61,36 +60,5 @@ import Testing
         for text in ["", "x", "192.0.2.0/33", "192.0.2.0/-1", "192.0.2.0/", "/8", "192.0.2.0/0", "::ffff:192.0.2.0/120", "2001:db8::/129"] {
             #expect(TrustedProxies([text]) == nil, "\(text)")
         }
-    }
-
-    @Test func aNetworkHasSoManyConnectionsAndNoMore() throws {
-        let log = LogRecorder()
-        let proxies = try #require(TrustedProxies(["198.51.100.0/24"]))
-        let counts = ConnectionCounts(limit: 3, proxies: proxies, logger: log.logger)
-        func open(_ text: String) throws -> [ClientNetwork]? { counts.open(try SocketAddress(ipAddress: text, port: 1)) }
-        let first = try (0..<3).map { _ in try #require(try open("192.0.2.1")) }
-        #expect(try open("192.0.2.1") == nil)
-        #expect(try open("::ffff:192.0.2.1") == nil)
-        #expect(try open("192.0.2.2") != nil)
-        #expect(log.lines.count == 1 && log.lines[0].contains("192.0.2.1"), "one line a minute")
-        counts.close(first[0])
-        #expect(try open("192.0.2.1") != nil)
-        // A /48 has four times as many, a /56 twice.
-        #expect(try (0..<20).count { try open("2001:db8:1:\($0)00::1") != nil } == 12)
-        #expect(try (0..<20).count { try open("2001:db8:2:\($0)::1") != nil } == 6)
-        // Proxies are not counted, and closing what is not counted changes nothing.
-        for proxy in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "198.51.100.9"] {
-            for _ in 0..<50 { counts.close(try #require(try open(proxy))) }
-            for _ in 0..<50 { #expect(try open(proxy) != nil) }
-        }
-    }
-
-    @Test func whatIsClosedIsForgotten() throws {
-        let counts = ConnectionCounts(limit: 1, proxies: TrustedProxies(), logger: LogRecorder().logger)
-        for number in 0..<100 {
-            let networks = try #require(counts.open(try SocketAddress(ipAddress: "2001:db8:\(number)::1", port: 1)))
-            counts.close(networks)
-        }
-        #expect(counts.networks == 0)
     }
 }

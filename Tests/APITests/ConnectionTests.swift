@@ -15,10 +15,10 @@ final class Listener: Sendable {
     private let task: Task<Void, any Error>
 
     init(
-        _ rig: APIRig, certificates: TLSCertificates? = nil, _ adjust: (inout ConnectionTimeouts) -> Void = { _ in }
+        _ rig: APIRig, certificates: TLSCertificates? = nil, proxies: TrustedProxies = TrustedProxies(), _ adjust: (inout ConnectionTimeouts) -> Void = { _ in }
     ) async throws {
         self.rig = rig
-        var settings = APISettings(host: "127.0.0.1", port: 0, certificates: certificates, connections: 100, bodyLimit: 1000)
+        var settings = APISettings(host: "127.0.0.1", port: 0, certificates: certificates, connections: 100, proxies: proxies, bodyLimit: 1000)
         adjust(&settings.timeouts)
         let (answered, tell) = AsyncStream<(route: String, status: Int)>.makeStream()
         self.answered = answered

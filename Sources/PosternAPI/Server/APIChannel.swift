@@ -13,13 +13,13 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
     let base: HTTP1Channel
     let certificates: TLSCertificates?
     let timeouts: ConnectionTimeouts
-    let counts: ConnectionCounts
+    let connections: OpenConnections
 
     var responder: HTTPChannelHandler.Responder { base.responder }
 
     init(
         responder: @escaping HTTPChannelHandler.Responder, certificates: TLSCertificates?, timeouts: ConnectionTimeouts,
-        counts: ConnectionCounts
+        connections: OpenConnections
     ) {
         // Heads are small here: a key, a type, a length.
         base = HTTP1Channel(
@@ -27,19 +27,21 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
             configuration: .init(httpDecoderConfiguration: .init(maxHeaderFieldSize: 16_384, maxHeaderListSize: 32_768, maxHeaderFieldCount: 100)))
         self.certificates = certificates
         self.timeouts = timeouts
-        self.counts = counts
+        self.connections = connections
     }
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
-        let networks = counts.open(channel.remoteAddress)
-        if let networks { channel.closeFuture.whenComplete { [counts] _ in counts.close(networks) } }
+        let id = connections.open(channel.remoteAddress) { Self.end(channel) }
+        if let id { channel.closeFuture.whenComplete { [connections] _ in connections.close(id) } }
         // What is not counted is not spoken to either.
-        let context = networks == nil ? nil : certificates?.context
+        let context = id == nil ? nil : certificates?.context
         let connection = NIOLoopBound(
-            ConnectionGuard(timeouts: timeouts, isEncrypted: context != nil) { Self.problem($0).body(requestID: nil) },
+            ConnectionGuard(
+                timeouts: timeouts, isEncrypted: context != nil, enter: { [connections] phase in id.map { connections.enter(phase, $0) } },
+                problem: { Self.problem($0).body(requestID: nil) }),
             eventLoop: channel.eventLoop)
         return channel.eventLoop.makeCompletedFuture {
-            if networks == nil { try channel.pipeline.syncOperations.addHandler(ClosesAtOnce()) }
+            if id == nil { try channel.pipeline.syncOperations.addHandler(ClosesAtOnce()) }
             if let context {
                 try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
             }
@@ -55,6 +57,17 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
 
     func handle(value: Value, logger: Logger) async { await handleHTTP(asyncChannel: value, logger: logger) }
 
+    /// Closes without a word, also of TLS: who says nothing is not waited for.
+    private static func end(_ channel: any Channel) {
+        channel.eventLoop.execute {
+            if let encryption = try? channel.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self) {
+                encryption.close(promise: nil)
+            } else {
+                channel.close(promise: nil)
+            }
+        }
+    }
+
     private static func problem(_ status: HTTPResponseStatus) -> Problem {
         switch status {
         case .requestTimeout: Problem.tooSlow
@@ -66,7 +79,7 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
     }
 }
 
-/// For a connection of a network that has too many.
+/// For a connection that there is no room for.
 private final class ClosesAtOnce: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 

@@ -17,7 +17,8 @@ package struct APISettings: Sendable {
     /// Where `host` and `port` were set, for the error.
     package var listenSetting = "http.listen"
     package var certificates: TLSCertificates?
-    /// Open connections; further ones wait in the kernel's queue.
+    /// Open connections. Beyond it those that say nothing are closed (`OpenConnections`), and where all are at work, further ones wait in
+    /// the kernel's queue.
     package var connections: Int
     /// Open connections of one client; further ones are closed at once. Wider networks have more (`ClientNetwork`).
     package var connectionsPerClient: Int
@@ -84,10 +85,11 @@ package struct APIService: Service {
         quiet.logLevel = max(logger.logLevel, .error)
         let certificates = settings.certificates
         let timeouts = settings.timeouts
-        let counts = ConnectionCounts(limit: settings.connectionsPerClient, proxies: settings.proxies, logger: logger)
+        let connections = OpenConnections(
+            limit: settings.connections, perClient: settings.connectionsPerClient, proxies: settings.proxies, logger: logger)
         application = Application(
             responder: router.responder,
-            server: HTTPServerBuilder { APIChannel(responder: $0, certificates: certificates, timeouts: timeouts, counts: counts) },
+            server: HTTPServerBuilder { APIChannel(responder: $0, certificates: certificates, timeouts: timeouts, connections: connections) },
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port), serverName: nil, backlog: 1024,
                 availableConnectionsDelegate: .maximum(settings.connections, logger: quiet)),

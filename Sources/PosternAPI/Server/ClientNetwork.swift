@@ -15,19 +15,40 @@ package struct ClientNetwork: Sendable, Hashable {
     static func networks(of address: IPAddress?) -> [ClientNetwork] {
         guard let address else { return [ClientNetwork(name: "unknown", share: 1)] }
         guard !address.isIPv4 else { return [ClientNetwork(name: "\(address)", share: 1)] }
-        return [(64, 1), (56, 2), (48, 4)].map { bits, share in
-            let octets = Array(address.octets.prefix(bits / 8)) + [UInt8](repeating: 0, count: 16 - bits / 8)
-            return ClientNetwork(name: "\(IPAddress(octets: octets).map { "\($0)" } ?? "")/\(bits)", share: share)
-        }
+        return [(64, 1), (56, 2), (48, 4)].map { around(address, bits: $0, share: $1) }
+    }
+
+    /// Those that a client's connections count for: of IPv4 the /24 as well, the smallest network that is routed by itself and thus one
+    /// that somebody has whole. Not so elsewhere: a /24 of a provider that shares its addresses among customers is thousands of users, but
+    /// they never have this many connections at a time.
+    static func networksOfConnections(of address: IPAddress?) -> [ClientNetwork] {
+        let networks = networks(of: address)
+        guard let address, address.isIPv4 else { return networks }
+        return networks + [around(address, bits: 24, share: 4)]
+    }
+
+    private static func around(_ address: IPAddress, bits: Int, share: Int) -> ClientNetwork {
+        let kept = bits / 8
+        let octets = Array(address.octets.prefix(kept)) + [UInt8](repeating: 0, count: address.octets.count - kept)
+        return ClientNetwork(name: "\(IPAddress(octets: octets).map { "\($0)" } ?? "")/\(bits)", share: share)
     }
 }
 
 /// Reverse proxies: what they say of a client's address is believed, and their connections are those of many clients.
 package struct TrustedProxies: Sendable {
     private let networks: [(octets: [UInt8], bits: Int)]
+    private let holdsLoopback: Bool
 
     /// Those on this machine.
-    package init() { networks = [] }
+    package init() { self.init(networks: [], holdsLoopback: true) }
+
+    private init(networks: [(octets: [UInt8], bits: Int)], holdsLoopback: Bool) {
+        self.networks = networks
+        self.holdsLoopback = holdsLoopback
+    }
+
+    /// Nobody: for tests, in which loopback's addresses stand for those of the world.
+    package static let nobody = TrustedProxies(networks: [], holdsLoopback: false)
 
     /// Those on this machine, and these.
     /// - Parameter texts: addresses, or networks as in `192.0.2.0/24`. Nil where one is neither.
@@ -42,13 +63,14 @@ package struct TrustedProxies: Sendable {
             guard let bits, (1...all).contains(bits), address.isIPv4 == !parts[0].contains(":") else { return nil }
             networks.append((address.octets, bits))
         }
-        self.networks = networks
+        self.init(networks: networks, holdsLoopback: true)
     }
 
     /// Loopback always: whoever is on this machine could ask directly. An IPv4 proxy that comes in on an IPv6 socket is the same proxy
     /// (RFC 4291 section 2.5.5.2).
     package func contains(_ address: IPAddress) -> Bool {
-        if address.isIPv4 ? address.octets[0] == 127 : address.octets == [UInt8](repeating: 0, count: 15) + [1] { return true }
+        let isLoopback = address.isIPv4 ? address.octets[0] == 127 : address.octets == [UInt8](repeating: 0, count: 15) + [1]
+        if isLoopback { return holdsLoopback }
         return networks.contains { address.matches($0.octets, prefix: $0.bits) }
     }
 

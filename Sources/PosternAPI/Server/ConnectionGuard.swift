@@ -53,6 +53,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private let timeouts: ConnectionTimeouts
     /// The problem that is answered with a status, as JSON.
     private let problem: @Sendable (HTTPResponseStatus) -> ByteBuffer
+    /// Told of each phase, as often as it may have changed.
+    private let enter: @Sendable (OpenConnections.Phase) -> Void
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
     /// The TLS handshake is not over.
@@ -75,8 +77,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private var isOver = false
 
     /// - Parameter isEncrypted: whether TLS comes first.
-    init(timeouts: ConnectionTimeouts, isEncrypted: Bool, problem: @escaping @Sendable (HTTPResponseStatus) -> ByteBuffer) {
+    init(
+        timeouts: ConnectionTimeouts, isEncrypted: Bool, enter: @escaping @Sendable (OpenConnections.Phase) -> Void,
+        problem: @escaping @Sendable (HTTPResponseStatus) -> ByteBuffer
+    ) {
         self.timeouts = timeouts
+        self.enter = enter
         isShakingHands = isEncrypted
         self.problem = problem
     }
@@ -213,8 +219,15 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: Time
 
+    private var phase: OpenConnections.Phase {
+        if isReading { return .arriving }
+        if unanswered > 0 { return .working }
+        return hasHeadBegun || !hasSpoken ? .arriving : .idle
+    }
+
     /// Starts the clock of the phase that the connection is in.
     private func watch() {
+        enter(phase)
         if isReading {
             schedule(timeouts.body) { $0.expire(.requestTimeout) }
         } else if unanswered > 0 {

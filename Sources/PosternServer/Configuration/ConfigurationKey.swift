@@ -183,11 +183,12 @@ package struct ConfigurationKey: Sendable {
         ConfigurationKey("http.tls_key", .text, .absent, "The private key of http.tls_certificate (PEM)."),
         ConfigurationKey(
             "http.connections", .integer(1...100_000), .value(.integer(2_000)),
-            "Open HTTP connections; further ones wait. Leaves file descriptors for mail, which goes first."),
+            "Open HTTP connections; beyond it those that say nothing close, the longest silent first. A tenth is for proxies and this machine. "
+                + "Leaves file descriptors for mail, which goes first."),
         ConfigurationKey(
             "http.connections_per_client", .integer(1...100_000), .value(.integer(200)),
-            "Open HTTP connections of one IPv4 address or IPv6 /64, twice as many of a /56, four times of a /48; further ones are closed at "
-                + "once. A backend has some dozens. Loopback and http.trusted_proxies are not counted: a proxy counts for itself."),
+            "Open HTTP connections of one IPv4 address or IPv6 /64, twice as many of a /56, four times of a /48 or an IPv4 /24; further ones "
+                + "are closed at once. A backend has some dozens. Loopback and http.trusted_proxies are not counted: a proxy counts for itself."),
         ConfigurationKey(
             "http.trusted_proxies", .networks, .value(.list([])),
             "Reverse proxies on other machines, addresses or networks as in 192.0.2.0/24: the last entry of their X-Forwarded-For is "

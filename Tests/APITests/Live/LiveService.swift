@@ -105,18 +105,22 @@ final class LiveService: @unchecked Sendable {
 final class Wire {
     private let descriptor: Int32
 
-    init(_ port: UInt16) throws {
+    /// - Parameter source: an address of loopback that it comes from.
+    init(_ port: UInt16, from source: String = "127.0.0.1") throws {
         descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
         var limit = timeval(tv_sec: 120, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        func with(_ host: String, _ call: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+            address.sin_addr.s_addr = inet_addr(host)
+            return withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { call($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+            }
         }
-        try #require(result == 0, "errno \(errno)")
+        try #require(with(source) { bind(descriptor, $0, $1) } == 0, "errno \(errno)")
+        address.sin_port = port.bigEndian
+        try #require(with("127.0.0.1") { connect(descriptor, $0, $1) } == 0, "errno \(errno)")
     }
 
     deinit { close(descriptor) }

@@ -1,0 +1,202 @@
+// All open connections: how many each network has, and which of them say nothing and give way where room is wanted.
+
+import Logging
+import MailAuth
+import NIOCore
+import Synchronization
+
+/// Counts open connections, so that neither one network nor silence takes all there are.
+///
+/// Where there are as many as there may be, the one closes that has kept a request waiting for longest (TLS, a head or a body that does
+/// not end, or nothing at all), else the one that has been without a request for longest. Those of reverse proxies and of this machine
+/// count for no network, since they are of many clients, whom the proxy counts; they close only for one another, and some places are
+/// theirs alone.
+final class OpenConnections: Sendable {
+    /// What a connection is at.
+    enum Phase: Sendable {
+        /// A request is awaited for the first time, or has not arrived whole.
+        case arriving
+        /// A request is answered.
+        case working
+        /// Between requests.
+        case idle
+    }
+
+    /// How long a request may take before it is the first to give way; a later one gives way only where nobody is idle either. A request
+    /// of ours fits into a few packets: handshake and head take some round trips, of 0.3 s at the worst.
+    fileprivate static let patience = TimeAmount.seconds(1)
+
+    /// One place in so many is for proxies and this machine alone: a check of the service's health has to get through.
+    private static let reserve = 10
+
+    fileprivate struct Connection {
+        let networks: [ClientNetwork]
+        let isProxy: Bool
+        var phase: Phase
+        var since: NIODeadline
+        let end: @Sendable () -> Void
+    }
+
+    /// Connections that came into a phase, oldest first. What left it since is skipped.
+    fileprivate struct Queue {
+        var items: [(id: UInt64, since: NIODeadline)] = []
+        var first = 0
+    }
+
+    fileprivate struct QueueKey: Hashable {
+        let isProxy: Bool
+        let phase: Phase
+    }
+
+    fileprivate struct State {
+        var connections: [UInt64: Connection] = [:]
+        var lastID: UInt64 = 0
+        var queues: [QueueKey: Queue] = [:]
+        /// Connections by network.
+        var open: [String: Int] = [:]
+        var clients = 0
+        var saidAt: [String: NIODeadline] = [:]
+    }
+
+    private let limit: Int
+    /// Those of clients together.
+    private let clientLimit: Int
+    private let perClient: Int
+    private let proxies: TrustedProxies
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - limit: connections of all. One place is kept free, so that a new one is heard.
+    ///   - perClient: of one client; wider networks have more (`ClientNetwork`).
+    init(limit: Int, perClient: Int, proxies: TrustedProxies, logger: Logger) {
+        self.limit = limit
+        clientLimit = limit - limit / Self.reserve
+        self.perClient = perClient
+        self.proxies = proxies
+        self.logger = logger
+    }
+
+    /// Counts a connection; nil where it has to be closed at once: one of its networks has as many as it may, or clients together do and
+    /// all of theirs are at work. What is given goes to `enter` and `close`.
+    /// - Parameter end: closes the connection; called on any thread, once at most.
+    func open(_ peer: SocketAddress?, now: NIODeadline = .now(), end: @escaping @Sendable () -> Void) -> UInt64? {
+        let address = peer?.ipAddress.flatMap { IPAddress($0) }
+        let isProxy = address.map(proxies.contains) ?? false
+        let networks = isProxy ? [] : ClientNetwork.networksOfConnections(of: address)
+        let (id, full, ended) = state.withLock { state -> (UInt64?, ClientNetwork?, [Connection]) in
+            if let full = networks.first(where: { state.open[$0.name, default: 0] >= perClient * $0.share }) { return (nil, full, []) }
+            var ended: [Connection] = []
+            while !isProxy, state.clients >= clientLimit, let one = state.end(proxiesToo: false, now) { ended.append(one) }
+            guard isProxy || state.clients < clientLimit else { return (nil, nil, ended) }
+            while state.connections.count >= limit - 1, let one = state.end(proxiesToo: isProxy, now) { ended.append(one) }
+            state.lastID += 1
+            let connection = Connection(networks: networks, isProxy: isProxy, phase: .working, since: now, end: end)
+            state.connections[state.lastID] = connection
+            if !isProxy { state.clients += 1 }
+            for network in networks { state.open[network.name, default: 0] += 1 }
+            state.enter(.arriving, state.lastID, now)
+            return (state.lastID, nil, ended)
+        }
+        tell(full: full, isRefused: id == nil, ended: ended, now)
+        for one in ended { one.end() }
+        return id
+    }
+
+    /// Notes what a connection is at. Where room is wanted and it is idle now, the one that has been silent for longest closes.
+    func enter(_ phase: Phase, _ id: UInt64, now: NIODeadline = .now()) {
+        let ended = state.withLock { state -> [Connection] in
+            guard let connection = state.connections[id], connection.phase != phase else { return [] }
+            state.enter(phase, id, now)
+            var ended: [Connection] = []
+            while phase == .idle, state.connections.count >= limit, let one = state.end(proxiesToo: true, now) { ended.append(one) }
+            return ended
+        }
+        tell(full: nil, isRefused: false, ended: ended, now)
+        for one in ended { one.end() }
+    }
+
+    /// Counts a connection no longer.
+    func close(_ id: UInt64) { state.withLock { _ = $0.remove(id) } }
+
+    /// Networks and places in queues that are held: for tests.
+    var held: (networks: Int, places: Int) { state.withLock { ($0.open.count, $0.queues.values.reduce(0) { $0 + $1.items.count }) } }
+
+    // MARK: The log
+
+    private func tell(full: ClientNetwork?, isRefused: Bool, ended: [Connection], _ now: NIODeadline) {
+        if let full {
+            let metadata: Logger.Metadata = ["network": "\(full.name)", "connections": "\(perClient * full.share)"]
+            say("HTTP connections are closed at once: their network has as many as it may", metadata, now)
+        } else if isRefused {
+            say("HTTP connections are closed at once: clients have as many as they may, and all are at work", ["connections": "\(clientLimit)"], now)
+        }
+        if !ended.isEmpty {
+            say("silent HTTP connections are closed: there are as many as there may be", ["connections": "\(limit)"], now)
+        }
+    }
+
+    /// A line a minute of each kind: whoever opens connections without end is not to fill the log too.
+    private func say(_ text: String, _ metadata: Logger.Metadata, _ now: NIODeadline) {
+        let isSaid = state.withLock { state in
+            if let at = state.saidAt[text], now - at < .minutes(1) { return true }
+            state.saidAt[text] = now
+            return false
+        }
+        if !isSaid { logger.warning("\(text)", metadata: metadata) }
+    }
+}
+
+extension OpenConnections.State {
+    fileprivate mutating func enter(_ phase: OpenConnections.Phase, _ id: UInt64, _ now: NIODeadline) {
+        connections[id]?.phase = phase
+        connections[id]?.since = now
+        guard phase != .working, let isProxy = connections[id]?.isProxy else { return }
+        let key = OpenConnections.QueueKey(isProxy: isProxy, phase: phase)
+        var queue = queues[key] ?? .init()
+        queues[key] = nil
+        // Twice as many as there are: what was skipped goes, and each is looked at twice at most.
+        if queue.items.count > 2 * connections.count + 16 {
+            queue.items = queue.items[queue.first...].filter { isIn($0, key) }
+            queue.first = 0
+        }
+        queue.items.append((id, now))
+        queues[key] = queue
+    }
+
+    private func isIn(_ item: (id: UInt64, since: NIODeadline), _ key: OpenConnections.QueueKey) -> Bool {
+        connections[item.id].map { $0.phase == key.phase && $0.since == item.since } ?? false
+    }
+
+    /// Which has been in a phase for longest.
+    private mutating func longest(_ key: OpenConnections.QueueKey) -> (id: UInt64, since: NIODeadline)? {
+        guard var queue = queues.removeValue(forKey: key) else { return nil }
+        defer { queues[key] = queue }
+        while queue.first < queue.items.count {
+            if isIn(queue.items[queue.first], key) { return queue.items[queue.first] }
+            queue.first += 1
+        }
+        return nil
+    }
+
+    /// Takes out the connection that gives way; nil where all are at work.
+    fileprivate mutating func end(proxiesToo: Bool, _ now: NIODeadline) -> OpenConnections.Connection? {
+        for isProxy in proxiesToo ? [false, true] : [false] {
+            let arriving = longest(.init(isProxy: isProxy, phase: .arriving))
+            if let arriving, now - arriving.since >= OpenConnections.patience { return remove(arriving.id) }
+            if let idle = longest(.init(isProxy: isProxy, phase: .idle)) { return remove(idle.id) }
+            if let arriving { return remove(arriving.id) }
+        }
+        return nil
+    }
+
+    fileprivate mutating func remove(_ id: UInt64) -> OpenConnections.Connection? {
+        guard let connection = connections.removeValue(forKey: id) else { return nil }
+        if !connection.isProxy { clients -= 1 }
+        for network in connection.networks {
+            let left = open[network.name, default: 0] - 1
+            open[network.name] = left > 0 ? left : nil
+        }
+        return connection
+    }
+}

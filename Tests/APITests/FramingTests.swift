@@ -118,7 +118,7 @@ import Testing
     }
 
     private static func play(_ number: Int, _ port: UInt16) throws {
-        var random = SeededGenerator(seed: seed &+ UInt64(number) &* 0x9E37_79B9_7F4A_7C15)
+        var random = SeededGenerator(seed: seed &<< 32 &+ UInt64(number))
         let pieces = (0..<Int.random(in: 1...3, using: &random)).map { _ in piece(&random) }
         let text = pieces.map(\.text).joined() + "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
         let wire = try Wire(port)

@@ -1,6 +1,7 @@
 // The database protocol on GRDB over the system's libsqlite3: the embedded default.
 
 import GRDB
+import GRDBSQLite
 import Glibc
 import PosternStore
 
@@ -30,6 +31,10 @@ package final class SQLiteDatabase: PosternStore.Database {
     private let pool: DatabasePool
     private let readers: SQLiteReaders
     private let writer = WriterState()
+    private let turn = WriterTurn()
+    private let files: OpenedFiles
+    /// How long to wait for other writers.
+    private let busyTimeout: Duration
 
     /// Integers are 64 bits wide in every column; STRICT tables refuse values of another type; AUTOINCREMENT never uses an
     /// identifier twice.
@@ -66,8 +71,11 @@ package final class SQLiteDatabase: PosternStore.Database {
             try database.execute(sql: "PRAGMA cache_size = -\(Self.cacheKibibytes)")
             _ = try Row.fetchOne(database, sql: "PRAGMA wal_autocheckpoint = \(Self.checkpointPages)")
         }
-        pool = try storeErrors { try DatabasePool(path: path, configuration: configuration) }
-        readers = SQLiteReaders(path: path, configuration: configuration, maximum: Self.readers)
+        self.busyTimeout = .seconds(busyTimeout)
+        (pool, files) = try OpenedFiles.watch(path) {
+            try storeErrors { try DatabasePool(path: path, configuration: configuration) }
+        }
+        readers = SQLiteReaders(path: path, configuration: configuration, maximum: Self.readers, files: files)
     }
 
     /// SQLite says of the database and of the files beside it alike that it cannot open a file. This says which, and why.
@@ -90,7 +98,8 @@ package final class SQLiteDatabase: PosternStore.Database {
     }
 
     package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try storeErrors {
+        try files.requireFoundInPlace()
+        return try storeErrors {
             // GRDB's own `read` prepares BEGIN and COMMIT anew each time.
             try readers.read { database in
                 try Self.transaction(SQLiteConnection(database: database), "BEGIN DEFERRED TRANSACTION", body)
@@ -100,7 +109,8 @@ package final class SQLiteDatabase: PosternStore.Database {
 
     /// Without BEGIN and COMMIT: a statement is a snapshot by itself.
     package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
-        try storeErrors { try readers.read { database in try SQLiteConnection(database: database).rows(sql, arguments) } }
+        try files.requireFoundInPlace()
+        return try storeErrors { try readers.read { database in try SQLiteConnection(database: database).rows(sql, arguments) } }
     }
 
     /// Runs `body` between BEGIN and COMMIT, with both prepared once; rolled back where it throws.
@@ -120,20 +130,40 @@ package final class SQLiteDatabase: PosternStore.Database {
     }
 
     package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try storeErrors {
-            try pool.writeWithoutTransaction { database in
-                // In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints: a crash of the process loses
-                // nothing either way, a power failure the last commits. Set here, as it has no effect inside a transaction.
-                if writer.durability != durability {
-                    try database.execute(sql: "PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
-                    writer.durability = durability
-                }
-                let result = try Self.transaction(SQLiteConnection(database: database), "BEGIN IMMEDIATE TRANSACTION", body)
-                writer.hasWritten = true
-                return result
-            }
+        try write(durability, patience: nil, body)
+    }
+
+    package func write<T>(_ durability: Durability, patience: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        let deadline = ContinuousClock.now + (patience ?? busyTimeout)
+        return try turn.run(by: deadline) {
+            try files.requireInPlace()
+            let result = try storeErrors { try transaction(durability, by: deadline, body) }
+            // Nobody is answered that something is kept which is in a file that was moved away.
+            try files.requireInPlace()
+            return result
         }
     }
+
+    private func transaction<T>(
+        _ durability: Durability, by deadline: ContinuousClock.Instant, _ body: (any DatabaseConnection) throws -> T
+    ) throws -> T {
+        try pool.writeWithoutTransaction { database in
+            // What is left of the time is for other processes.
+            let left = max(.zero, deadline - .now).components
+            sqlite3_busy_timeout(database.sqliteConnection, Int32(clamping: left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000))
+            // In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints: a crash of the process loses
+            // nothing either way, a power failure the last commits. Set here, as it has no effect inside a transaction.
+            if writer.durability != durability {
+                try database.execute(sql: "PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
+                writer.durability = durability
+            }
+            let result = try Self.transaction(SQLiteConnection(database: database), "BEGIN IMMEDIATE TRANSACTION", body)
+            writer.hasWritten = true
+            return result
+        }
+    }
+
+    package func requireInPlace() throws { try files.requireInPlace() }
 
     /// On a copy beside the database, which is as private as it is: a transaction would keep every other writer out for as long
     /// as the rehearsal takes.
@@ -148,6 +178,20 @@ package final class SQLiteDatabase: PosternStore.Database {
 
     /// A file beside the database, locked with flock(2): the kernel lets go of it when the process ends.
     package func lock(_ name: String) throws -> (any DatabaseLock)? { try SQLiteLock(path: "\(pool.path)-lock-\(name)") }
+
+    /// A shared lock on a file whose name does not begin with the database's: it stays when the database's files are moved away together.
+    package func holdForService() throws -> (any DatabaseLock)? {
+        if let lock = try SQLiteLock(path: Self.servicePath(pool.path), isShared: true) { return lock }
+        throw TemporaryStoreError(.busy, "postern restore puts another database in place just now")
+    }
+
+    /// The same for who puts a database there: as long as it is held no service begins. Nil where one serves.
+    package static func holdForRestore(_ path: String) throws -> (any DatabaseLock)? { try SQLiteLock(path: servicePath(followed(path))) }
+
+    private static func servicePath(_ path: String) -> String {
+        let name = path.split(separator: "/").last ?? "postern"
+        return "\(path.dropLast(name.count)).\(name)-service"
+    }
 
     /// Copies one consistent state into a new file (mode 0600), which is then complete by itself; others write meanwhile.
     /// What was copied is checked before this returns; where that fails nothing is left.

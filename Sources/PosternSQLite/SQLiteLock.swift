@@ -10,12 +10,13 @@ final class SQLiteLock: DatabaseLock {
     private let file: Mutex<Int32>
 
     /// Nil where another process, or another part of this one, has it.
-    init?(path: String) throws {
+    /// - Parameter isShared: several have it together, and nobody has it alone meanwhile.
+    init?(path: String, isShared: Bool = false) throws {
         let file: Int32
         do { file = try OwnedFile.open(path, O_CREAT | O_RDWR) } catch {
             throw TemporaryStoreError(.inputOutput, "a lock cannot be made: \(error)")
         }
-        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+        guard flock(file, (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 else {
             close(file)
             return nil
         }

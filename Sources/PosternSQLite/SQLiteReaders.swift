@@ -18,11 +18,15 @@ final class SQLiteReaders: Sendable {
     private let path: String
     private let configuration: Configuration
     private let maximum: Int
+    private let files: OpenedFiles
     private let state = Mutex(State())
     private let returned = SystemSemaphore()
 
-    /// - Parameter maximum: connections at most; who comes later waits for one.
-    init(path: String, configuration: Configuration, maximum: Int) {
+    /// - Parameters:
+    ///   - maximum: connections at most; who comes later waits for one.
+    ///   - files: those that each connection has to read.
+    init(path: String, configuration: Configuration, maximum: Int, files: OpenedFiles) {
+        self.files = files
         self.path = path
         var configuration = configuration
         configuration.readonly = true
@@ -63,7 +67,10 @@ final class SQLiteReaders: Sendable {
             case .wait: returned.wait()
             case .open:
                 do {
-                    return try DatabaseQueue(path: path, configuration: configuration)
+                    let connection = try DatabaseQueue(path: path, configuration: configuration)
+                    // Under the name there may be another file by now.
+                    try files.requireInPlace()
+                    return connection
                 } catch {
                     let wakes = state.withLock { state in
                         state.open -= 1

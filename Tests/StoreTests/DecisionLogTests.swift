@@ -197,7 +197,7 @@ import Testing
         #expect(try claim() == .inFlight)
         #expect(try claim([8]) == .otherBody)
         #expect(try claim(endpoint: "outcome") == .new)
-        try keys.finish(team: team, endpoint: "decisions", key: [1], status: 200, body: "{}")
+        try keys.finish(team: team, endpoint: "decisions", key: [1], begunAt: Self.now, status: 200, body: "{}")
         #expect(try claim() == .answered(status: 200, body: "{}"))
         #expect(try claim([8]) == .otherBody)
         #expect(try claim(at: Self.now + 86_399) == .answered(status: 200, body: "{}"))
@@ -205,7 +205,7 @@ import Testing
         // A process that died in flight does not keep its key for a day.
         #expect(try claim(endpoint: "outcome", at: Self.now + 59) == .inFlight)
         #expect(try claim(endpoint: "outcome", at: Self.now + 60) == .new)
-        try keys.abandon(team: team, endpoint: "outcome", key: [1])
+        try keys.abandon(team: team, endpoint: "outcome", key: [1], begunAt: Self.now + 60)
         #expect(try claim(endpoint: "outcome", at: Self.now + 61) == .new)
         #expect(try keys.deleteExpired(now: Self.now + 200_000) == 2)
     }

@@ -39,7 +39,10 @@ package struct HealthRoutes: RouteModule {
         routes.get("/healthz", access: .open) { _, _ in try .json(Health(status: "ok")) }
         routes.get("/readyz", access: .open) { _, _ in
             // Any answer of the store will do: this one takes a microsecond.
-            _ = try await pool.run { [store] in try store.apiKeys.revision() }
+            _ = try await pool.run { [store] in
+                try store.database.requireInPlace()
+                return try store.apiKeys.revision()
+            }
             guard isWritable() else { throw TemporaryStoreError(.inputOutput, "the last change could not be written") }
             return try .json(Health(status: "ready", policy: policyState))
         }

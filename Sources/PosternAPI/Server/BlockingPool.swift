@@ -1,13 +1,17 @@
 // Threads for calls that block: the store, name look-ups. Never on an event loop, never on Swift's own few threads.
 
 import NIOPosix
+import PosternStore
 
 /// A pool of threads of its own.
 package final class BlockingPool: Sendable {
     private let pool: NIOThreadPool
 
+    /// Calls that read at one time, however many others wait to write.
+    private static let readers = 8
+
     /// - Parameter threads: how many calls block at one time; further ones wait their turn.
-    package init(threads: Int = 8) {
+    package init(threads: Int = readers + WriteQueue.sharedThreads) {
         pool = NIOThreadPool(numberOfThreads: threads)
         pool.start()
     }
@@ -15,7 +19,7 @@ package final class BlockingPool: Sendable {
     /// Runs `body` on one of the threads.
     package func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
         do {
-            return try await pool.runIfActive(body)
+            return try await pool.runIfActive { try WriteQueue.$isOnSharedThread.withValue(true) { try body() } }
         } catch is NIOThreadPoolError.ThreadPoolInactive {
             throw Problem.unavailable()
         }

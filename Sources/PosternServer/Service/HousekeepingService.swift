@@ -32,7 +32,9 @@ package struct HousekeepingService: Service {
         await cancelWhenGracefulShutdown {
             var nextDeletion = now()
             var nextRelease = now() + Self.starting
+            var isInPlace = true
             while !Task.isCancelled {
+                isInPlace = look(was: isInPlace)
                 write()
                 if now() >= nextDeletion {
                     deleteExpired()
@@ -46,6 +48,18 @@ package struct HousekeepingService: Service {
             }
         }
         write()
+    }
+
+    /// Whether the database is where it was opened; says so where that changes. Until it is, nothing is read or written.
+    private func look(was isInPlace: Bool) -> Bool {
+        do {
+            try store.database.requireInPlace()
+            if !isInPlace { logger.notice("the database is in its place again") }
+            return true
+        } catch {
+            if isInPlace { logger.critical("the database is not in its place: nothing is read from it or written", metadata: ["detail": "\(error)"]) }
+            return false
+        }
     }
 
     private func write() {

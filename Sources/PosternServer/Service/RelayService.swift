@@ -30,6 +30,8 @@ package enum RelayService {
         guard let socket = MilterSocket(configuration.milter.socket)?.with(mode: configuration.milter.socketMode) else {
             throw ConfigurationError(.invalidValue, at: installation.resolved.path, "milter.socket: cannot be read")
         }
+        let hold = try installation.store.database.holdForService()
+        defer { hold?.release() }
         let counters = CounterBuffer(installation.store.counters)
         let memory = ReplyMemory(limit: configuration.limits.replyMemory.max)
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }

@@ -28,10 +28,15 @@ package enum StoreBackup {
     }
 
     /// Puts a backup where the configuration says that the database is, and where there is none.
-    /// Throws `ConfigurationError` (`exists`) rather than overwrite, `PermanentStoreError` for what is damaged, was made by a newer
+    /// Throws `ConfigurationError` (`exists`) rather than overwrite, `StoreRefusal` (`unmet`) while a service runs, `PermanentStoreError` for what is damaged, was made by a newer
     /// program or with another key file.
     package static func restore(_ file: String, to location: DatabaseLocation, keys: KeyRing) throws -> Contents {
         let path = try path(location, file, "pg_restore --dbname='\(location)' \(file), into an empty database")
+        guard let hold = try SQLiteDatabase.holdForRestore(path) else {
+            throw StoreRefusal(
+                .unmet, "postern serve is running on \(path), and goes on with the files that were moved away: stop it first; nothing was changed")
+        }
+        defer { hold.release() }
         for name in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) where FileManager.default.fileExists(atPath: name) {
             throw ConfigurationError(
                 .exists, at: name, "it is not overwritten: stop postern serve, and move the database and its -wal and -shm files away first")

@@ -68,6 +68,18 @@ package protocol Database: Sendable {
     @discardableResult
     func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T
 
+    /// The same, waiting for other writers no longer than `patience` before `TemporaryStoreError` (`busy`); nil for the engine's own time. An
+    /// engine on which writers do not wait for each other may leave that aside.
+    @discardableResult
+    func write<T>(_ durability: Durability, patience: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
+
+    /// Makes sure that what is written is still where others look for it. Throws `TemporaryStoreError` (`unreachable`).
+    func requireInPlace() throws
+
+    /// Held by a service for as long as it serves, together with other services: nobody puts another database in place meanwhile. Nil where
+    /// the engine sees to that. Throws `TemporaryStoreError` (`busy`) where somebody does so just now.
+    func holdForService() throws -> (any DatabaseLock)?
+
     /// Runs `body` on a database with the contents of this one, of which nothing remains afterwards; others write meanwhile.
     func rehearse<T>(_ body: (any Database) throws -> T) throws -> T
 
@@ -93,4 +105,22 @@ extension Database {
     package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try read { try $0.rows(sql, arguments) } }
 
     package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T { try rehearsedInTransaction(body) }
+
+    package func write<T>(_ durability: Durability, patience: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        try write(durability, body)
+    }
+
+    package func requireInPlace() throws {}
+
+    package func holdForService() throws -> (any DatabaseLock)? { nil }
+}
+
+/// Threads that change something for one and read for others.
+package enum WriteQueue {
+    /// How many of a pool's threads may wait for their turn to write; further changes are refused at once (`busy`), so that reads always find
+    /// a thread.
+    package static let sharedThreads = 32
+
+    /// Whether this thread is one of a pool that others wait for.
+    @TaskLocal package static var isOnSharedThread = false
 }

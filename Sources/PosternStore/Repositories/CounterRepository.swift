@@ -111,7 +111,8 @@ package struct CounterRepository: Sendable {
     package func add(_ counters: [DailyCounter], now: Int64? = nil) throws {
         guard !counters.isEmpty else { return }
         try database.write(.relaxed) { connection in
-            for counter in counters {
+            // Every host takes rows in the same order, so that two of them never wait for each other.
+            for counter in counters.sorted(by: { ($0.accountNumber, $0.day, $0.kind.rawValue) < ($1.accountNumber, $1.day, $1.kind.rawValue) }) {
                 try connection.count(counter)
                 if counter.kind == .inboxWritten { try connection.noteMention(counter, now: now ?? counter.day * 86_400) }
             }
@@ -157,7 +158,7 @@ package struct CounterRepository: Sendable {
         inPlaceOf old: String? = nil
     ) throws {
         try database.write(durability) { connection in
-            for mark in marks {
+            for mark in marks.sorted(by: { $0.account == $1.account ? $0.mark.lexicographicallyPrecedes($1.mark) : $0.account < $1.account }) {
                 if let old {
                     try connection.run(
                         "DELETE FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3",

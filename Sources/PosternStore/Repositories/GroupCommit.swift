@@ -19,8 +19,11 @@ package final class GroupCommit: Sendable {
         var began: ContinuousClock.Instant?
     }
 
-    /// A transaction that takes longer is stuck behind another process or a disk: it is not worth waiting for.
+    /// How long to wait for other writers. A transaction that takes longer is stuck behind another process or a disk: it is not worth
+    /// waiting for.
     package static let patience: Duration = .milliseconds(500)
+    /// How long a caller that blocks asks again: who has nothing to go on with rather waits, below Postfix's patience with a filter (30 s).
+    private static let blockingPatience: Duration = .seconds(5)
 
     /// Changes that may wait: beyond it callers get `TemporaryStoreError` (`resources`).
     package static let capacity = 10_000
@@ -48,8 +51,17 @@ package final class GroupCommit: Sendable {
         }
     }
 
-    /// The same for a thread that may block.
+    /// The same for a thread that may block, which asks again for some seconds while others write.
     package func runBlocking<Value: Sendable>(_ change: @escaping @Sendable (any DatabaseConnection) throws -> Value) throws -> Value {
+        let deadline = ContinuousClock.now + Self.blockingPatience
+        while true {
+            do {
+                return try runOnce(change)
+            } catch let error as TemporaryStoreError where error.code == .busy && ContinuousClock.now < deadline {}
+        }
+    }
+
+    private func runOnce<Value: Sendable>(_ change: @escaping @Sendable (any DatabaseConnection) throws -> Value) throws -> Value {
         let result = ResultBox<Result<Value, any Error>>()
         let done = SystemSemaphore()
         enqueue(change) {
@@ -119,7 +131,7 @@ package final class GroupCommit: Sendable {
 
     private func commit(_ jobs: [Job]) {
         do {
-            try database.write(.durable) { connection in
+            try database.write(.durable, patience: Self.patience) { connection in
                 for job in jobs { try job.perform(connection) }
             }
             for job in jobs { job.finish(nil) }

@@ -1,4 +1,4 @@
-// A thread, a semaphore and a place for a result: what group commit and group read are made of.
+// A thread, semaphores and a place for a result: what group commit and group read are made of.
 
 import Glibc
 
@@ -23,6 +23,53 @@ package final class SystemSemaphore: @unchecked Sendable {
 
     package func signal() { sem_post(semaphore) }
     package func wait() { while sem_wait(semaphore) != 0 && errno == EINTR {} }
+}
+
+/// What one thread waits for, until it is signalled or its time is over, on a clock that no one sets.
+package final class MonotonicSignal: @unchecked Sendable {
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private var isSignalled = false
+
+    package init() {
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    package func signal() {
+        pthread_mutex_lock(mutex)
+        isSignalled = true
+        pthread_cond_signal(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Waits; whether it was signalled.
+    package func wait(until deadline: ContinuousClock.Instant) -> Bool {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while !isSignalled {
+            let left = (deadline - .now).components
+            guard left.seconds > 0 || (left.seconds == 0 && left.attoseconds > 0) else { break }
+            var time = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &time)
+            let nanoseconds = left.attoseconds / 1_000_000_000 + Int64(time.tv_nsec)
+            time.tv_sec += Int(left.seconds + nanoseconds / 1_000_000_000)
+            time.tv_nsec = Int(nanoseconds % 1_000_000_000)
+            pthread_cond_timedwait(condition, mutex, &time)
+        }
+        return isSignalled
+    }
 }
 
 /// Threads that may block for as long as they like.

@@ -22,6 +22,8 @@ package final class IdempotencyGuard: Sendable {
     package struct Claim: Sendable {
         fileprivate let key: Key
         fileprivate let isStored: Bool
+        /// Names the claim: a later one of the same key begins later.
+        fileprivate let begunAt: Int64
     }
 
     /// What to do with a request.
@@ -60,13 +62,13 @@ package final class IdempotencyGuard: Sendable {
         let hash = SHA256.hash(body)
         let time = now()
         if let verdict = remembered(key, hash, time) { return verdict }
-        guard breaker.isClosed else { return .proceed(Claim(key: key, isStored: false)) }
+        guard breaker.isClosed else { return .proceed(Claim(key: key, isStored: false, begunAt: time)) }
         do {
             let claim = try await executor.run { [store] in
                 try store.idempotency.claim(team: key.team, endpoint: key.endpoint, key: key.mark, body: hash, now: time)
             }
             switch claim {
-            case .new: return .proceed(Claim(key: key, isStored: true))
+            case .new: return .proceed(Claim(key: key, isStored: true, begunAt: time))
             case .answered(let status, let body):
                 entries.withLock { $0.set(key, Entry(body: hash, begunAt: time, answer: (status, body))) }
                 return .answered(status: status, body: body)
@@ -79,7 +81,7 @@ package final class IdempotencyGuard: Sendable {
             }
         } catch let error where DecisionService.isStoreTrouble(error) {
             breaker.failed()
-            return .proceed(Claim(key: key, isStored: false))
+            return .proceed(Claim(key: key, isStored: false, begunAt: time))
         } catch {
             forget(key)
             throw error
@@ -102,7 +104,7 @@ package final class IdempotencyGuard: Sendable {
     /// Keeps the answer.
     package func finish(_ claim: Claim, status: Int, body: String) async {
         entries.withLock { entries in
-            guard var entry = entries[claim.key] else { return }
+            guard var entry = entries[claim.key], entry.begunAt == claim.begunAt else { return }
             entry.answer = (status, body)
             entries.set(claim.key, entry)
         }
@@ -110,16 +112,19 @@ package final class IdempotencyGuard: Sendable {
         // The answer was worked out: that it cannot be kept elsewhere is no reason to withhold it.
         try? await executor.run { [store] in
             try store.idempotency.finish(
-                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, status: status, body: body)
+                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt, status: status, body: body)
         }
     }
 
     /// Frees the key of a request that had no answer worth keeping.
     package func abandon(_ claim: Claim) async {
-        forget(claim.key)
+        entries.withLock { entries in
+            if entries[claim.key]?.begunAt == claim.begunAt { entries.remove(claim.key) }
+        }
         guard claim.isStored else { return }
         try? await executor.run { [store] in
-            try store.idempotency.abandon(team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark)
+            try store.idempotency.abandon(
+                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt)
         }
     }
 

@@ -1,0 +1,59 @@
+// Whether the files that were opened are still the ones that stand under their names.
+
+import Glibc
+import PosternStore
+import Synchronization
+
+/// The database's file with its log and the log's index, as they were opened. SQLite goes on with an open file whatever becomes of its
+/// name: where the file was moved away, or another one was put in its place, all that is written goes to a file that nobody opens again.
+final class OpenedFiles: Sendable {
+    private struct Identity: Equatable, Sendable {
+        let device: UInt
+        let number: UInt
+
+        init?(_ path: String) {
+            var status = stat()
+            guard stat(path, &status) == 0 else { return nil }
+            (device, number) = (UInt(status.st_dev), UInt(status.st_ino))
+        }
+    }
+
+    private let files: [(path: String, identity: Identity)]
+    /// What the last look found: reads go by it, since a look takes longer than many a read.
+    private let isMissed = Atomic(false)
+
+    /// - Parameters:
+    ///   - path: of the database.
+    ///   - open: opens it. Throws `TemporaryStoreError` (`unreachable`) where it became another file meanwhile.
+    static func watch<T>(_ path: String, open: () throws -> T) throws -> (T, OpenedFiles) {
+        let before = Identity(path)
+        let opened = try open()
+        guard let before, Identity(path) == before else { throw missed(path) }
+        return (opened, OpenedFiles(path))
+    }
+
+    private init(_ path: String) {
+        files = ["", "-wal", "-shm"].compactMap { suffix in Identity(path + suffix).map { (path + suffix, $0) } }
+    }
+
+    /// Looks. Throws `TemporaryStoreError` (`unreachable`) where one of the files is not in its place. Should it be put back, all is well again:
+    /// what was written meanwhile is in it.
+    func requireInPlace() throws {
+        for file in files where Identity(file.path) != file.identity {
+            isMissed.store(true, ordering: .relaxed)
+            throw Self.missed(file.path)
+        }
+        isMissed.store(false, ordering: .relaxed)
+    }
+
+    /// The same where the last look found one missing, and nothing otherwise.
+    func requireFoundInPlace() throws {
+        if isMissed.load(ordering: .relaxed) { try requireInPlace() }
+    }
+
+    private static func missed(_ path: String) -> TemporaryStoreError {
+        TemporaryStoreError(
+            .unreachable,
+            "\(path) was moved, removed or replaced while it was open: put it back, or restart postern serve to use what is there now")
+    }
+}

@@ -1,0 +1,97 @@
+// What several hosts and requests do at the same time.
+
+import PosternStore
+import Synchronization
+import Testing
+
+@Suite struct ConcurrencyTests {
+    /// A request that took longer than its claim lives gave its answer to the next one with the same key, or freed its key.
+    @Test(arguments: Engine.all) func aRequestThatTookTooLongAnswersForNoOther(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let keys = test.store.idempotency
+        let team = try test.store.teams.team("juice").number
+        let (key, body) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
+        let later = TestStore.now + IdempotencyRepository.flightTime
+        func claim(_ now: Int64) throws -> IdempotencyClaim {
+            try keys.claim(team: team, endpoint: "/v1/decisions", key: key, body: body, now: now)
+        }
+        #expect(try claim(TestStore.now) == .new)
+        #expect(try claim(later) == .new)
+        try keys.finish(team: team, endpoint: "/v1/decisions", key: key, begunAt: TestStore.now, status: 500, body: "late")
+        #expect(try claim(later) == .inFlight)
+        try keys.abandon(team: team, endpoint: "/v1/decisions", key: key, begunAt: TestStore.now)
+        #expect(try claim(later) == .inFlight)
+        try keys.finish(team: team, endpoint: "/v1/decisions", key: key, begunAt: later, status: 200, body: "own")
+        #expect(try claim(later) == .answered(status: 200, body: "own"))
+    }
+
+    /// Two hosts that count the same accounts in another order wait for each other, until one of them is thrown out.
+    @Test(arguments: Engine.all) func countersAreWrittenInOneOrderOnAllHosts(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        for number in 1...12 { try test.user("u\(number)") }
+        let accounts = try (1...12).map { try test.address("u\($0)").account.number }
+        let recorder = RecordingDatabase(test.database)
+        let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        let buffer = CounterBuffer(store.counters)
+        for account in accounts.shuffled() {
+            for day in [TestStore.today, TestStore.today - 1] { buffer.count(account: account, kind: .forwarded, day: day) }
+            buffer.marks.add([[UInt8.random(in: 0...255)], [UInt8.random(in: 0...255)]], account: account, expiresAt: TestStore.now + 9)
+        }
+        try buffer.flush(now: TestStore.now)
+        let counted = try recorder.changes("INSERT INTO daily_counters").map { try Self.numbers($0, 2) }
+        var expected: [[Int64]] = []
+        for account in accounts.sorted() { expected += [[account, TestStore.today - 1], [account, TestStore.today]] }
+        #expect(counted == expected)
+        let marked = try recorder.changes("INSERT INTO once_marks").map { try Self.numbers($0, 1) }
+        #expect(marked.count >= accounts.count)
+        #expect(marked.flatMap { $0 } == marked.flatMap { $0 }.sorted())
+    }
+
+    private static func numbers(_ arguments: [SQLValue], _ count: Int) throws -> [Int64] {
+        try arguments.prefix(count).map { value in
+            guard case .integer(let number) = value else { throw PermanentStoreError(.unexpectedData, "an argument is not a number") }
+            return number
+        }
+    }
+}
+
+/// A database that remembers what was changed through it, in order.
+private final class RecordingDatabase: Database {
+    private let original: any Database
+    private let log = Mutex<[(sql: String, arguments: [SQLValue])]>([])
+    var dialect: Dialect { original.dialect }
+
+    init(_ original: any Database) { self.original = original }
+
+    func changes(_ beginning: String) -> [[SQLValue]] {
+        log.withLock { $0.filter { $0.sql.contains(beginning) }.map(\.arguments) }
+    }
+
+    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T { try original.read(body) }
+
+    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        try original.write(durability) { connection in
+            try body(RecordingConnection(original: connection) { sql, arguments in self.log.withLock { $0.append((sql, arguments)) } })
+        }
+    }
+
+    func lock(_ name: String) throws -> (any DatabaseLock)? { try original.lock(name) }
+    func close() throws { try original.close() }
+}
+
+private struct RecordingConnection: DatabaseConnection {
+    let original: any DatabaseConnection
+    let note: (String, [SQLValue]) -> Void
+
+    func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
+        note(sql, arguments)
+        return try original.rows(sql, arguments)
+    }
+
+    func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
+        note(sql, arguments)
+        return try original.run(sql, arguments)
+    }
+
+    func runScript(_ sql: String) throws { try original.runScript(sql) }
+}

@@ -9,6 +9,7 @@ import InternetMessage
 package struct Store: Sendable {
     package let database: any Database
     package let teams: TeamRepository
+    package let removals: RemovalRepository
     package let sources: SourceRepository
     package let apps: AppRepository
     package let users: UserRepository
@@ -85,6 +86,7 @@ package struct Store: Sendable {
         outbox = OutboxRepository(database: database, signal: outboxSignal)
         tombstones = TombstoneRepository(database: database, marks: marks)
         teams = TeamRepository(accounts: accounts)
+        removals = RemovalRepository(accounts: accounts)
         sources = SourceRepository(database: database, relayDomains: domains)
         apps = AppRepository(events: events)
         inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)

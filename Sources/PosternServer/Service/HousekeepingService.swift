@@ -4,7 +4,7 @@ import Logging
 import PosternStore
 import ServiceLifecycle
 
-/// Writes counters every second, deletes what has expired and lets unused code go every hour, and writes what is left when the service
+/// Writes counters and takes away what was removed every second, deletes what has expired and lets unused code go every hour, and writes what is left when the service
 /// ends.
 package struct HousekeepingService: Service {
     private let store: Store
@@ -15,6 +15,8 @@ package struct HousekeepingService: Service {
 
     /// Seconds between two deletions of what has expired.
     private static let deletionInterval: Int64 = 3600
+    /// Steps in which what was removed is taken away, in one second.
+    private static let steps = 20
     /// Seconds after which all services have begun.
     private static let starting: Int64 = 3
 
@@ -36,6 +38,7 @@ package struct HousekeepingService: Service {
             while !Task.isCancelled {
                 isInPlace = look(was: isInPlace)
                 write()
+                takeAway()
                 if now() >= nextDeletion {
                     deleteExpired()
                     nextDeletion = now() + Self.deletionInterval
@@ -59,6 +62,13 @@ package struct HousekeepingService: Service {
         } catch {
             if isInPlace { logger.critical("the database is not in its place: nothing is read from it or written", metadata: ["detail": "\(error)"]) }
             return false
+        }
+    }
+
+    /// What is left of what was removed, some steps at a time: counters wait no longer than for these.
+    private func takeAway() {
+        do { try store.removals.run(now: now(), steps: Self.steps) } catch {
+            logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"])
         }
     }
 

@@ -8,8 +8,6 @@ enum AccountScope: Sendable, Hashable {
     case account(Int64)
     /// All accounts of a user, by the store's number.
     case user(Int64)
-    /// All accounts with a team.
-    case team(Int64)
     /// All accounts that ever gave consent to a group of apps.
     case group(Int64)
 }
@@ -122,7 +120,10 @@ final class AccountWatch {
 
     private func event(_ was: Known, _ now: Known?) throws -> (EventType, email: String?)? {
         guard let now else {
-            let account = try connection.row("SELECT id FROM accounts WHERE id = ?1", [.integer(was.account)])
+            // One that was removed may be there still, with a team that was removed.
+            let account = try connection.row(
+                "SELECT a.id FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.id = ?1",
+                [.integer(was.account)])
             if account == nil { return (.accountDelete, nil) }
             return was.isAuthorized ? (.consentRevoked, nil) : nil
         }
@@ -152,7 +153,6 @@ final class AccountWatch {
         switch scope {
         case .account(let account): (condition, number) = ("a.id = ?1", account)
         case .user(let user): (condition, number) = ("a.user_id = ?1", user)
-        case .team(let team): (condition, number) = ("a.team_id = ?1", team)
         case .group(let group): (condition, number) = ("a.id IN (SELECT account_id FROM grants WHERE group_id = ?1)", group)
         }
         return try connection.rows(Self.select + " AND \(condition) ORDER BY a.id, g.id", [.integer(number)]).map { row in

@@ -26,6 +26,6 @@ package struct Migration: Sendable {
     /// Every migration of this program in order.
     package static let all: [Migration] = [
         .first, .dkimKeys, .identity, .decisions, .policies, .api, .accounts, .provider, .inboxVerification,
-        .inboxSuspension, .liveGrants, .lookups, .tokenExpiry, .teamMentions, .serviceMinutes, .sharedInbox, .eventTimes,
+        .inboxSuspension, .liveGrants, .lookups, .tokenExpiry, .teamMentions, .serviceMinutes, .sharedInbox, .eventTimes, .removals,
     ]
 }

@@ -36,7 +36,7 @@ package struct AccountListRepository: Sendable {
             let rows = try connection.rows(
                 """
                 SELECT a.id, t.handle, u.handle, a.sub, c.local_part, c.domain, c.forwarding_on, a.created_at
-                FROM accounts a JOIN teams t ON t.id = a.team_id LEFT JOIN users u ON u.id = a.user_id
+                FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL LEFT JOIN users u ON u.id = a.user_id
                 LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
                 WHERE a.id > ?1 AND (?2 = 0 OR a.team_id = ?2) AND (?3 = 0 OR a.user_id = ?3) ORDER BY a.id LIMIT ?4
                 """, [.integer(after), .integer(team ?? 0), .integer(user ?? 0), .integer(Int64(limit))])

@@ -43,7 +43,8 @@ package struct AccountRepository: Sendable {
     }
 
     static let select = """
-        SELECT \(Account.columns) FROM accounts a JOIN teams t ON t.id = a.team_id LEFT JOIN users u ON u.id = a.user_id
+        SELECT \(Account.columns) FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+            LEFT JOIN users u ON u.id = a.user_id
         """
 
     /// Deletes an account: grants, codes and tokens, relay addresses, stored correspondents, counters and what it shared are gone
@@ -55,28 +56,54 @@ package struct AccountRepository: Sendable {
             let account = try connection.account(number)
             try watch.begin(.account(number))
             if !isTeams { try bury(connection, account: number, now: change.now) }
-            try end(connection, account: number)
+            var rows = RemovalRepository.rows
+            try remove(connection, account: number, rows: &rows, now: change.now)
             try connection.audit(change, "account.delete", "account:\(number)", "team:\(account.teamID)")
         }
     }
 
     /// Deletes all accounts of a user.
     func deleteAll(_ connection: any DatabaseConnection, user: Int64, now: Int64) throws {
-        for row in try connection.rows("SELECT id FROM accounts WHERE user_id = ?1 ORDER BY id", [.integer(user)]) {
-            try bury(connection, account: row.integer(0), now: now)
-            try end(connection, account: row.integer(0))
+        var rows = RemovalRepository.rows
+        let found = try connection.rows(
+            """
+            SELECT a.id, CASE WHEN t.removed_at IS NULL THEN 1 ELSE 0 END FROM accounts a JOIN teams t ON t.id = a.team_id
+            WHERE a.user_id = ?1 ORDER BY a.id
+            """, [.integer(user)])
+        for row in found {
+            // That a team was removed is nothing the user did: it is not held against the inbox.
+            if try row.bool(1) { try bury(connection, account: row.integer(0), now: now) }
+            try remove(connection, account: row.integer(0), rows: &rows, now: now)
         }
     }
 
-    /// Ends all accounts with a team. That is nothing the users did, so nothing is held against their inboxes.
-    func endAll(_ connection: any DatabaseConnection, team: Int64) throws {
-        for row in try connection.rows("SELECT id FROM accounts WHERE team_id = ?1 ORDER BY id", [.integer(team)]) {
-            try end(connection, account: row.integer(0))
+    /// Removes an account at once, and what hangs on it as far as that is not more than so many rows. Otherwise it loses its names, its
+    /// user and its consents, and goes to a team that was removed, with which the rest goes in steps.
+    private func remove(_ connection: any DatabaseConnection, account: Int64, rows: inout Int, now: Int64) throws {
+        if try connection.clearAccount(account, rows: &rows) { return try end(connection, account: account) }
+        try retireNames(connection, account: account)
+        for table in ["relay_addresses", "external_identities", "transfer_subs"] {
+            try connection.run("DELETE FROM \(table) WHERE account_id = ?1", [.integer(account)])
         }
+        try connection.run("DELETE FROM account_transfers WHERE old_account = ?1 OR new_account = ?1", [.integer(account)])
+        try connection.run(
+            "UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE account_id = ?1", [.integer(account)])
+        let name = "removed account \(account)"
+        let team = try connection.row(
+            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (?1, '', ?2, ?2) RETURNING id", [.text(name), .integer(now)])
+        guard let team else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
+        try connection.run(
+            "UPDATE accounts SET team_id = ?2, user_id = NULL, inbox_id = NULL, sub = ?3 WHERE id = ?1",
+            [.integer(account), .integer(team.integer(0)), .text(name)])
     }
 
     /// Retires the names and removes the row with all that hangs on it.
     func end(_ connection: any DatabaseConnection, account: Int64) throws {
+        try retireNames(connection, account: account)
+        try connection.run("DELETE FROM accounts WHERE id = ?1", [.integer(account)])
+    }
+
+    private func retireNames(_ connection: any DatabaseConnection, account: Int64) throws {
         let names = try connection.rows(
             """
             SELECT sub FROM accounts WHERE id = ?1
@@ -90,7 +117,6 @@ package struct AccountRepository: Sendable {
         // Events that are still under way keep their address until they have arrived.
         try connection.run(
             "UPDATE outbox SET email = NULL WHERE account_id = ?1 AND state <> 'pending'", [.integer(account)])
-        try connection.run("DELETE FROM accounts WHERE id = ?1", [.integer(account)])
     }
 
     /// Writes the tombstones of an account that its user deletes: the deletion today, and failed checks on their days.

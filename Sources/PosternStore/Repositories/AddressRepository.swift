@@ -200,7 +200,7 @@ package struct AddressRepository: Sendable {
         SELECT r.local_part, r.domain, r.is_current, r.forwarding_on, r.retired_at, r.created_at,
             \(Account.columns),
             a.has_live_grant
-        FROM relay_addresses r JOIN accounts a ON a.id = r.account_id JOIN teams t ON t.id = a.team_id
+        FROM relay_addresses r JOIN accounts a ON a.id = r.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
             LEFT JOIN users u ON u.id = a.user_id
         """
 

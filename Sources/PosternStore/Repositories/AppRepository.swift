@@ -71,7 +71,7 @@ package struct AppRepository: Sendable {
 
     private static let decisionSelect = """
         SELECT a.id, a.group_id, g.team_id, t.handle, a.nonce_form, a.nonce_required, a.client_id
-        FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id
+        FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
         """
 
     /// What a question about an app needs to know; nil where there is no such app.

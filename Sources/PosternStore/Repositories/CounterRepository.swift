@@ -72,7 +72,8 @@ package struct CounterRepository: Sendable {
             try connection.rows(
                 """
                 SELECT t.handle, SUM(c.count), COUNT(DISTINCT c.account_id)
-                FROM daily_counters c JOIN accounts a ON a.id = c.account_id JOIN teams t ON t.id = a.team_id
+                FROM daily_counters c JOIN accounts a ON a.id = c.account_id
+                    JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 WHERE c.kind = ?1 AND c.day >= ?2 AND a.email_kind <> 'real' GROUP BY t.handle ORDER BY t.handle
                 """, [.integer(CounterKind.inboxWritten.rawValue), .integer(day)]
             ).map { (try $0.text(0), Int(try $0.integer(1)), Int(try $0.integer(2))) }
@@ -84,7 +85,7 @@ package struct CounterRepository: Sendable {
         try database.read { connection in
             try connection.rows(
                 """
-                SELECT t.handle, CAST(SUM(m.messages) AS BIGINT) FROM team_mentions m JOIN teams t ON t.id = m.team_id
+                SELECT t.handle, CAST(SUM(m.messages) AS BIGINT) FROM team_mentions m JOIN teams t ON t.id = m.team_id AND t.removed_at IS NULL
                 WHERE m.day >= ?1 GROUP BY t.handle ORDER BY 2 DESC, t.handle LIMIT ?2
                 """, [.integer(day), .integer(Int64(limit))]
             ).map { (try $0.text(0), Int(try $0.integer(1))) }

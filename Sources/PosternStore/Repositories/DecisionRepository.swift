@@ -102,7 +102,7 @@ package struct DecisionRepository: Sendable {
             d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.overridden_by,
             d.signals, d.policy_name, d.policy_version, d.policy_hash, d.real_user_status, d.credential_state, d.upgrade_result,
             d.degraded, d.evaluated_at, d.expires_at, t.handle, d.label, d.labelled_at
-        FROM decisions d JOIN teams t ON t.id = d.team_id
+        FROM decisions d JOIN teams t ON t.id = d.team_id AND t.removed_at IS NULL
         """
 
     fileprivate static func logged(row: SQLRow) throws -> LoggedDecision {
@@ -137,7 +137,7 @@ extension DatabaseConnection {
                 evaluated_at, expires_at)
             SELECT ?1, t.id, ?3, (SELECT g.id FROM grants g WHERE g.id = ?4), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
                 ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28
-            FROM teams t WHERE t.id = ?2
+            FROM teams t WHERE t.id = ?2 AND t.removed_at IS NULL
             ON CONFLICT (decision_id) DO NOTHING
             """,
             [

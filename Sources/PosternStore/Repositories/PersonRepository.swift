@@ -21,7 +21,7 @@ package struct PersonRepository: Sendable {
                 SELECT a.id, t.id, t.handle, t.name, t.created_at, r.local_part, r.domain, r.forwarding_on, a.created_at, a.inbox_id,
                     a.target_inbox, a.email_kind, a.shares_name,
                     (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id AND c.kind = \(CounterKind.inboxWritten.rawValue))
-                FROM accounts a JOIN teams t ON t.id = a.team_id
+                FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
                 WHERE a.user_id = ?1 ORDER BY t.name, a.id
                 """, [.integer(user)])
@@ -64,7 +64,7 @@ package struct PersonRepository: Sendable {
         try connection.row(
             """
             SELECT t.name, m.new_account, p.primary_client_id, m.moved_at, m.ends_at
-            FROM account_transfers m JOIN accounts b ON b.id = m.new_account JOIN teams t ON t.id = b.team_id
+            FROM account_transfers m JOIN accounts b ON b.id = m.new_account JOIN teams t ON t.id = b.team_id AND t.removed_at IS NULL
             JOIN app_transfers x ON x.id = m.transfer_id JOIN app_groups p ON p.id = x.group_id
             WHERE m.old_account = ?1 AND m.ends_at > ?2 ORDER BY m.moved_at DESC, m.transfer_id DESC LIMIT 1
             """, [.integer(account), .integer(now)]

@@ -33,7 +33,9 @@ struct PersonSection: Sendable {
         self.isByHandle = isByHandle
     }
 
-    private static let ofUser = "JOIN accounts a ON a.id = x.account_id WHERE a.user_id = ?1"
+    private static let ofUser = """
+        JOIN accounts a ON a.id = x.account_id JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL WHERE a.user_id = ?1
+        """
 
     static let all: [PersonSection] = [
         PersonSection(
@@ -64,7 +66,7 @@ struct PersonSection: Sendable {
             "accounts",
             """
             SELECT a.id, t.handle, t.name, a.sub, a.email_kind, a.shares_name, a.inbox_id, a.created_at FROM accounts a
-            JOIN teams t ON t.id = a.team_id WHERE a.user_id = ?1 ORDER BY a.id
+            JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = ?1 ORDER BY a.id
             """,
             [
                 ("account", .integer), ("team", .text), ("team_name", .text), ("your_id_with_the_team", .text),
@@ -142,7 +144,7 @@ struct PersonSection: Sendable {
             "moves_to_other_teams",
             """
             SELECT x.old_account, x.new_account, x.moved_at, x.ends_at FROM account_transfers x
-            JOIN accounts a ON a.id = x.old_account WHERE a.user_id = ?1
+            JOIN accounts a ON a.id = x.old_account JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL WHERE a.user_id = ?1
             """,
             [("from_account", .integer), ("to_account", .integer), ("moved_at", .time), ("old_address_works_until", .time)]),
         PersonSection(
@@ -172,7 +174,8 @@ struct PersonSection: Sendable {
             "changes",
             """
             SELECT at, actor, action, subject, detail FROM audit WHERE subject = ?1 OR subject IN
-                (SELECT 'account:' || CAST(a.id AS TEXT) FROM accounts a WHERE a.user_id = ?2) ORDER BY id
+                (SELECT 'account:' || CAST(a.id AS TEXT) FROM accounts a JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL
+                    WHERE a.user_id = ?2) ORDER BY id
             """,
             [("at", .time), ("by", .text), ("what", .text), ("of", .text), ("detail", .text)], isByHandle: true),
     ]

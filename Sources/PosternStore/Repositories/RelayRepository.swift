@@ -68,7 +68,7 @@ package struct RelayRepository: Sendable {
             (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?4 AND n.kind = 1)
         FROM relay_addresses r
         JOIN accounts a ON a.id = r.account_id
-        JOIN teams t ON t.id = a.team_id
+        JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
         LEFT JOIN relay_addresses c ON c.account_id = CASE WHEN r.is_current = 1 THEN NULL ELSE a.id END AND c.is_current = 1
         LEFT JOIN inboxes i ON i.id = a.target_inbox
         LEFT JOIN outbound_sources s ON s.team_id = t.id
@@ -89,7 +89,7 @@ package struct RelayRepository: Sendable {
                     a.target_inbox, i.id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default, c.is_current,
                     i.suspended_at
                 FROM accounts a
-                JOIN teams t ON t.id = a.team_id
+                JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 LEFT JOIN users u ON u.id = a.user_id
                 LEFT JOIN relay_addresses c ON c.account_id = a.id
                     AND c.ordinal = (SELECT MAX(x.ordinal) FROM relay_addresses x WHERE x.account_id = a.id)

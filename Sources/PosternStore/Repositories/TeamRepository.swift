@@ -34,7 +34,7 @@ package struct TeamRepository: Sendable {
     /// All teams by identifier.
     package func all() throws -> [Team] {
         try database.read { connection in
-            try connection.rows("SELECT id, handle, name, created_at FROM teams ORDER BY handle", []).map(Team.init(row:))
+            try connection.rows("SELECT id, handle, name, created_at FROM teams WHERE removed_at IS NULL ORDER BY handle", []).map(Team.init(row:))
         }
     }
 
@@ -56,14 +56,34 @@ package struct TeamRepository: Sendable {
         }
     }
 
-    /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on.
+    /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on, and their
+    /// names are free. Rows that may be many stay until `removals` has taken them away; nothing finds them any more.
     package func remove(_ id: String, _ change: Change) throws {
         try accounts.events.write(at: change.now) { connection, watch in
             let team = try connection.team(id)
-            try watch.begin(.team(team.number))
-            try accounts.endAll(connection, team: team.number)
-            try connection.run("DELETE FROM teams WHERE id = ?1", [.integer(team.number)])
+            let number: [SQLValue] = [.integer(team.number)]
+            for table in ["outbound_sources", "api_keys", "client_keys", "policy_team_bindings"] {
+                try connection.run("DELETE FROM \(table) WHERE team_id = ?1", number)
+            }
+            let ofApps = "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"
+            for table in ["app_redirects", "policy_app_bindings"] { try connection.run("DELETE FROM \(table) WHERE \(ofApps)", number) }
+            // No app goes to a team that is gone, and what has not followed from one goes with it.
+            try connection.run("DELETE FROM app_transfers WHERE state = 'started' AND (from_team = ?1 OR to_team = ?1)", number)
+            try connection.run(
+                "UPDATE app_transfers SET state = 'finished' WHERE state = 'moving' AND (from_team = ?1 OR to_team = ?1)", number)
+            // No name that may be chosen has a space in it.
+            try connection.run(
+                """
+                UPDATE apps SET client_id = 'removed ' || CAST(id AS TEXT)
+                WHERE group_id IN (SELECT id FROM app_groups WHERE team_id = ?1)
+                """, number)
+            try connection.run(
+                "UPDATE app_groups SET primary_client_id = 'removed ' || CAST(id AS TEXT) WHERE team_id = ?1", number)
+            try connection.run(
+                "UPDATE teams SET handle = 'removed ' || CAST(id AS TEXT), removed_at = ?2 WHERE id = ?1",
+                number + [.integer(change.now)])
             try connection.audit(change, "team.remove", "team:\(id)")
+            try RemovalRepository(accounts: accounts).takeAway(connection, watch, team: team.number)
         }
     }
 }

@@ -94,7 +94,12 @@ package struct TransferRepository: Sendable {
                     AND NOT EXISTS (SELECT 1 FROM account_transfers u WHERE u.old_account = t.old_account AND u.ends_at > ?1)
                 LIMIT ?2
                 """, [.integer(now), .integer(Int64(limit))])
-            for row in old { try accounts.end(connection, account: row.integer(0)) }
+            var rows = RemovalRepository.rows
+            for row in old {
+                // What is too much for one transaction goes on in the next.
+                guard try connection.clearAccount(row.integer(0), rows: &rows) else { return limit }
+                try accounts.end(connection, account: row.integer(0))
+            }
             return old.count
         }
     }
@@ -280,8 +285,8 @@ package struct TransferRepository: Sendable {
             (SELECT COUNT(*) FROM account_transfers m WHERE m.transfer_id = x.id),
             (SELECT COUNT(*) FROM transfer_subs s JOIN accounts a ON a.id = s.account_id
                 WHERE a.team_id = x.from_team AND s.target_team = x.to_team)
-        FROM app_transfers x JOIN app_groups p ON p.id = x.group_id JOIN teams f ON f.id = x.from_team
-            JOIN teams t ON t.id = x.to_team
+        FROM app_transfers x JOIN app_groups p ON p.id = x.group_id JOIN teams f ON f.id = x.from_team AND f.removed_at IS NULL
+            JOIN teams t ON t.id = x.to_team AND t.removed_at IS NULL
         """
 }
 

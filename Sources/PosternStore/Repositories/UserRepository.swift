@@ -68,8 +68,9 @@ package struct UserRepository: Sendable {
             let user = try user(connection, id)
             let row = try connection.row(
                 """
-                SELECT (SELECT COUNT(*) FROM inboxes WHERE user_id = ?1), (SELECT COUNT(*) FROM accounts WHERE user_id = ?1),
-                    (SELECT COUNT(*) FROM relay_addresses r JOIN accounts a ON a.id = r.account_id WHERE a.user_id = ?1)
+                SELECT (SELECT COUNT(*) FROM inboxes WHERE user_id = ?1), (SELECT COUNT(*) FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = ?1),
+                    (SELECT COUNT(*) FROM relay_addresses r JOIN accounts a ON a.id = r.account_id
+                        JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = ?1)
                 """, [.integer(user.number)])
             guard let row else { return UserDependents(inboxes: 0, accounts: 0, addresses: 0) }
             return UserDependents(

@@ -155,6 +155,7 @@ struct AccountCommand: ParsableCommand {
                             + "nothing was changed")
                 }
                 try store.accounts.delete(account: account.number, thisChange())
+                try takeAway(from: store)
                 print("Deleted.")
             }
         }

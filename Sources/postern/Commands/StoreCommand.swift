@@ -54,7 +54,7 @@ struct RestoreCommand: ParsableCommand {
         commandName: "restore",
         abstract: "Put a backup where the SQLite database is to be.",
         discussion: """
-            Nothing is overwritten: stop the relay, and move what is there away first. The backup is looked through, and has to belong \
+            Nothing is overwritten, nor put beside a running relay: stop it, and move what is there away first. The backup is looked through, and has to belong \
             to the key file. What happened after it was made is lost: relay addresses that were issued since are unknown again.
             """)
 

@@ -95,7 +95,10 @@ struct TeamCommand: ParsableCommand {
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove a team with its sources, apps, accounts and relay addresses.",
-            discussion: "Mail to its relay addresses is answered as unknown from then on.")
+            discussion: """
+                Mail to its relay addresses is answered as unknown from then on, and every app that had consent is told. Its rows go in \
+                small steps: should the command be interrupted, a running service goes on with that.
+                """)
 
         @Argument(help: "The team's identifier.")
         var team: String
@@ -112,6 +115,7 @@ struct TeamCommand: ParsableCommand {
                         (dependents.addresses, "relay address"),
                     ])
                 try store.teams.remove(team, thisChange())
+                try takeAway(from: store)
                 print("Removed team \(team).")
             }
         }

@@ -83,6 +83,11 @@ func thisChange() -> Change {
     return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }
 
+/// Takes away what is left of what was removed, and leaves others their turn in between.
+func takeAway(from store: Store) throws {
+    try store.removals.run(now: PosternClock.now()) { took in Thread.sleep(forTimeInterval: (took / 4) / .seconds(1)) }
+}
+
 /// An inbox address from an argument; `-` reads it from standard input, so that it does not show in the list of processes.
 func inboxArgument(_ text: String) throws -> InboxAddress {
     guard text == "-" else { return InboxAddress(try AddrSpec.typed(text)) }

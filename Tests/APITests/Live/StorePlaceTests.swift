@@ -1,6 +1,7 @@
 // A running service whose SQLite database is moved, replaced, or held by another process.
 
 import Foundation
+import InternetMessage
 import PosternServer
 import PosternStore
 import PostfixHarness
@@ -31,8 +32,9 @@ import Testing
         }
     }
 
-    private static func users(_ service: LiveService) throws -> Set<String> {
-        Set(try service.run("user", "list").split(separator: "\n").dropFirst().compactMap { $0.split(separator: " ").first.map(String.init) })
+    private static func users(_ service: LiveService) throws -> [String] {
+        struct User: Decodable { let user: String }
+        return try JSONDecoder().decode([User].self, from: Data(service.run("user", "list", "--json").utf8)).map(\.user)
     }
 
     @Test func whatIsWrittenToADatabaseThatWasMovedAwayIsNotAnsweredAsKept() throws {
@@ -128,5 +130,26 @@ import Testing
         isFree.wait()
         for _ in 0..<writers { isOver.wait() }
         #expect(answered.withLock { $0 }.allSatisfy { $0 == 201 || $0 == 503 })
+    }
+
+    /// The command that removed it was ended before it had taken anything away.
+    @Test func whatACommandLeftOfATeamTheServiceTakesAway() throws {
+        let (service, _) = try Self.service()
+        try service.run("team", "add", "juice", "--name", "Juice")
+        let installation = try Installation.open(flag: service.folder, environment: [:], now: 1)
+        defer { try? installation.close() }
+        let store = installation.store
+        let change = Change(actor: "test", now: Int64(Date().timeIntervalSince1970))
+        for number in 0..<120 {
+            _ = try store.users.add(
+                id: "u\(number)", name: nil, inbox: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")), isVerified: true, change)
+            _ = try store.addresses.issue(team: "juice", user: "u\(number)", change)
+        }
+        // What the command does first; it would go on with the rest.
+        try store.teams.remove("juice", change)
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try store.removals.isPending() { try #require(ContinuousClock.now < deadline, "nothing is taken away") }
+        #expect(try store.database.rows("SELECT COUNT(*) FROM accounts", []).first?.integer(0) == 0)
+        #expect(try store.database.rows("SELECT COUNT(*) FROM retired_names", []).first?.integer(0) == 240)
     }
 }

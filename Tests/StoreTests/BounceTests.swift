@@ -9,7 +9,7 @@ import Testing
         let test: TestStore
         let account: Int64
         let address: AddrSpec
-        let inbox: Int64
+        let inbox: Inbox
 
         init(_ engine: Engine, forwarded: Int) throws {
             test = try TestStore(engine)
@@ -17,7 +17,7 @@ import Testing
             let issued = try test.address("u1")
             account = issued.account.number
             address = issued.address
-            inbox = try #require(try test.store.inboxes.inboxes(user: "u1").first).number
+            inbox = try #require(try test.store.inboxes.inboxes(user: "u1").first)
             try forward(forwarded)
         }
 
@@ -37,7 +37,7 @@ import Testing
         }
 
         func confirm(at now: Int64 = TestStore.now) throws -> Inbox {
-            try test.store.inboxes.confirm(user: "u1", .number(inbox), Change(actor: "uid:0", now: now))
+            try test.store.inboxes.confirm(user: "u1", .number(inbox.number), Change(actor: "uid:0", now: now))
         }
     }
 
@@ -54,19 +54,19 @@ import Testing
         #expect(try store.counters.count(account: scene.account, kind: .bouncedPermanently, day: TestStore.today) == 4)
         #expect(try store.relay.account(number: scene.account, day: 1)?.isInboxSuspended == true)
 
-        let shown = try store.inboxes.inbox(user: "u1", .number(scene.inbox))
+        let shown = try store.inboxes.inbox(user: "u1", .number(scene.inbox.number))
         #expect(shown.suspendedAt == TestStore.now)
         #expect(shown.suspendedFailures == 3)
-        let standing = try store.bounces.standing(inbox: scene.inbox, days: 14, now: TestStore.now)
+        let standing = try store.bounces.standing(of: scene.inbox, days: 14, now: TestStore.now)
         #expect([standing.failures, standing.forwarded] == [4, 6])
         let line = try #require(try store.audit.entries(limit: 1).first)
         #expect([line.actor, line.action, line.subject] == ["relay", "inbox.suspend", "user:u1"])
-        #expect(line.detail == "inbox \(scene.inbox), 3 permanent failures, 6 messages forwarded, 14 days")
+        #expect(line.detail == "inbox \(scene.inbox.number), 3 permanent failures, 6 messages forwarded, 14 days")
 
         #expect(try !scene.confirm().isSuspended)
         #expect(try !scene.isSuspended)
         #expect(try store.audit.entries(limit: 1).first?.action == "inbox.confirm")
-        #expect(try store.bounces.standing(inbox: scene.inbox, days: 14, now: TestStore.now).failures == 0)
+        #expect(try store.bounces.standing(of: scene.inbox, days: 14, now: TestStore.now).failures == 0)
         let lines = try store.audit.entries().count
         _ = try scene.confirm()
         #expect(try store.audit.entries().count == lines, "once more is no change")
@@ -90,10 +90,10 @@ import Testing
             #expect(try scene.fail(nonce, sentDay: Day.number(now), now: now) == .recorded)
         }
         let later = TestStore.now + 14 * 86_400
-        let standing = try scene.test.store.bounces.standing(inbox: scene.inbox, days: 14, now: later)
+        let standing = try scene.test.store.bounces.standing(of: scene.inbox, days: 14, now: later)
         #expect([standing.failures, standing.forwarded] == [1, 0])
         #expect(try scene.test.store.counters.deleteExpired(countersBefore: TestStore.today + 1, now: 0) > 0)
-        #expect(try scene.test.store.bounces.standing(inbox: scene.inbox, days: 30, now: later).failures == 1, "old ones are deleted")
+        #expect(try scene.test.store.bounces.standing(of: scene.inbox, days: 30, now: later).failures == 1, "old ones are deleted")
     }
 
     @Test(arguments: Engine.all) func mailGoesOnWhereAnotherInboxTakesItsPlace(_ engine: Engine) throws {
@@ -109,8 +109,8 @@ import Testing
         // Late bounces of what went to the first are no fault of the second.
         for nonce in 10...20 { #expect(try scene.fail(UInt8(nonce), now: later.now) == .recorded) }
         #expect(try !scene.isSuspended)
-        #expect(try store.inboxes.inbox(user: "u1", .number(scene.inbox)).isSuspended, "the first stays as it was")
-        try store.inboxes.makeDefault(user: "u1", .number(scene.inbox), later)
+        #expect(try store.inboxes.inbox(user: "u1", .number(scene.inbox.number)).isSuspended, "the first stays as it was")
+        try store.inboxes.makeDefault(user: "u1", .number(scene.inbox.number), later)
         #expect(try scene.isSuspended)
     }
 

@@ -65,8 +65,83 @@ import Testing
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")
-        let foreign = try #require(try test.store.inboxes.inboxes(user: "u2").first)
+        let foreign = try add(test, "u2", "second@home.example")
         expectRefusal(.notFound) { try test.store.inboxes.remove(user: "u1", .number(foreign.number), TestStore.change) }
+        try test.store.inboxes.remove(user: "u1", .number(1), TestStore.change)
+        #expect(try test.store.inboxes.inboxes(user: "u2").count == 2, "the number is the user's own")
+    }
+
+    /// They were numbers of the whole store: a user's first inbox was inbox 5713.
+    @Test(arguments: Engine.all) func inboxesAreNumberedForEachUserAndNoNumberComesBack(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("jane")
+        try test.user("zoe")
+        func numbers(_ user: String) throws -> [Int64] { try test.store.inboxes.inboxes(user: user).map(\.number) }
+        #expect(try add(test, "zoe", "zoe@work.example").number == 2)
+        #expect(try add(test, "jane", "jane@work.example").number == 2)
+        #expect(try numbers("jane") == [1, 2])
+        #expect(try numbers("zoe") == [1, 2])
+        #expect(try test.store.inboxes.inbox(user: "zoe", .number(2)).address == TestStore.inbox("zoe@work.example"))
+        #expect(try test.store.audit.entries(limit: 1).first?.detail == "inbox 2 verified")
+        try test.store.inboxes.remove(user: "jane", .number(2), TestStore.change)
+        #expect(try add(test, "jane", "jane@other.example").number == 3)
+        expectRefusal(.notFound) { try test.store.inboxes.remove(user: "jane", .number(2), TestStore.change) }
+        expectRefusal(.exists) { _ = try add(test, "jane", "jane@other.example") }
+        #expect(try add(test, "jane", "jane@fourth.example").number == 4, "a refused one takes no number")
+        #expect(try numbers("zoe") == [1, 2])
+        _ = try test.address("zoe")
+        #expect(try test.store.persons.accounts(user: "zoe", since: 0, now: TestStore.now).map(\.inboxNumber) == [1])
+    }
+
+    @Test(arguments: Engine.all) func inboxesAddedAtOnceHaveANumberEach(_ engine: Engine) async throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let added = try await withThrowingTaskGroup(of: Int64.self) { group in
+            for place in 2...9 {
+                group.addTask { try self.add(test, "u1", "a\(place)@home.example").number }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(added.sorted() == Array(2...9))
+        #expect(try test.store.inboxes.inboxes(user: "u1").map(\.number).sorted() == Array(1...9))
+    }
+
+    /// Whoever kept a number of before must not meet another inbox of the same user under it.
+    @Test(arguments: Engine.all) func aNumberOfBeforeNeverNamesAnotherInboxOfTheUser(_ engine: Engine) throws {
+        let folder = try TemporaryFolder()
+        let database = try engine.open(folder.url)
+        defer { try? database.close() }
+        _ = try Migrator(migrations: Migration.all.filter { $0.version < 31 }).migrate(database, now: 1)
+        try database.write(.durable) { connection in
+            try connection.runScript(
+                "INSERT INTO users (id, handle, created_at) VALUES (1, 'jane', 1), (2, 'zoe', 1), (3, 'new', 1);")
+            // Ids 1 and 4 are Jane's, 2 and 3 Zoe's.
+            for (place, user) in [1, 2, 2, 1].enumerated() {
+                try connection.run(
+                    """
+                    INSERT INTO inboxes (user_id, address_key, address_sealed, index_key, address_index, canonical_index, created_at)
+                    VALUES (?1, 'a', ?2, 'a', ?2, ?2, 1)
+                    """, [.integer(Int64(user)), .blob([UInt8(place)])])
+            }
+        }
+        _ = try Migrator().migrate(database, now: 2)
+        let store = Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        func numbers(_ user: Int64) throws -> [Int64] {
+            try database.read { try $0.rows("SELECT number FROM inboxes WHERE user_id = ?1 ORDER BY id", [.integer(user)]) }
+                .map { try $0.integer(0) }
+        }
+        func added(_ user: String, _ text: String) throws -> Int64 {
+            try store.inboxes.add(user: user, TestStore.inbox(text), isVerified: true, isReplyOnly: false, TestStore.change).number
+        }
+        #expect(try numbers(1) == [1, 2])
+        #expect(try numbers(2) == [2, 3], "numbered from 1, what was inbox 2 would be 1, and what was 3 would be 2")
+        let refusal = #expect(throws: StoreRefusal.self) { try store.inboxes.remove(user: "jane", .number(4), TestStore.change) }
+        #expect(refusal?.code == .notFound)
+        #expect(String(describing: refusal).contains("inbox 4 of user jane is inbox 2 now"), "\(String(describing: refusal))")
+        #expect(try added("jane", "b3@home.example") == 3)
+        #expect(try added("jane", "b5@home.example") == 5, "4 was another inbox's")
+        #expect(try added("zoe", "b4@work.example") == 4)
+        #expect(try added("new", "b1@other.example") == 1)
     }
 
     @Test(arguments: Engine.all) func aUserHasTwentyAtMost(_ engine: Engine) throws {

@@ -93,22 +93,22 @@ package struct ImportRepository: Sendable {
                     .exists, "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already")
             }
             if inbox.isVerified, found.isNull(1), let watch {
-                let inbox = try inboxes.inbox(connection, user: user, id: id, .number(try found.integer(0)))
+                let inbox = try inboxes.inbox(connection, user: user, row: try found.integer(0))
                 _ = try inboxes.confirm(connection, watch, user: user, id: id, inbox, detail: "import", change)
                 counts.confirmed += 1
             }
             return
         }
         if inbox.isVerified { try watch?.begin(.user(user)) }
-        let number = try inboxes.insert(
+        let added = try inboxes.insert(
             connection, user: user, id: id, inbox.address, isVerified: inbox.isVerified, isReplyOnly: inbox.isReplyOnly, change)
         counts.inboxes += 1
         guard inbox.isDefault else { return }
         let current = try connection.row(
             "SELECT id, verified_at FROM inboxes WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
         // Mail goes to verified inboxes: an unverified one does not push one aside.
-        guard let current, try current.integer(0) != number, inbox.isVerified || current.isNull(1) else { return }
-        try inboxes.makeDefault(connection, user: user, id: id, number: number, change)
+        guard let current, try current.integer(0) != added, inbox.isVerified || current.isNull(1) else { return }
+        try inboxes.makeDefault(connection, user: user, id: id, inboxes.inbox(connection, user: user, row: added), change)
     }
 
     // MARK: Accounts

@@ -178,7 +178,9 @@ package struct AccountRepository: Sendable {
 extension Account {
     /// Columns of accounts `a` with teams `t` and users `u`.
     static let columns =
-        "a.id, t.handle, u.handle, a.sub, a.shares_name, a.email_kind, a.inbox_id, a.created_at"
+        """
+        a.id, t.handle, u.handle, a.sub, a.shares_name, a.email_kind, (SELECT i.number FROM inboxes i WHERE i.id = a.inbox_id), a.created_at
+        """
     static let columnCount = 8
 
     /// From `columns`, beginning at `first`.

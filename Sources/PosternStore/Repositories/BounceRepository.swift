@@ -61,7 +61,7 @@ package struct BounceRepository: Sendable {
             try connection.count(DailyCounter(accountNumber: failure.account, day: today, kind: .bouncedPermanently, count: 1))
             let row = try connection.row(
                 """
-                SELECT i.id, i.failures_from, i.suspended_at, u.handle
+                SELECT i.id, i.failures_from, i.suspended_at, u.handle, i.number
                 FROM accounts a
                 JOIN users u ON u.id = a.user_id
                 JOIN inboxes i ON i.id = a.target_inbox
@@ -83,15 +83,15 @@ package struct BounceRepository: Sendable {
                 [.integer(inbox), .integer(now), .integer(Int64(standing.failures))])
             try connection.audit(
                 Change(actor: Self.actor, now: now), "inbox.suspend", "user:\(try row.text(3))",
-                "inbox \(inbox), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days")
+                "inbox \(try row.integer(4)), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days")
             return .suspended
         }
     }
 
     /// How an inbox stands.
     /// - Parameter days: the window, today included.
-    package func standing(inbox number: Int64, days: Int, now: Int64) throws -> InboxStanding {
-        try database.read { try $0.standing(inbox: number, since: Self.first(Day.number(now), days)) }
+    package func standing(of inbox: Inbox, days: Int, now: Int64) throws -> InboxStanding {
+        try database.read { try $0.standing(inbox: inbox.id, since: Self.first(Day.number(now), days)) }
     }
 
     private static func first(_ today: Int64, _ days: Int) -> Int64 { today - Int64(max(1, days)) + 1 }

@@ -58,7 +58,7 @@ package struct GrantRepository: Sendable {
             }
             // Where the team has the inbox itself, this one is what it would be told: only as the user shares it in this very request.
             if kind != .real || !isLive || request.emailKind == .real {
-                try connection.run("UPDATE accounts SET inbox_id = ?2 WHERE id = ?1", [.integer(account), .integer(inbox.number)])
+                try connection.run("UPDATE accounts SET inbox_id = ?2 WHERE id = ?1", [.integer(account), .integer(inbox.id)])
             }
         }
         // What is shared now is this inbox, and stays it: a later default is nothing that the team is told.

@@ -4,6 +4,7 @@ import InternetMessage
 
 /// How a command names an inbox of a user.
 package enum InboxName: Sendable {
+    /// `Inbox.number`.
     case number(Int64)
     case address(InboxAddress)
 }
@@ -41,13 +42,13 @@ package struct InboxRepository: Sendable {
             let user = try connection.userNumber(id)
             // A verified one may take the place of a default that is not.
             if isVerified { try watch.begin(.user(user)) }
-            let number = try insert(
+            let row = try insert(
                 connection, user: user, id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly, change)
-            return try self.inbox(connection, user: user, id: id, .number(number))
+            return try self.inbox(connection, user: user, row: row)
         }
     }
 
-    /// The same within a transaction; gives the store's number of the inbox.
+    /// The same within a transaction; gives the store's id of the inbox.
     func insert(
         _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
         _ change: Change
@@ -59,32 +60,45 @@ package struct InboxRepository: Sendable {
         let entry = index.entry(address)
         try connection.require(.index, entry.key)
         if isVerified { try refuseOwned(connection, inbox) }
-        guard try number(connection, user: user, inbox) == nil else { throw owned(by: id) }
+        guard try row(connection, user: user, inbox) == nil else { throw owned(by: id) }
         let count = try connection.row("SELECT COUNT(*) FROM inboxes WHERE user_id = ?1", [.integer(user)])
         guard try count?.integer(0) ?? 0 < Self.maximumPerUser else {
             throw StoreRefusal(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, the most there may be: remove one")
         }
         let sealed = try sealer.seal(address, .inbox(user: user), connection)
+        let number = try nextNumber(connection, user: user)
         let row = try connection.row(
             """
             INSERT INTO inboxes
                 (user_id, address_key, address_sealed, index_key, address_index, canonical_index, reply_only, created_at,
-                verified_at, velocity_index, tombstone_index)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
+                verified_at, velocity_index, tombstone_index, number)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
             """,
             [
                 .integer(user), .text(sealed.key), .blob(sealed.octets), .text(entry.key), .blob(entry.exact),
                 .blob(entry.canonical), .bool(isReplyOnly), .integer(change.now),
                 .optional(isVerified ? change.now : nil), .blob(index.velocity(address)),
-                .blob(marks.inbox(canonicalIndex: index.lasting(address))),
+                .blob(marks.inbox(canonicalIndex: index.lasting(address))), .integer(number),
             ])
         guard let row else { throw owned(by: id) }
-        let number = try row.integer(0)
         try settleDefault(connection, user: user, change)
         try connection.audit(
             change, "inbox.add", "user:\(id)",
             "inbox \(number)\(isVerified ? " verified" : "")\(isReplyOnly ? " reply-only" : "")")
-        return number
+        return try row.integer(0)
+    }
+
+    /// The user's next number, taken. A number that one of the user's inboxes had before numbers were the user's is left out.
+    private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws -> Int64 {
+        while true {
+            let row = try connection.row(
+                "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = ?1 RETURNING last_inbox_number", [.integer(user)])
+            guard let row else { throw PermanentStoreError(.unexpectedData, "an inbox is added for a user who is not there") }
+            let number = try row.integer(0)
+            let former = try connection.row(
+                "SELECT id FROM inboxes WHERE user_id = ?1 AND former_number = ?2", [.integer(user), .integer(number)])
+            if former == nil { return number }
+        }
     }
 
     /// The user's inboxes, the oldest first.
@@ -105,9 +119,9 @@ package struct InboxRepository: Sendable {
             guard inbox.isVerified else { return try confirm(connection, watch, user: user, id: id, inbox, change) }
             guard inbox.isSuspended else { return inbox }
             try watch.begin(.user(user))
-            try connection.forgetFailures(inbox: inbox.number, change)
+            try connection.forgetFailures(inbox: inbox.id, change)
             try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number), suspension ended")
-            return try self.inbox(connection, user: user, id: id, .number(inbox.number))
+            return try self.inbox(connection, user: user, row: inbox.id)
         }
     }
 
@@ -120,12 +134,12 @@ package struct InboxRepository: Sendable {
         try watch.begin(.user(user))
         try refuseOwned(connection, inbox.address)
         try connection.run(
-            "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.number), .integer(change.now)])
-        try connection.forgetFailures(inbox: inbox.number, change)
+            "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.id), .integer(change.now)])
+        try connection.forgetFailures(inbox: inbox.id, change)
         try settleDefault(connection, user: user, change)
         try connection.audit(
             change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)" + (detail.isEmpty ? "" : " \(detail)"))
-        return try self.inbox(connection, user: user, id: id, .number(inbox.number))
+        return try self.inbox(connection, user: user, row: inbox.id)
     }
 
     /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
@@ -140,24 +154,24 @@ package struct InboxRepository: Sendable {
             guard !inbox.isDefault else {
                 return try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
             }
-            try makeDefault(connection, user: user, id: id, number: inbox.number, change)
+            try makeDefault(connection, user: user, id: id, inbox, change)
         }
     }
 
     /// The same within a transaction, for an inbox that may be one.
     func makeDefault(
-        _ connection: any DatabaseConnection, user: Int64, id: String, number: Int64, _ change: Change
+        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox, _ change: Change
     ) throws {
-        try setDefault(connection, user: user, number: number, change)
-        try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(number)")
+        try setDefault(connection, user: user, row: inbox.id, change)
+        try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
     }
 
     /// Bounces of mail from before, which went to another inbox, do not count against this one. A suspension stays.
-    private func setDefault(_ connection: any DatabaseConnection, user: Int64, number: Int64, _ change: Change) throws {
+    private func setDefault(_ connection: any DatabaseConnection, user: Int64, row id: Int64, _ change: Change) throws {
         try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
         try connection.run(
             "UPDATE inboxes SET is_default = 1, failures_from = ?2 WHERE id = ?1",
-            [.integer(number), .integer(Day.number(change.now))])
+            [.integer(id), .integer(Day.number(change.now))])
     }
 
     /// One inbox of a user.
@@ -171,7 +185,7 @@ package struct InboxRepository: Sendable {
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try watch.begin(.user(user))
-            try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.number)])
+            try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.id)])
             try settleDefault(connection, user: user, change)
             try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")
         }
@@ -189,8 +203,8 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// The store's number of this inbox of a user; nil where they do not have it.
-    func number(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws -> Int64? {
+    /// The store's id of this inbox of a user; nil where they do not have it.
+    func row(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws -> Int64? {
         let search = index.search(inbox.revealed).exact
         return try connection.row(
             "SELECT id FROM inboxes WHERE user_id = ?1 AND address_index IN (?2, ?3)", [.integer(user), search.0, search.1])?.integer(0)
@@ -217,12 +231,12 @@ package struct InboxRepository: Sendable {
             WHERE user_id = ?1 AND reply_only = 0 ORDER BY 3 DESC, is_default DESC, id
             """, [.integer(user)])
         guard let best = rows.first, try !best.bool(1) else { return }
-        try setDefault(connection, user: user, number: try best.integer(0), change)
+        try setDefault(connection, user: user, row: try best.integer(0), change)
     }
 
     private static let select =
         """
-        SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at, suspended_at, suspended_failures
+        SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at, suspended_at, suspended_failures, number
         FROM inboxes
         """
 
@@ -230,7 +244,8 @@ package struct InboxRepository: Sendable {
         let row: SQLRow?
         switch name {
         case .number(let number):
-            row = try connection.row(Self.select + " WHERE user_id = ?1 AND id = ?2", [.integer(user), .integer(number)])
+            row = try connection.row(Self.select + " WHERE user_id = ?1 AND number = ?2", [.integer(user), .integer(number)])
+            if row == nil { try refuseFormer(connection, user: user, id: id, number) }
         case .address(let inbox):
             let search = index.search(inbox.revealed).exact
             row = try connection.row(
@@ -240,9 +255,25 @@ package struct InboxRepository: Sendable {
         return try inbox(row: row, user: user)
     }
 
+    /// The user's inbox with this id of the store's.
+    func inbox(_ connection: any DatabaseConnection, user: Int64, row id: Int64) throws -> Inbox {
+        let row = try connection.row(Self.select + " WHERE user_id = ?1 AND id = ?2", [.integer(user), .integer(id)])
+        guard let row else { throw StoreRefusal(.notFound, "this inbox has been removed") }
+        return try inbox(row: row, user: user)
+    }
+
+    /// Says the new number of an inbox that is named by the one it had before numbers were the user's.
+    private func refuseFormer(_ connection: any DatabaseConnection, user: Int64, id: String, _ former: Int64) throws {
+        let row = try connection.row(
+            "SELECT number FROM inboxes WHERE user_id = ?1 AND former_number = ?2", [.integer(user), .integer(former)])
+        guard let number = try row?.integer(0) else { return }
+        throw StoreRefusal(
+            .notFound, "inbox \(former) of user \(id) is inbox \(number) now, as inboxes are numbered for each user: see postern inbox list \(id)")
+    }
+
     private func inbox(row: SQLRow, user: Int64) throws -> Inbox {
         Inbox(
-            number: try row.integer(0), address: try sealer.inbox(row, 1, user: user), verifiedAt: try row.optionalInteger(3),
+            id: try row.integer(0), number: try row.integer(9), address: try sealer.inbox(row, 1, user: user), verifiedAt: try row.optionalInteger(3),
             isDefault: try row.bool(4), isReplyOnly: try row.bool(5), createdAt: try row.integer(6), suspendedAt: try row.optionalInteger(7),
             suspendedFailures: Int(try row.optionalInteger(8) ?? 0))
     }

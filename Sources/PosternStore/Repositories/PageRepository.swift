@@ -68,7 +68,7 @@ package struct PageRepository: Sendable {
         let found = try database.read { connection -> (Int64, String, Int64)? in
             let rows = try connection.rows(
                 """
-                SELECT i.user_id, u.handle, i.id, CASE WHEN i.address_index IN (?1, ?2) THEN 1 ELSE 0 END
+                SELECT i.user_id, u.handle, i.number, CASE WHEN i.address_index IN (?1, ?2) THEN 1 ELSE 0 END
                 FROM inboxes i JOIN users u ON u.id = i.user_id
                 WHERE i.canonical_index IN (?3, ?4) AND i.verified_at IS NOT NULL AND i.reply_only = 0 ORDER BY 4 DESC, i.id LIMIT 2
                 """,
@@ -107,7 +107,7 @@ package struct PageRepository: Sendable {
                 """,
                 [
                     .text(purpose.rawValue), .blob(secrets.hash(.pageLink, token, context: purpose.rawValue)),
-                    .blob(secrets.hash(.browser, browser)), .integer(user), .integer(number), .integer(now),
+                    .blob(secrets.hash(.browser, browser)), .integer(user), .integer(inbox.id), .integer(now),
                     .integer(now + PageLifetime.link),
                 ])
             try connection.keepNewest(Self.linksPerUser, of: "page_links", user: user)
@@ -190,7 +190,8 @@ package struct PageRepository: Sendable {
         let row = try database.read {
             try $0.row(
                 """
-                SELECT s.id, u.handle, s.inbox_id, s.created_at, s.seen_at FROM page_sessions s JOIN users u ON u.id = s.user_id
+                SELECT s.id, u.handle, i.number, s.created_at, s.seen_at
+                FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
                 WHERE s.token_hash = ?1 AND s.expires_at > ?2 AND s.seen_at > ?3
                 """, [.blob(hash), .integer(now), .integer(now - PageLifetime.idle)])
         }

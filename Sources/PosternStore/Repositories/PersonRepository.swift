@@ -19,7 +19,7 @@ package struct PersonRepository: Sendable {
             let rows = try connection.rows(
                 """
                 SELECT a.id, t.id, t.handle, t.name, t.created_at, r.local_part, r.domain, r.forwarding_on, a.created_at, a.inbox_id,
-                    a.target_inbox, a.email_kind, a.shares_name,
+                    (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox), a.email_kind, a.shares_name,
                     (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id AND c.kind = \(CounterKind.inboxWritten.rawValue))
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1

@@ -37,6 +37,9 @@ struct PersonSection: Sendable {
         JOIN accounts a ON a.id = x.account_id JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL WHERE a.user_id = ?1
         """
 
+    /// The user's number of the inbox that an account `a` names.
+    private static let inboxNumber = "(SELECT i.number FROM inboxes i WHERE i.id = a.inbox_id)"
+
     static let all: [PersonSection] = [
         PersonSection(
             "user", "SELECT handle, name_key, name_sealed, is_managed, created_at FROM users WHERE id = ?1",
@@ -44,8 +47,8 @@ struct PersonSection: Sendable {
         PersonSection(
             "inboxes",
             """
-            SELECT id, address_key, address_sealed, is_default, reply_only, created_at, verified_at, suspended_at, suspended_failures
-            FROM inboxes WHERE user_id = ?1 ORDER BY id
+            SELECT number, address_key, address_sealed, is_default, reply_only, created_at, verified_at, suspended_at, suspended_failures
+            FROM inboxes WHERE user_id = ?1 ORDER BY number
             """,
             [
                 ("inbox", .integer), ("address", .inbox), ("is_default", .flag), ("is_reply_only", .flag), ("added_at", .time),
@@ -53,19 +56,19 @@ struct PersonSection: Sendable {
             ]),
         PersonSection(
             "inbox_failures",
-            "SELECT x.inbox_id, x.day, x.count FROM inbox_failures x JOIN inboxes i ON i.id = x.inbox_id WHERE i.user_id = ?1 ORDER BY x.day",
+            "SELECT i.number, x.day, x.count FROM inbox_failures x JOIN inboxes i ON i.id = x.inbox_id WHERE i.user_id = ?1 ORDER BY x.day",
             [("inbox", .integer), ("day", .day), ("count", .integer)]),
         PersonSection(
             "inbox_verifications",
             """
-            SELECT v.inbox_id, v.created_at, v.expires_at, v.tries, v.confirmed_at FROM inbox_verifications v
+            SELECT i.number, v.created_at, v.expires_at, v.tries, v.confirmed_at FROM inbox_verifications v
             JOIN inboxes i ON i.id = v.inbox_id WHERE i.user_id = ?1 ORDER BY v.id
             """,
             [("inbox", .integer), ("begun_at", .time), ("expires_at", .time), ("wrong_codes", .integer), ("confirmed_at", .time)]),
         PersonSection(
             "accounts",
             """
-            SELECT a.id, t.handle, t.name, a.sub, a.email_kind, a.shares_name, a.inbox_id, a.created_at FROM accounts a
+            SELECT a.id, t.handle, t.name, a.sub, a.email_kind, a.shares_name, \(inboxNumber), a.created_at FROM accounts a
             JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = ?1 ORDER BY a.id
             """,
             [
@@ -165,7 +168,11 @@ struct PersonSection: Sendable {
             "messages_from_us", "SELECT kind, sent_at FROM notices WHERE user_id = ?1 ORDER BY id",
             [("kind", .text), ("sent_at", .time)]),
         PersonSection(
-            "sessions", "SELECT inbox_id, created_at, seen_at, expires_at FROM page_sessions WHERE user_id = ?1 ORDER BY id",
+            "sessions",
+            """
+            SELECT i.number, x.created_at, x.seen_at, x.expires_at FROM page_sessions x JOIN inboxes i ON i.id = x.inbox_id
+            WHERE x.user_id = ?1 ORDER BY x.id
+            """,
             [("signed_in_by_inbox", .integer), ("since", .time), ("seen_at", .time), ("ends_at", .time)]),
         PersonSection(
             "links_under_way", "SELECT purpose, created_at, expires_at FROM page_links WHERE user_id = ?1 ORDER BY id",

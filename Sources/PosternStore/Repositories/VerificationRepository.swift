@@ -23,14 +23,14 @@ package struct VerificationRepository: Sendable {
             guard !inbox.isVerified else { throw StoreRefusal(.exists, "inbox \(inbox.number) of user \(id) is verified already") }
             try connection.reserveNotice(
                 .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, limits: limits, now: change.now)
-            try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = ?1", [.integer(inbox.number)])
+            try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = ?1", [.integer(inbox.id)])
             let row = try connection.row(
                 """
                 INSERT INTO inbox_verifications (inbox_id, code_hash, link_hash, answer_nonce, created_at, expires_at)
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id
                 """,
                 [
-                    .integer(inbox.number), .blob(secrets.hash(.verificationCode, code, context: "\(inbox.number)")),
+                    .integer(inbox.id), .blob(secrets.hash(.verificationCode, code, context: "\(inbox.id)")),
                     .blob(secrets.hash(.verificationLink, token)), .integer(nonce), .integer(change.now), .integer(expiresAt),
                 ])
             guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
@@ -47,7 +47,7 @@ package struct VerificationRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT v.created_at, v.expires_at, v.tries FROM inbox_verifications v JOIN inboxes i ON i.id = v.inbox_id
-                WHERE i.id = ?1 AND i.user_id = ?2 AND v.confirmed_at IS NULL AND v.expires_at > ?3
+                WHERE i.number = ?1 AND i.user_id = ?2 AND v.confirmed_at IS NULL AND v.expires_at > ?3
                 """, [.integer(number), .integer(user), .integer(now)])
             return try row.map {
                 VerificationState(
@@ -68,7 +68,7 @@ package struct VerificationRepository: Sendable {
             guard !inbox.isVerified else { return .success(inbox) }
             let row = try connection.row(
                 "SELECT id, code_hash, tries FROM inbox_verifications WHERE inbox_id = ?1 AND expires_at > ?2 AND confirmed_at IS NULL",
-                [.integer(inbox.number), .integer(change.now)])
+                [.integer(inbox.id), .integer(change.now)])
             guard let row else {
                 return .failure(StoreRefusal(.unmet, "no verification is under way: its message has expired or was never sent"))
             }
@@ -76,7 +76,7 @@ package struct VerificationRepository: Sendable {
             guard used < limits.tries else {
                 return .failure(StoreRefusal(.unmet, "too many wrong codes: another message is needed, with another code"))
             }
-            guard constantTimeEqual(try row.blob(1), secrets.hash(.verificationCode, code, context: "\(inbox.number)")) else {
+            guard constantTimeEqual(try row.blob(1), secrets.hash(.verificationCode, code, context: "\(inbox.id)")) else {
                 try connection.run("UPDATE inbox_verifications SET tries = tries + 1 WHERE id = ?1", [.integer(row.integer(0))])
                 let left = limits.tries - used - 1
                 return .failure(
@@ -133,7 +133,7 @@ package struct VerificationRepository: Sendable {
                 inboxes.index.isCanonical(try row.blob(1), of: author)
             else { return nil }
             let id = try row.text(3)
-            let inbox = try inboxes.inbox(connection, user: row.integer(2), id: id, .number(row.integer(4)))
+            let inbox = try inboxes.inbox(connection, user: row.integer(2), row: row.integer(4))
             guard !inbox.isVerified, !isTrial else { return ConfirmedInbox(userID: id, inbox: inbox, isNew: false) }
             let confirmed = try finish(
                 connection, watch, verification: number, user: row.integer(2), id: id, inbox, "by answer", Change(actor: "user:\(id)", now: now))
@@ -159,7 +159,7 @@ package struct VerificationRepository: Sendable {
         let (user, id) = (try row.integer(1), try row.text(2))
         return Found(
             verification: try row.integer(0), user: user, id: id,
-            inbox: try inboxes.inbox(connection, user: user, id: id, .number(row.integer(3))))
+            inbox: try inboxes.inbox(connection, user: user, row: row.integer(3)))
     }
 
     private func finish(

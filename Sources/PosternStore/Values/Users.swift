@@ -21,7 +21,9 @@ extension User: CustomStringConvertible, CustomReflectable {
 
 /// A real address of a user.
 package struct Inbox: Sendable, Hashable {
-    /// The store's own number, by which commands may name it without its address.
+    /// The store's own; it is shown to nobody.
+    let id: Int64
+    /// From 1 on among the user's inboxes, never used twice: by it commands and programs name it without its address.
     package let number: Int64
     package let address: InboxAddress
     /// Seconds since 1970; nil while unverified.

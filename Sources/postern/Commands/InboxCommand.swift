@@ -9,8 +9,9 @@ struct InboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inbox", abstract: "Add, list, show, verify and remove a user's inboxes.",
         discussion: """
-            An inbox is named by its address or by its number in the list. An address on the command line shows in the \
-            list of processes; - reads it from standard input instead.
+            An inbox is named by its address or by its number: 1, 2, 3 of this user, as the list shows it. The number \
+            of an inbox that was removed does not come back. An address on the command line shows in the list of processes; \
+            - reads it from standard input instead.
             """,
         subcommands: [Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self])
 
@@ -169,7 +170,7 @@ struct InboxCommand: ParsableCommand {
             try installation.withInstallation { installation in
                 let found = try installation.store.inboxes.inbox(user: user, inboxName(inbox))
                 let days = installation.configuration.suspension?.days ?? Self.windowDays
-                let standing = try installation.store.bounces.standing(inbox: found.number, days: days, now: PosternClock.now())
+                let standing = try installation.store.bounces.standing(of: found, days: days, now: PosternClock.now())
                 let detail = Detail(
                     inbox: found.number, address: reveal.shown(found.address), verified: found.isVerified,
                     verifiedAt: found.verifiedAt.map(timestamp), default: found.isDefault, replyOnly: found.isReplyOnly,

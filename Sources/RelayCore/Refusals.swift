@@ -173,11 +173,14 @@ extension Refusal {
         554, "5.4.6", "This message has passed here already: Postern is named twice in this Postfix's lists of milters",
         RelayReason("listed-twice", "smtpd_milters or non_smtpd_milters names Postern twice; run postern setup postfix --apply"))
 
-    package static func unrewritable(part: String) -> Refusal {
+    /// - Parameters:
+    ///   - part: for the user: printable, and with nothing of an inbox in it.
+    ///   - detail: for the log; the same where it is nil.
+    package static func unrewritable(part: String, detail: String? = nil) -> Refusal {
         permanent(
             550, "5.7.7",
             "Your own address stands in a part that cannot be rewritten (\(printable(part))); send it as plain text, unsigned and without that part",
-            RelayReason("unrewritable-part", part))
+            RelayReason("unrewritable-part", detail ?? part))
     }
 
     /// Whether the user's address stands in it is not known: that would have taken more work than a message of this size may cost.
@@ -189,11 +192,12 @@ extension Refusal {
         550, "5.7.4", "This message is encrypted: it names you by your key, and cannot be checked for your address; send it unencrypted",
         RelayReason("encrypted-reply", "reply_encrypted is refuse"))
 
-    package static func signedReply(part: String) -> Refusal {
+    /// Parameters as of `unrewritable`.
+    package static func signedReply(part: String, detail: String) -> Refusal {
         permanent(
             550, "5.7.7",
             "A signature or key names you and cannot be taken out (\(printable(part))); send the text unsigned and without keys",
-            RelayReason("signed-reply", part))
+            RelayReason("signed-reply", detail))
     }
 
     /// The last look found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an incident.

@@ -70,6 +70,11 @@ import Testing
             try await anna.submit("/me/addresses/\(number)/apps/\(group)")
             let ended = try await anna.get("/me").text
             #expect(ended.contains("No longer in use") && !ended.contains("Without a relay address"))
+            // It said nothing of what they know from then on.
+            #expect(ended.contains("They were given <strong>your own address (anna@home.example) and your name (anna)</strong>, and know it still."))
+            let last = try await anna.get("/me/addresses/\(number)").text
+            #expect(last.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
+            #expect(last.contains("You have stopped using their apps, and they know it still") && !last.contains("mail is refused"))
         }
     }
 

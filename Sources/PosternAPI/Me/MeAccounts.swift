@@ -76,9 +76,9 @@ extension MePage {
         return values
     }
 
-    /// What the team was given of the user, as long as it may use it.
+    /// What the team was given of the user. It does not forget it where the user stops.
     private func knowledge(_ account: PersonAccount, inboxes: [Inbox], userName: String?) -> [String: Any] {
-        guard account.hasConsent else { return [:] }
+        guard !account.consents.isEmpty else { return [:] }
         var known: [String] = []
         if account.emailKind == .real {
             // The one that was shared, which may be gone by now; never a later default.
@@ -86,7 +86,9 @@ extension MePage {
             known.append(inbox.map { "your own address (\(MeText.address($0.address)))" } ?? "your own address")
         }
         if account.sharesName { known.append(userName.map { "your name (\($0))" } ?? "your name") }
-        var values: [String: Any] = ["is_real": account.emailKind == .real, "has_no_address": account.emailKind == .none]
+        var values: [String: Any] = [
+            "is_real": account.emailKind == .real, "has_no_address": account.emailKind == .none, "is_past": !account.hasConsent,
+        ]
         if !known.isEmpty { values["known"] = MeText.list(known) }
         return values
     }

@@ -60,7 +60,8 @@ extension MeTemplates {
         <ul class="rows">
         {{#moved}}
         <li><a href="/me/addresses/{{number}}">{{team}}</a>{{#address}} <code>{{address}}</code>{{/address}}
-        {{#move}}<p class="quiet">{{app}} is with <a href="/me/addresses/{{number}}">{{team}}</a> since {{on}}; the old address takes their mail until {{until}}.</p>{{/move}}</li>
+        {{#move}}<p class="quiet">{{app}} is with <a href="/me/addresses/{{number}}">{{team}}</a> since {{on}}; the old address takes their mail until {{until}}.</p>{{/move}}
+        {{#known}}<p class="quiet">They were given <strong>{{known}}</strong>, and know it still.</p>{{/known}}</li>
         {{/moved}}
         </ul>
         </section>
@@ -68,10 +69,11 @@ extension MeTemplates {
         {{#has_ended}}
         <section class="ended" aria-labelledby="ended">
         <h2 id="ended">No longer in use</h2>
-        <p class="quiet">You have stopped using these. Mail is refused; if you come back, the address is the same.</p>
+        <p class="quiet">You have stopped using these. Mail to a relay address is refused; if you come back, the address is the same.</p>
         <ul class="rows">
         {{#ended}}
-        <li><a href="/me/addresses/{{number}}">{{team}}</a>{{#address}} <code>{{address}}</code>{{/address}}</li>
+        <li><a href="/me/addresses/{{number}}">{{team}}</a>{{#address}} <code>{{address}}</code>{{/address}}
+        {{#known}}<p class="quiet">They were given <strong>{{known}}</strong>, and know it still.</p>{{/known}}</li>
         {{/ended}}
         </ul>
         </section>
@@ -83,14 +85,14 @@ extension MeTemplates {
         <div class="head">
         <h1>{{team}}</h1>
         {{#address}}<p class="mail big"><code>{{address}}</code></p>{{/address}}
-        {{^address}}<p class="lead">{{#is_real}}They write to your own address.{{/is_real}}{{^is_real}}There is no address for this team now.{{/is_real}}</p>{{/address}}
+        {{^address}}<p class="lead">{{#is_real}}{{#is_past}}They were given your own address.{{/is_past}}{{^is_past}}They write to your own address.{{/is_past}}{{/is_real}}{{^is_real}}There is no address for this team now.{{/is_real}}</p>{{/address}}
         </div>
 
         <section class="card" aria-labelledby="forwarding">
         <div class="row">
         <div>
         <h2 id="forwarding">Forwarding</h2>
-        {{#is_ended}}<p class="quiet">You have stopped using every app of this team: mail is refused.</p>{{/is_ended}}
+        {{#is_ended}}<p class="quiet">You have stopped using every app of this team{{#address}}: mail is refused{{/address}}.</p>{{/is_ended}}
         {{#is_open}}<p class="quiet">Nothing of this team comes through here, so there is nothing to turn off.</p>{{/is_open}}
         {{#move}}<p class="quiet">{{app}} went to <a href="/me/addresses/{{number}}">{{team}}</a> on {{on}}, and your consent with it. Until {{until}} this address takes their mail; other mail to it is refused.</p>{{/move}}
         {{#is_active}}
@@ -113,7 +115,7 @@ extension MeTemplates {
         <section class="card" aria-labelledby="given">
         <h2 id="given">What they know of you</h2>
         <p>You gave {{team}} <strong>{{known}}</strong>.</p>
-        {{#is_real}}<p class="quiet">What they send to it does not come through here, and cannot be stopped here. If you stop using the apps, ask them to delete it.</p>{{/is_real}}
+        {{#is_real}}<p class="quiet">What they send to it does not come through here, and cannot be stopped here. {{#is_past}}You have stopped using their apps, and they know it still: ask them to delete it.{{/is_past}}{{^is_past}}If you stop using the apps, ask them to delete it.{{/is_past}}</p>{{/is_real}}
         </section>
         {{/known}}
 

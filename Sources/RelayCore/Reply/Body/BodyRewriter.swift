@@ -56,7 +56,7 @@ package struct BodyRewriter: BodyRewriting {
 
     private func rewrite(_ root: MIMEPart, body: [UInt8]) throws(Refusal) -> RewrittenBody {
         var work = Work(bytes: body, nesting: 0)
-        let result = try rewrite(root, in: &work, name: "message text")
+        let result = try rewrite(root, in: &work, PartTitle(place: .messageText))
         let fields = PartHeader.contentFields(of: root, with: result, text: text)
         guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
         // Texts were rewritten all the same; what else there is was not searched to its end.
@@ -95,35 +95,35 @@ package struct BodyRewriter: BodyRewriting {
 
     // MARK: The tree
 
-    private func rewrite(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
-        try rewrite(part, CryptographicPart(part, in: work.bytes), in: &work, name: name)
+    private func rewrite(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
+        try rewrite(part, CryptographicPart(part, in: work.bytes), in: &work, title)
     }
 
-    private func rewrite(_ part: MIMEPart, _ kind: CryptographicPart?, in work: inout Work, name: String) throws(Refusal) -> Result {
+    private func rewrite(_ part: MIMEPart, _ kind: CryptographicPart?, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         if budget.isSpent, unrewritable == .refuse { throw .tooMuchWork }
         let type = part.contentType
         if type.matches("multipart") {
-            if type.subtype == "encrypted" { return try passEncrypted(part, in: &work, name: name) }
+            if type.subtype == "encrypted" { return try passEncrypted(part, in: &work, title) }
             return part.isComposite || part.preamble != nil
-                ? try rewriteMultipart(part, in: &work) : try rewriteText(part, in: &work, name: name)
+                ? try rewriteMultipart(part, in: &work) : try rewriteText(part, in: &work, title)
         }
         switch kind {
-        case .encrypted: return try passEncrypted(part, in: &work, name: name)
+        case .encrypted: return try passEncrypted(part, in: &work, title)
         // A key that is one of several parts was taken out with them.
-        case .enclosing, .removable: throw .signedReply(part: name)
+        case .enclosing, .removable: throw signed(part, title)
         case nil: break
         }
         if let nested = part.children.first { return try rewriteMessage(part, nested, in: &work) }
         let isMessage = type.matches("message", "rfc822") || type.matches("message", "global") || type.matches("message", "news")
-        if isMessage, !part.transferEncoding.isIdentity { return try rewriteEncodedMessage(part, in: &work, name: name) }
-        if PartKind.isText(type) { return try rewriteText(part, in: &work, name: name) }
-        return try lookInto(part, in: &work, name: name)
+        if isMessage, !part.transferEncoding.isIdentity { return try rewriteEncodedMessage(part, in: &work, title) }
+        if PartKind.isText(type) { return try rewriteText(part, in: &work, title) }
+        return try lookInto(part, in: &work, title)
     }
 
     private func rewriteMultipart(_ part: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
         let kinds = part.children.map { CryptographicPart($0, in: work.bytes) }
         if part.isComposite, kinds.indices.allSatisfy({ isRemovable(part.children[$0], kinds[$0], number: $0, of: part) }) {
-            throw .signedReply(part: PartKind.name(of: part.children[0], number: 1))
+            throw signed(part.children[0], PartTitle(place: .part(0, of: part)))
         }
         let wasSigned = work.isSigned
         defer { work.isSigned = wasSigned }
@@ -143,7 +143,7 @@ package struct BodyRewriter: BodyRewriting {
                 continue
             }
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
-            let result = try rewrite(child, kinds[number], in: &work, name: PartKind.name(of: child, number: number + 1))
+            let result = try rewrite(child, kinds[number], in: &work, PartTitle(place: .part(number, of: part)))
             append(
                 child, result, fields: PartHeader.partFields(of: child, with: result, isForward: work.isForward, text: text), to: &output)
             position = child.bodyRange.upperBound
@@ -197,9 +197,9 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     /// An encrypted part passes as it is, where the operator allows it.
-    private func passEncrypted(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+    private func passEncrypted(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         guard encrypted == .deliver else { throw .encryptedReply }
-        if opaque.finds(in: work.bytes[part.bodyRange], encoding: part.transferEncoding, isOfMessage: work.nesting == 0) { try refuse(name, in: &work) }
+        if opaque.finds(in: work.bytes[part.bodyRange], encoding: part.transferEncoding, isOfMessage: work.nesting == 0) { try refuse(part, title, in: &work) }
         return .unchanged
     }
 
@@ -213,7 +213,7 @@ package struct BodyRewriter: BodyRewriting {
         // What stands around a forward is the user's, whatever it says it is.
         if !wasForward { work.isSigned = false }
         work.isForward = wasForward || text.names.isForward(nested.header)
-        let result = try rewrite(nested, in: &work, name: "text of an attached message")
+        let result = try rewrite(nested, in: &work, PartTitle(place: .attachedMessageText))
         let fields = PartHeader.messageFields(of: nested, with: result, isForward: work.isForward, text: text)
         (work.isForward, work.isSigned) = (wasForward, wasSigned)
         append(nested, result, fields: fields, to: &output)
@@ -221,16 +221,16 @@ package struct BodyRewriter: BodyRewriting {
         return Result(pieces: output.pieces)
     }
 
-    private func rewriteEncodedMessage(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+    private func rewriteEncodedMessage(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         guard work.nesting < Self.maximumNesting, let decoded = part.transferEncoding.decode(work.bytes[part.bodyRange]),
             decoded.defects.isSubset(of: TextCoding.harmless)
-        else { return try lookInto(part, in: &work, name: name) }
+        else { return try lookInto(part, in: &work, title) }
         let message = Message.parse(decoded.bytes)
         var inner = Work(bytes: decoded.bytes, nesting: work.nesting + 1)
         let root = MIMEPart.parse(message)
         inner.isForward = work.isForward || text.names.isForward(root.header)
         inner.isSigned = work.isForward && work.isSigned
-        let result = try rewrite(root, in: &inner, name: "text of an attached message")
+        let result = try rewrite(root, in: &inner, PartTitle(place: .attachedMessageText))
         work.delivered += inner.delivered
         var output = PieceBuilder(decoded.bytes)
         append(
@@ -244,21 +244,21 @@ package struct BodyRewriter: BodyRewriting {
 
     // MARK: Leaves
 
-    private func rewriteText(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+    private func rewriteText(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
-        guard let decoded = part.transferEncoding.decode(raw) else { return try lookInto(part, in: &work, name: name) }
+        guard let decoded = part.transferEncoding.decode(raw) else { return try lookInto(part, in: &work, title) }
         budget.charge(decoded.bytes.count * Self.textWork)
         if opaque.findsInBlocks(of: decoded.bytes) {
-            try refuse("\(name): uuencoded block", in: &work)
+            try refuse(part, title, "uuencoded block", in: &work)
             return .unchanged
         }
         // An archive under the name of a text is looked into as any other.
         if Archive(decoded.bytes) != nil, opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) {
-            try refuse(name, in: &work)
+            try refuse(part, title, in: &work)
             return .unchanged
         }
         let blocks = ArmouredBlocks(decoded.bytes, isMarkup: PartKind.syntax(part.contentType) == .markup)
-        if blocks.isBroken { throw .signedReply(part: "\(name): a block of PGP without its end") }
+        if blocks.isBroken { throw signed(part, title, "a block of PGP without its end") }
         if blocks.isEncrypted, encrypted == .refuse { throw .encryptedReply }
         switch TextCoding.rewrite(decoded, part: part, place: work.place, with: text) {
         case .unchanged: return .unchanged
@@ -272,14 +272,14 @@ package struct BodyRewriter: BodyRewriting {
             return result
         case .impossible where text.names.isShadow: return Result(pieces: [])
         case .impossible(let why):
-            try refuse("\(name): \(why)", in: &work)
+            try refuse(part, title, why, in: &work)
             return .unchanged
-        case .opaque: return try lookInto(part, in: &work, name: name)
+        case .opaque: return try lookInto(part, in: &work, title)
         }
     }
 
     /// A part that is searched and not rewritten, unless it turns out to be text under another name.
-    private func lookInto(_ part: MIMEPart, in work: inout Work, name: String) throws(Refusal) -> Result {
+    private func lookInto(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
         guard opaque.finds(in: raw, encoding: part.transferEncoding, isOfMessage: work.nesting == 0) else { return .unchanged }
         let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
@@ -288,13 +288,33 @@ package struct BodyRewriter: BodyRewriting {
         {
             if !opaque.finds(in: bytes[...], encoding: part.transferEncoding) { return Result(pieces: [bytes[...]]) }
         }
-        try refuse(name, in: &work)
+        try refuse(part, title, in: &work)
         return .unchanged
     }
 
-    private func refuse(_ part: String, in work: inout Work) throws(Refusal) {
+    private func refuse(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil, in work: inout Work) throws(Refusal) {
         guard !text.names.isShadow else { return }
-        guard unrewritable == .deliver else { throw .unrewritable(part: part) }
-        work.delivered.append(part)
+        guard unrewritable == .deliver else { throw .unrewritable(part: words(part, title, why), detail: detail(part, title, why)) }
+        work.delivered.append(detail(part, title, why))
+    }
+
+    private func signed(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil) -> Refusal {
+        .signedReply(part: words(part, title, why), detail: detail(part, title, why))
+    }
+
+    private func words(_ part: MIMEPart, _ title: PartTitle, _ why: String?) -> String {
+        clean(title.words(part, isClean: isClean) + (why.map { ": " + $0 } ?? ""))
+    }
+
+    private func detail(_ part: MIMEPart, _ title: PartTitle, _ why: String?) -> String {
+        clean(title.detail(part) + (why.map { ": " + $0 } ?? ""))
+    }
+
+    /// What a message says of its types and charsets goes into answer and log, and may be anything.
+    private func clean(_ words: String) -> String { isClean(Array(words.utf8)) ? words : "an attachment" }
+
+    /// Whether nothing that the rewriting hides, or the last look finds, stands in a name.
+    private func isClean(_ name: [UInt8]) -> Bool {
+        text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil && !opaque.finds(inName: name)
     }
 }

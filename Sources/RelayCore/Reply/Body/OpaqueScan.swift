@@ -43,6 +43,13 @@ final class OpaqueScan {
         return archives.finds(in: decoded)
     }
 
+    /// Whether a name stands in the name of a file, whatever work is left.
+    func finds(inName name: [UInt8]) -> Bool {
+        let feeder = scanner.feeder()
+        name.withUnsafeBufferPointer { feeder.feed($0) }
+        return feeder.finish()
+    }
+
     /// Whether a name stands in a uuencoded block within a text.
     func findsInBlocks(of text: [UInt8]) -> Bool {
         guard UUEncoding.mayHoldBlock(text) else { return false }

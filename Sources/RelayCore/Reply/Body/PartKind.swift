@@ -93,9 +93,4 @@ enum PartKind {
             name.hasSuffix($0)
         }
     }
-
-    /// How a refusal names a part: its place and its type; never a file name, in which a name could stand.
-    static func name(of part: MIMEPart, number: Int) -> String {
-        "part \(number), \(part.contentType.type)/\(part.contentType.subtype)"
-    }
 }

@@ -271,7 +271,9 @@ let package = Package(
             exclude: ["default-missing.yaml"], swiftSettings: strict),
         .testTarget(
             name: "PosternTests",
-            dependencies: ["postern", "PosternServer", "PosternStore", "PosternMetrics", "MailAuth", "RelayCore", "InternetMessage", "PostfixHarness", "PostgresHarness",
+            dependencies: [
+                "postern", "PosternServer", "PosternAPI", "PosternStore", "PosternMetrics", "MailAuth", "RelayCore", "InternetMessage", "PostfixHarness",
+                "PostgresHarness", .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),
         .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),

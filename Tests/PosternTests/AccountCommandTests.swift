@@ -48,6 +48,9 @@ import Testing
         let set = try runner.run(["endpoint", "set", "juice", "https://hooks.invalid/events", "--set", "http.public_url=https://relay.example"])
         #expect(set.output == "Events for com.juice go to https://hooks.invalid/events.\n")
         #expect(set.errors == "")
+        // It said "works" of one that never took anything.
+        #expect(try list(runner.json("endpoint", "show", "juice")).first?["state"] as? String == "untried")
+        #expect(try runner.succeed("endpoint", "show", "juice").contains("untried"))
         #expect(try runner.run(["endpoint", "set", "juice", "https://hooks.invalid/events"]).errors.contains("no event leaves before"))
         try runner.fail("endpoint", "test", "juice", status: 78, saying: "set http.public_url or provider.issuer")
         try runner.succeed("address", "off", "juice", "jane")

@@ -55,6 +55,8 @@ import Testing
         #expect(verdicts { $0.damage = ["row 3 missing from index x"] } == ["database integrity": .broken])
         #expect(verdicts { $0.policyProblems = ["policy a does not load: x"] } == ["policy": .warning])
         #expect(verdicts { $0.http = ("127.0.0.1:8890", .trouble("nobody listens")) } == ["http": .broken])
+        #expect(verdicts { $0.copies = ("127.0.0.1:8892", .fine) }.isEmpty)
+        #expect(verdicts { $0.copies = ("127.0.0.1:8892", .trouble("user 1000 listens there")) } == ["copies": .broken])
         #expect(verdicts { $0.hasOperatorAddress = false } == ["postmaster": .broken])
         // What cannot be read says nothing of the rest.
         #expect(

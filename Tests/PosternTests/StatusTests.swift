@@ -1,6 +1,8 @@
 // What `postern status` says of services, of the last hour and of trouble.
 
 import Foundation
+import Logging
+import PosternAPI
 import PosternMetrics
 import PosternStore
 import Testing
@@ -23,7 +25,7 @@ import Testing
         deinit { try? installation.close() }
 
         /// What a service that runs since `start` says after each minute up to `end`; it counts what `count` does in between.
-        func serve(pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false, _ count: (ServiceMetrics) -> Void) throws {
+        func serve(pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false, queueTrouble: String? = nil, _ count: (ServiceMetrics) -> Void) throws {
             let metrics = ServiceMetrics(version: "")
             var maker = SnapshotMaker(metrics: metrics, startedAt: start, milter: "unix:/x", http: nil)
             for at in stride(from: start, through: end, by: 60) {
@@ -33,7 +35,9 @@ import Testing
             }
             // Within the minute that is not over.
             count(metrics)
-            try report(maker.snapshot(now: end + 2), pid, nil, end + 2)
+            var last = maker.snapshot(now: end + 2)
+            last.queueTrouble = queueTrouble
+            try report(last, pid, nil, end + 2)
             guard endsWell else { return }
             try installation.store.serviceStatus.remove(host: "mx1", pid: pid, minute: maker.minute(now: end + 4, isLast: true))
         }
@@ -64,6 +68,34 @@ import Testing
         try opened.serve(pid: 12, from: Self.now - 240, to: Self.now - 2) { _ in }
         try opened.serve(pid: 13, from: Self.now - 240, to: Self.now - 30) { _ in }
         #expect(try opened.report().warnings.contains { $0.contains("pid 13") })
+    }
+
+    /// The metric was -1, and neither status nor doctor said so.
+    @Test func aQueueThatCannotBeLookedAtIsSaidWithTheReason() throws {
+        let opened = try Opened()
+        try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2) { _ in }
+        #expect(try !opened.report().warnings.contains { $0.contains("queue") })
+        try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2, queueTrouble: "postqueue failed: Permission denied") { _ in }
+        let told = try opened.report().warnings.filter { $0.contains("mx1 cannot look at Postfix's queue") }
+        #expect(told.count == 1 && told[0].contains("postqueue failed: Permission denied") && told[0].contains("group postdrop"), "\(told)")
+        var facts = PostfixFacts()
+        facts.queueTrouble = "postqueue failed: Permission denied"
+        let check = try #require(PostfixChecks.judge(facts).first)
+        #expect(check.verdict == .warning && check.sentence.contains("Permission denied") && check.remedy?.contains("postdrop") == true)
+    }
+
+    /// Why is said by the tool itself.
+    @Test func theServiceSaysWhyItCannotLookAtTheQueue() async throws {
+        let metrics = ServiceMetrics(version: "")
+        let trouble = ValueHolder<String?>(nil)
+        let service = QueueWatchService(
+            directory: "/nonexistent/postfix", relayDomains: ["relay.example"], pool: BlockingPool(), metrics: metrics, trouble: trouble,
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let running = Task { try await service.run() }
+        while trouble.current == nil { await Task.yield() }
+        running.cancel()
+        try await running.value
+        #expect(trouble.current?.contains("postqueue") == true && metrics.parkedMessages.value == -1)
     }
 
     @Test(arguments: [false, true]) func theLastHourGoesOnAcrossARestart(_ endsWell: Bool) throws {

@@ -163,6 +163,7 @@ import Testing
         #expect(try runner.succeed("key-file", "show").contains("seal"))
         let output = try runner.succeed("key-file", "rotate")
         #expect(output.contains("Removed the old seal key a") && output.contains("Removed the old index key a"), "\(output)")
+        #expect(output.contains("Copy \(keys.path) now to where its copy is kept"), "backups from now on need the new keys: \(output)")
         let second = try String(contentsOf: keys, encoding: .utf8)
         #expect(second.contains("seal b active") && !second.contains("seal a"))
         #expect(second.contains("index b active") && second.contains("mark a active"))

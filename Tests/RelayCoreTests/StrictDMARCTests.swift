@@ -94,6 +94,23 @@ import Testing
         #expect(reply(from: "home.example", dkim: [("unit.home.example", .pass)], unit) == Self.refused)
     }
 
+    /// The log said that a look-up failed, and not which.
+    @Test func dnsTroubleNamesSelectorAndDomain() {
+        func detail(dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [], _ records: Records = [:]) -> String? {
+            do throws(Refusal) {
+                _ = try ForwardProof.prove(
+                    author: AddrSpec(localPart: "billing", domain: "app.example"), sources: [OutboundSource(scope: .domain("app.example"), pairedEnvelopeDomain: nil)],
+                    evidence: evidence(from: "app.example", dkim: dkim, spf: spf, records))
+                return nil
+            } catch {
+                return error.reason.code == "dns-trouble" ? error.reason.detail : error.reason.code
+            }
+        }
+        #expect(detail(dkim: [("app.example", .temperror)]) == "the key s._domainkey.app.example: test")
+        #expect(detail(spf: [("app.example", .temperror)]) == "SPF of app.example: test")
+        #expect(detail(dkim: [("app.example", .pass)]) == nil)
+    }
+
     @Test func aParentProvesNothingWhileTheRecordCannotBeRead() {
         let broken: Records = ["_dmarc.a.home.example": "!"]
         #expect(reply(from: "a.home.example", dkim: [("home.example", .pass)], broken) == Self.later)

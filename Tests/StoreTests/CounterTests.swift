@@ -308,6 +308,37 @@ import Testing
         #expect(try counters.reserve(30, account: account, kind: .textAddresses, day: 8, limit: 30))
     }
 
+    /// What a fan-out notes of its copies: before the first one goes, and of each once it is in custody. It was tried on SQLite alone.
+    @Test(arguments: Engine.all) func copiesAreNotedBeforeAndAfterTheyGo(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let accounts = try ["u1", "u2", "u3"].map { user in
+            try test.user(user)
+            return try test.address(user).account.number
+        }
+        let end = TestStore.now + 5 * 86_400
+        let other = Store(database: try engine.open(test.folder.url), keys: TestStore.keys(), relayDomains: ["relay.example"])
+        defer { try? other.database.close() }
+        func mark(_ account: Int64) -> (account: Int64, mark: [UInt8], expiresAt: Int64) { (account, [7, UInt8(account & 0xFF)], end) }
+        func noted(_ purpose: String, at time: Int64 = TestStore.now) throws -> [Bool] {
+            // As another host, or the same one after a kill, sees it.
+            try accounts.map { try other.counters.isMarked(account: $0, purpose: purpose, mark: mark($0).mark, now: time) }
+        }
+        try test.store.counters.mark(purpose: "begun", accounts.map(mark), .durable)
+        #expect(try noted("begun") == [true, true, true] && noted("done") == [false, false, false])
+        try test.store.counters.mark(purpose: "done", [mark(accounts[1])], inPlaceOf: "begun")
+        #expect(try noted("begun") == [true, false, true] && noted("done") == [false, true, false])
+        // The message is repeated, by way of another host: all is noted again, and what is there stays.
+        try other.counters.mark(purpose: "begun", [mark(accounts[0]), mark(accounts[2])], .durable)
+        try other.counters.mark(purpose: "done", [mark(accounts[0])], inPlaceOf: "begun")
+        try test.store.counters.mark(purpose: "done", [mark(accounts[0])], inPlaceOf: "begun")
+        #expect(try noted("done") == [true, true, false] && noted("begun") == [false, false, true])
+        // An account that is gone by then keeps nobody else's note back.
+        try test.store.accounts.delete(account: accounts[0], TestStore.change)
+        try test.store.counters.mark(purpose: "done", accounts.map(mark), inPlaceOf: "begun")
+        #expect(try noted("done") == [false, true, true])
+        #expect(try noted("done", at: end) == [false, false, false])
+    }
+
     @Test func daysBeginAtMidnightUTC() {
         #expect(Day.number(0) == 0)
         #expect(Day.number(86_399) == 0)

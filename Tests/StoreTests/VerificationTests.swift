@@ -117,6 +117,25 @@ import Testing
         _ = try begin(test, at: TestStore.now + 3600)
     }
 
+    @Test(arguments: Engine.all) func aLimitSaysWhenToTryAgain(_ engine: Engine) throws {
+        let test = try unverified(engine)
+        func refusal(at time: Int64) -> String {
+            do {
+                _ = try begin(test, at: time)
+                return "taken"
+            } catch {
+                return "\(error)"
+            }
+        }
+        _ = try begin(test, at: TestStore.now)
+        _ = try begin(test, at: TestStore.now + 600)
+        // Until the oldest is an hour old, in whole minutes.
+        #expect(refusal(at: TestStore.now + 600).hasSuffix("try again in 50 minutes"), "\(refusal(at: TestStore.now + 600))")
+        #expect(refusal(at: TestStore.now + 3_541).hasSuffix("try again in 1 minute"), "\(refusal(at: TestStore.now + 3_541))")
+        #expect(refusal(at: TestStore.now + 3_600) == "taken")
+        #expect(refusal(at: TestStore.now + 3_600).hasSuffix("try again in 10 minutes"))
+    }
+
     @Test(arguments: Engine.all) func anInboxOfAnotherUserIsRefusedWhenConfirmedAndNotBefore(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)

@@ -82,8 +82,7 @@ final class PeerGuard: Sendable {
             var size = socklen_t(12)
             return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 && size == 12 ? credentials[1] : nil
         }
-        guard let own = Address(of: descriptor, getsockname), let other = Address(of: descriptor, getpeername) else { return nil }
-        return SocketDiagnosis.user(of: other, connectedTo: own)
+        return SocketDiagnosis.user(atOtherEndOf: descriptor)
     }
 }
 
@@ -116,7 +115,7 @@ struct Address {
 }
 
 /// Questions to the kernel about other sockets of this machine (sock_diag(7)): one socket each, whatever number there are.
-enum SocketDiagnosis {
+package enum SocketDiagnosis {
     private static let netlinkSocketDiagnosis: Int32 = 4  // NETLINK_SOCK_DIAG
     private static let byFamily: UInt16 = 20  // SOCK_DIAG_BY_FAMILY
     /// Where idiag_uid stands in the answer: behind the header of 16 octets, 4 of states, 48 of addresses and 3 numbers.
@@ -124,7 +123,22 @@ enum SocketDiagnosis {
     /// Where idiag_state stands, and TCP_ESTABLISHED.
     private static let (stateOffset, established) = (17, UInt8(1))
     /// Of a socket that its process has closed already: the kernel says 0 then, which is nobody's.
-    private static let gone = uid_t.max
+    package static let gone = uid_t.max
+
+    /// The user at the other end of a TCP connection; nil where that is not on this machine and in this network name space, or nothing is
+    /// said. A socket that its process has not accepted yet counts as root's: so ask once the other end has said something.
+    package static func user(atOtherEndOf descriptor: Int32) -> uid_t? {
+        guard let own = Address(of: descriptor, getsockname), let other = Address(of: descriptor, getpeername) else { return nil }
+        return user(of: other, connectedTo: own)
+    }
+
+    /// Whether a connection leads to this machine alone.
+    package static func isLoopback(_ descriptor: Int32) -> Bool {
+        guard let other = Address(of: descriptor, getpeername) else { return false }
+        // ::1, and 127.0.0.0/8 under ::ffff:0:0/96.
+        let octets = other.octets.count == 16 && other.octets.prefix(12) == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF] ? Array(other.octets[12...]) : other.octets
+        return octets.count == 4 ? octets[0] == 127 : octets.last == 1 && octets.dropLast().allSatisfy { $0 == 0 }
+    }
 
     /// The user of a TCP socket by its own address and the one it is connected to; nil where it is not on this machine, or nothing is said.
     static func user(of address: Address, connectedTo other: Address) -> uid_t? {

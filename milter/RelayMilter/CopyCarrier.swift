@@ -5,7 +5,8 @@ import RelayCore
 /// Opens connections for copies. Calls block.
 package protocol CopyCarrier: Sendable {
     /// A connection that stands for the client; nil where nobody takes copies just now.
-    func open(for client: CopyClient) -> (any CopySession)?
+    /// - Parameter login: by which copies are known to be ours when they come back; asked anew for each connection.
+    func open(for client: CopyClient, login: @escaping () -> String) -> (any CopySession)?
 }
 
 /// The client whose message is copied.
@@ -15,8 +16,6 @@ package struct CopyClient: Sendable, Hashable {
     /// As Postfix names it: `unknown` or in brackets where it has no name.
     package let hostName: String
     package let helo: String
-    /// By which the copies are known to be ours when they come back.
-    package let login: String
 }
 
 /// A connection for the copies of one message. For one thread at a time.

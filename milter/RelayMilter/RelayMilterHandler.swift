@@ -19,6 +19,7 @@ package final class RelayMilterHandler: MilterHandler {
     private let carrier: @Sendable () -> (any CopyCarrier)?
     private let histograms: MilterHistograms
     private let recent = RecentMessages()
+    private let usedLogins = UsedCopyLogins()
 
     /// - Parameter carrier: who hands copies over; nil where a transaction carries one account and no more.
     /// - Parameter refused: told of forwards that were refused although somebody registered their author. Must not block.
@@ -47,7 +48,7 @@ package final class RelayMilterHandler: MilterHandler {
     package func makeSession(connection: MilterConnection) -> any MilterSession {
         RelayMilterSession(
             connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, histograms: histograms, recent: recent,
-            carrier: carrier, refused: refused)
+            usedLogins: usedLogins, carrier: carrier, refused: refused)
     }
 }
 

@@ -16,6 +16,7 @@ final class RelayMilterSession: MilterSession {
     private let metrics: ServiceMetrics
     private let histograms: MilterHistograms
     private let recent: RecentMessages
+    private let usedLogins: UsedCopyLogins
     private let carrier: @Sendable () -> (any CopyCarrier)?
     private let refused: @Sendable (RefusedForward) -> Void
 
@@ -29,6 +30,8 @@ final class RelayMilterSession: MilterSession {
     private var currentEngine: RelayEngine?
     /// Whether mail that came in at the smtpd for copies is ours; nil where it did not come there, or was not asked yet.
     private var isOurCopy: Bool?
+    /// The login that this session has taken.
+    private var copyLogin: String?
     /// What the end of the header section or a body chunk met with; answered at the end of data, as those themselves are not answered.
     private var refusal: (refusal: Refusal, stage: String)?
     /// Names one message in the log and in the replies that Postern gives for it.
@@ -39,7 +42,7 @@ final class RelayMilterSession: MilterSession {
 
     init(
         connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
-        metrics: ServiceMetrics, histograms: MilterHistograms, recent: RecentMessages,
+        metrics: ServiceMetrics, histograms: MilterHistograms, recent: RecentMessages, usedLogins: UsedCopyLogins,
         carrier: @escaping @Sendable () -> (any CopyCarrier)?, refused: @escaping @Sendable (RefusedForward) -> Void
     ) {
         self.connection = connection
@@ -49,6 +52,7 @@ final class RelayMilterSession: MilterSession {
         self.metrics = metrics
         self.histograms = histograms
         self.recent = recent
+        self.usedLogins = usedLogins
         self.carrier = carrier
         self.refused = refused
     }
@@ -81,9 +85,18 @@ final class RelayMilterSession: MilterSession {
     /// client it is.
     private func isOurCopy(_ macros: any MilterMacros) -> Bool {
         if let isOurCopy { return isOurCopy }
-        let isOurs = macros["{auth_authen}"].flatMap { currentEngine?.isCopyLogin($0, for: connection.peer.ipAddress, now: now()) } ?? false
+        let isOurs = macros["{auth_authen}"].map(isOurLogin) ?? false
         isOurCopy = isOurs
         return isOurs
+    }
+
+    /// Whether a login is ours, and this session the first that has it.
+    private func isOurLogin(_ login: String) -> Bool {
+        let time = now()
+        guard currentEngine?.isCopyLogin(login, for: connection.peer.ipAddress, now: time) == true else { return false }
+        if copyLogin != login, !usedLogins.take(login, now: time) { return false }
+        copyLogin = login
+        return true
     }
 
     /// Where nobody takes copies, the second account gets its 452 as it would without fan-out.
@@ -93,8 +106,8 @@ final class RelayMilterSession: MilterSession {
         else { return false }
         let address = connection.peer.ipAddress
         copies = carrier.open(
-            for: CopyClient(
-                address: address, hostName: connection.hostName, helo: helo, login: engine.copyLogin(for: address, now: now())))
+            for: CopyClient(address: address, hostName: connection.hostName, helo: helo),
+            login: { [now] in engine.copyLogin(for: address, now: now()) })
         if copies == nil { logger.warning("copies cannot be handed over: recipients of further accounts get 452", metadata: ["ref": "\(reference)"]) }
         return copies != nil
     }

@@ -10,14 +10,11 @@ package final class ClientSubmission {
         /// Nil where its name is not known.
         package let name: String?
         package let helo: String
-        /// By which the server's filter knows whose session it is.
-        package let login: String
 
-        package init(address: String?, name: String?, helo: String, login: String) {
+        package init(address: String?, name: String?, helo: String) {
             self.address = address
             self.name = name
             self.helo = helo
-            self.login = login
         }
     }
 
@@ -29,26 +26,53 @@ package final class ClientSubmission {
         case refused(code: Int, enhanced: String, text: String)
     }
 
+    /// Whom a connection serves, and who may be at its other end.
+    package struct Terms {
+        let login: () -> String
+        let objection: (Int32) -> String?
+
+        /// - Parameters:
+        ///   - login: by which the server's filter knows whose session it is; a new one for each connection.
+        ///   - objection: why nothing may be handed over on the connection with this descriptor, once the server has greeted; nil where it may.
+        package init(login: @escaping () -> String, objection: @escaping (Int32) -> String?) {
+            self.login = login
+            self.objection = objection
+        }
+    }
+
+    /// Seconds after which a connection is replaced before the next message: its login is good for minutes.
+    private static let lifetime = 240.0
+
     private let settings: SMTPSubmission
     private let client: Client
+    private let terms: Terms
     private var dialogue: Dialogue
+    /// When the connection was made, by `TCPConnection.now`.
+    private var openedAt: Double
 
     /// Connects, and becomes the client.
     /// - Throws: `SubmissionFailure`, also where the server does not let us be somebody else.
-    package init(_ settings: SMTPSubmission, client: Client) throws(SubmissionFailure) {
-        (self.settings, self.client) = (settings, client)
-        dialogue = try Self.open(settings, client)
+    package init(_ settings: SMTPSubmission, client: Client, terms: Terms) throws(SubmissionFailure) {
+        (self.settings, self.client, self.terms) = (settings, client, terms)
+        openedAt = TCPConnection.now()
+        dialogue = try Self.open(settings, client, terms)
     }
 
-    private static func open(_ settings: SMTPSubmission, _ client: Client) throws(SubmissionFailure) -> Dialogue {
+    private func reopen() throws(SubmissionFailure) {
+        openedAt = TCPConnection.now()
+        dialogue = try Self.open(settings, client, terms)
+    }
+
+    private static func open(_ settings: SMTPSubmission, _ client: Client, _ terms: Terms) throws(SubmissionFailure) -> Dialogue {
         var dialogue = try Dialogue(settings)
         try dialogue.begin()
+        if let objection = terms.objection(dialogue.descriptor) { throw .temporary(.connection, objection) }
         guard dialogue.keywords["XCLIENT"] != nil else { throw .temporary(.ehlo, "the server does not offer XCLIENT") }
         let address = client.address.map { $0.contains(":") ? "IPV6:\($0)" : $0 } ?? "[UNAVAILABLE]"
         let helo = client.helo.isEmpty ? settings.helo : client.helo
         let name = client.name.map(xtext) ?? "[UNAVAILABLE]"
         // The server greets anew.
-        let identity = "ADDR=\(xtext(address)) NAME=\(name) HELO=\(xtext(helo)) LOGIN=\(xtext(client.login))"
+        let identity = "ADDR=\(xtext(address)) NAME=\(name) HELO=\(xtext(helo)) LOGIN=\(xtext(terms.login()))"
         try dialogue.expect(try dialogue.command("XCLIENT \(identity)", .ehlo), 2, .ehlo)
         try dialogue.hello(helo)
         return dialogue
@@ -64,10 +88,14 @@ package final class ClientSubmission {
         from sender: String, parameters: [String], to paths: [String], stuffed: [UInt8]
     ) throws(SubmissionFailure) -> Outcome {
         let mail = (["MAIL FROM:<\(sender)>"] + parameters).joined(separator: " ")
+        // The connection was opened when the recipients came, and the message took its time: nothing is lost with another one.
+        if TCPConnection.now() - openedAt > Self.lifetime {
+            dialogue.quit()
+            try reopen()
+        }
         var reply: ServerReply
         do throws(SubmissionFailure) { reply = try dialogue.command(mail, .mail) } catch {
-            // The connection was opened when the recipients came, and the message took its time: nothing is lost with another one.
-            dialogue = try Self.open(settings, client)
+            try reopen()
             reply = try dialogue.command(mail, .mail)
         }
         try dialogue.expect(reply, 2, .mail)

@@ -60,6 +60,8 @@ struct Dialogue {
         connection = try TCPConnection(host: settings.host, port: settings.port, timeout: settings.timeout)
     }
 
+    var descriptor: Int32 { connection.descriptor }
+
     /// Greeting, encryption and name, as far as they are asked for.
     mutating func begin() throws(SubmissionFailure) {
         if case .implicit(let context) = settings.security { try encrypt(context) }

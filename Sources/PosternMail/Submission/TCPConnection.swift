@@ -5,7 +5,7 @@ import NIOSSL
 
 /// One connection; closed with its last reference.
 final class TCPConnection {
-    private let descriptor: Int32
+    let descriptor: Int32
     private var tls: TLSLayer?
     /// What TLS made of octets that came with its handshake.
     private var decrypted: [UInt8] = []

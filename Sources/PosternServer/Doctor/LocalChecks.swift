@@ -33,6 +33,8 @@ package struct LocalFacts: Sendable {
     package var hasOperatorAddress = true
     /// Where the HTTP API listens, and whether it answers there; nil where there is none, or its port is any free one.
     package var http: (address: String, outcome: Outcome)?
+    /// Where copies of messages are handed over, and whether that is Postfix; nil where that is not wanted, or nobody listens.
+    package var copies: (address: String, outcome: Outcome)?
     /// What is wrong with the policies in force, a line each; nil where they could not be read.
     package var policyProblems: [String]?
     /// What the engine finds wrong with the file, a line each; nil where it could not be asked.
@@ -57,7 +59,7 @@ package enum LocalChecks {
 
     package static func judge(_ facts: LocalFacts) -> [Check] {
         [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts)
-            + [filter(facts), http(facts)].compactMap { $0 } + policy(facts)
+            + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
             + [disk(facts), clock(facts), operatorAddress(facts)].compactMap { $0 }
     }
 
@@ -126,6 +128,17 @@ package enum LocalChecks {
             .broken(
                 "filter", "\(facts.socket): \(what). Mail waits at its senders meanwhile",
                 remedy: "start postern serve; its log says what keeps it from running")
+        }
+    }
+
+    private static func copies(_ facts: LocalFacts) -> Check? {
+        guard let copies = facts.copies else { return nil }
+        return switch copies.outcome {
+        case .fine: .ok("copies", "Postfix takes copies of messages at \(copies.address)")
+        case .trouble(let what):
+            .broken(
+                "copies", "\(copies.address) (fan_out_smtpd): \(what). Copies of messages to several users are not handed over there",
+                remedy: "see who that is (ss -ltnp) and end it, then postern setup postfix --apply; where Postfix runs as that user, name it in milter.peers")
         }
     }
 

@@ -23,6 +23,9 @@ package enum LocalProbe {
         facts.isOnServer = configuration.database.path == nil
         facts.socket = configuration.milter.socket
         facts.filter = MilterProbe.ask(configuration.milter.socket)
+        if let smtpd = configuration.fanOut, let outcome = MilterProbe.askCopies(smtpd, MilterPeers(configuration.milter.peers)) {
+            facts.copies = ("\(smtpd.host):\(smtpd.port)", outcome)
+        }
         if let listen = configuration.http.listen, listen.port > 0 {
             facts.http = ("\(listen.host):\(listen.port)", MilterProbe.askHTTP(listen, isEncrypted: configuration.http.certificate != nil))
         }
@@ -169,6 +172,20 @@ package enum MilterProbe {
         guard count == answer.count else { return .trouble("something listens, but does not answer as HTTP") }
         let status = String(decoding: answer.suffix(3), as: UTF8.self)
         return status == "200" ? .fine : .trouble("it answers /readyz with \(status)")
+    }
+
+    /// Asks whose the smtpd for copies is; nil where nobody listens, which the check of Postfix tells.
+    static func askCopies(_ smtpd: ListenAddress, _ peers: MilterPeers) -> LocalFacts.Outcome? {
+        let descriptor = connectInternet(smtpd.host, UInt16(clamping: smtpd.port))
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        // Before it has said something, the other end may not have accepted the connection, which is nobody's then.
+        var greeting: UInt8 = 0
+        guard recv(descriptor, &greeting, 1, 0) == 1 else { return .trouble("something listens, but does not greet as a mail server") }
+        if let objection = peers.objection(to: descriptor) { return .trouble(objection) }
+        let quit = "QUIT\r\n"
+        _ = send(descriptor, quit, quit.utf8.count, Int32(MSG_NOSIGNAL))
+        return .fine
     }
 
     private static func open(_ family: Int32) -> Int32 {

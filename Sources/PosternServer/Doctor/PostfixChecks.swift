@@ -32,6 +32,10 @@ package struct PostfixFacts: Sendable {
     package var bypasses: [String] = []
     /// Messages in the queue for addresses at a relay domain; nil where the queue cannot be looked at.
     package var parked: Int?
+    /// Why it cannot.
+    package var queueTrouble: String?
+    /// Postfix's own user is cut off at the milter's socket: what is wrong, and what to write.
+    package var ownerTrouble: (sentence: String, remedy: String)?
     /// What only the operator can decide.
     package var conflicts: [String] = []
 
@@ -41,6 +45,8 @@ package struct PostfixFacts: Sendable {
 package enum PostfixChecks {
     /// How to mend what a plan can mend.
     private static let remedy = "run postern setup postfix --apply, then postfix reload"
+    /// How the queue can be looked at.
+    package static let queueRemedy = "put the user of postern serve into the group postdrop, and name Postfix's folder in postfix_directory"
     /// Settings without which an inbox can leave, or mail can pass unrewritten.
     private static let leaking: Set<String> = [
         "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action",
@@ -76,6 +82,12 @@ package enum PostfixChecks {
         }
         checks += facts.conflicts.map {
             .broken("postfix conflict", $0, remedy: "decide which of the two is wanted, and change that one")
+        }
+        if let (sentence, remedy) = facts.ownerTrouble { checks.insert(.broken("postfix mail_owner", sentence, remedy: remedy), at: 0) }
+        if let trouble = facts.queueTrouble, facts.isRunning != false {
+            checks.append(
+                .warning(
+                    "postfix queue", "Postfix's queue cannot be looked at, so mail that nobody rewrote is not seen: \(trouble)", remedy: queueRemedy))
         }
         if let parked = facts.parked, parked > 0 {
             checks.append(

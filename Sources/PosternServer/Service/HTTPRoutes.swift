@@ -25,6 +25,8 @@ package struct ServiceParts: Sendable {
     package let now: @Sendable () -> Int64
     package let logger: Logger
     package let metrics = ServiceMetrics(version: PosternVersion.text)
+    /// Why Postfix's queue cannot be looked at; nil where it can, or was not yet.
+    let queueTrouble = ValueHolder<String?>(nil)
     /// Writes to inboxes of its own accord; blocks.
     package let mailer: InboxMailer
     /// Where mail is written that nobody waits for.

@@ -10,20 +10,36 @@ import ServiceLifecycle
 struct QueueWatchService: Service {
     /// Seconds between two looks: what lies there has days.
     private static let interval: Int64 = 60
+    /// Characters of a reason that are kept.
+    private static let reasonLength = 200
 
     let directory: String
     let relayDomains: [String]
     let pool: BlockingPool
     let metrics: ServiceMetrics
+    /// Why the queue cannot be looked at, for `postern status`; nil where it can.
+    let trouble: ValueHolder<String?>
     let logger: Logger
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             var known = 0
             while !Task.isCancelled {
-                // Where the queue may not be looked at, nothing is said: doctor tells.
-                let count = try? await pool.run { [directory, relayDomains] in
-                    try PostfixQueue.parked(at: relayDomains, directory: directory)
+                var count: Int?
+                do {
+                    count = try await pool.run { [directory, relayDomains] in
+                        try PostfixQueue.parked(at: relayDomains, directory: directory)
+                    }
+                    trouble.exchange(nil)
+                } catch is CancellationError {
+                    break
+                } catch {
+                    // Tools may say more than the first line, and again each minute.
+                    let reason = String("\(error)".prefix { $0 != "\n" }.prefix(Self.reasonLength))
+                    if trouble.current != reason {
+                        logger.warning("Postfix's queue cannot be looked at", metadata: ["reason": "\(reason)"])
+                    }
+                    trouble.exchange(reason)
                 }
                 metrics.parkedMessages.set(Double(count ?? -1))
                 if let count, count > known {

@@ -49,19 +49,18 @@ package enum RelayService {
         }
         let current = ValueHolder(installation)
         let engine = ValueHolder(try build(installation))
-        let carrier = ValueHolder<CopyHandOver?>(CopyHandOver(configuration))
+        let carrier = ValueHolder<CopyHandOver?>(CopyHandOver(configuration, logger: logger))
         let handler = RelayMilterHandler(
             engine: { engine.current }, now: now, logger: logger, metrics: parts.metrics, carrier: { carrier.current }
         ) { rejections.add(RejectionEvent($0)) }
-        let users = configuration.milter.peers.compactMap(MilterServer.user)
-        let unknown = configuration.milter.peers.filter { MilterServer.user($0) == nil }
-        if !unknown.isEmpty {
+        let peers = MilterPeers(configuration.milter.peers)
+        if !peers.unknown.isEmpty {
             logger.warning(
-                users.isEmpty
+                peers.users == nil
                     ? "milter.peers names nobody who is on this machine: every user of it may talk to the milter's socket"
-                    : "milter.peers names users who are not on this machine", metadata: ["names": "\(unknown.joined(separator: ","))"])
+                    : "milter.peers names users who are not on this machine", metadata: ["names": "\(peers.unknown.joined(separator: ","))"])
         }
-        let listening = MilterServer.Configuration(name: "postern", socket: socket, peers: users.isEmpty ? nil : Set(users))
+        let listening = MilterServer.Configuration(name: "postern", socket: socket, peers: peers.users)
         let server = MilterServer(listening, handler: handler) { diagnostic in
             logger.log(level: diagnostic.level, "\(diagnostic)")
         }
@@ -74,7 +73,7 @@ package enum RelayService {
             StatusService(parts),
             QueueWatchService(
                 directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool, metrics: parts.metrics,
-                logger: logger),
+                trouble: parts.queueTrouble, logger: logger),
             SigningKeyService(signer: signer, logger: logger),
             PolicyService(policies: policies, store: installation.store, now: now, logger: logger),
             ReloadService(logger: logger) {
@@ -84,7 +83,7 @@ package enum RelayService {
                 if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
                 current.exchange(new)
                 engine.exchange(next)
-                carrier.exchange(CopyHandOver(new.configuration))
+                carrier.exchange(CopyHandOver(new.configuration, logger: logger))
                 LogOutput.setLevel(new.configuration.log)
                 policies.refresh(now: now())
                 return Reload(from: installation.resolved, to: new.resolved)

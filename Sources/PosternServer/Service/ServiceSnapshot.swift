@@ -31,6 +31,8 @@ package struct ServiceSnapshot: Codable, Sendable {
     package var keys: [String: String]?
     /// Messages in Postfix's queue for addresses at a relay domain; nil where that is not known.
     package var parked: Int?
+    /// Why it is not known; nil where it is, or was not asked yet.
+    package var queueTrouble: String?
 }
 
 /// Makes snapshots out of metrics, and remembers an hour of them.

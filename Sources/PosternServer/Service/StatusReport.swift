@@ -124,6 +124,11 @@ package struct StatusReport: Encodable, Sendable {
                 "\(parked) messages lie in Postfix's queue for addresses at a relay domain, where nothing is delivered: they passed no filter, or "
                     + "were not rewritten; postqueue -p shows them, postern doctor what is wrong")
         }
+        for host in running {
+            guard let trouble = host.snapshot?.queueTrouble else { continue }
+            warnings.append(
+                "\(host.host) cannot look at Postfix's queue, where mail that nobody rewrote would lie: \(trouble); \(PostfixChecks.queueRemedy)")
+        }
         if running.isEmpty { warnings.append("no service is running: mail waits at its senders; start postern serve") }
         for host in hosts where !host.isRunning {
             warnings.append("\(host.host) has said nothing for \(duration(host.silentFor)): see whether postern serve (pid \(host.pid)) still runs")

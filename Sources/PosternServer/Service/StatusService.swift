@@ -9,6 +9,8 @@ import ServiceLifecycle
 package struct StatusService: Service {
     /// Seconds between two words.
     package static let interval: Int64 = 2
+    /// Milliseconds until the next word where the store did not take one: `/readyz` says 503 until it does.
+    static let retryPause: Int64 = 250
     /// Seconds of silence after which a service counts as gone.
     package static let patience: Int64 = 10
 
@@ -30,6 +32,7 @@ package struct StatusService: Service {
             let minute = next.minute(now: now)
             var made = next.snapshot(now: now)
             made.keys = parts.store.keys.current.summary
+            made.queueTrouble = parts.queueTrouble.current
             let snapshot = made
             do {
                 try await parts.pool.run { [store = parts.store] in
@@ -43,7 +46,8 @@ package struct StatusService: Service {
             } catch {
                 parts.metrics.storeWritable.set(0)
             }
-            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(Self.interval)) }
+            let pause = parts.metrics.storeWritable.value > 0 ? Self.interval * 1000 : Self.retryPause
+            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .milliseconds(pause)) }
         }
         let last = maker.minute(now: parts.now(), isLast: true)
         try? await parts.pool.run { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid, minute: last) }

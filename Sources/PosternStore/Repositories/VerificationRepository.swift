@@ -219,7 +219,10 @@ extension DatabaseConnection {
             guard try row?.integer(column) ?? 0 < Int64(limit) else {
                 // Until the oldest leaves the window.
                 let wait = max(1, (try row?.optionalInteger(column + 3) ?? now) + NoticeWindow.length - now)
-                throw StoreRefusal(.limit, "\(limit) messages \(what) within an hour are the most there may be: try again in \((wait + 59) / 60) minutes")
+                let minutes = (wait + 59) / 60
+                throw StoreRefusal(
+                    .limit,
+                    "\(limit) messages \(what) within an hour are the most there may be: try again in \(minutes) \(minutes == 1 ? "minute" : "minutes")")
             }
         }
         try run(

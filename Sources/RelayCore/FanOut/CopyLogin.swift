@@ -4,11 +4,13 @@
 import InternetMessage
 import MailCrypto
 
-/// Makes and reads logins for sessions that hand copies over: `copies.<end>.<key id><MAC>`.
-struct CopyLogin {
-    /// Seconds for which one is good: a large message may take its time between RCPT, when its session is opened, and the end of its
-    /// data. Postfix logs the login.
-    static let lifetime: Int64 = 7_200
+/// Makes and reads logins for sessions that hand copies over: `copies.<end>.<nonce>.<key id><MAC>`. Postfix logs them, so each is good for
+/// one session (`UsedCopyLogins` in RelayMilter), and for minutes only where the process that saw it is gone.
+package struct CopyLogin {
+    /// Seconds for which one is good: a session takes copies for four minutes, and each in less than that.
+    package static let lifetime: Int64 = 600
+    /// Octets by which two sessions for one client within a second differ.
+    private static let nonceOctets = 10
     /// 130 bits.
     private static let macDigits = 26
 
@@ -16,29 +18,30 @@ struct CopyLogin {
 
     /// - Parameters:
     ///   - address: of the client that the session stands for; nil where it has none.
+    ///   - randomness: gives that many octets.
     ///   - now: seconds since 1970.
-    func make(for address: String?, now: Int64) -> String {
-        let end = "\(now + Self.lifetime)"
+    func make(for address: String?, randomness: (Int) -> [UInt8], now: Int64) -> String {
+        let end = "\(now + Self.lifetime)." + String(decoding: Base32.encode(randomness(Self.nonceOctets)), as: UTF8.self)
         return "copies.\(end)." + String(decoding: [keys.activeID] + Self.mac(end, address, keys.activeKey), as: UTF8.self)
     }
 
     /// Whether a login was made with a key of ours, for this client, and has not ended.
     func isOurs(_ login: String, for address: String?, now: Int64) -> Bool {
         let parts = login.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0] == "copies", let end = Int64(parts[1]), end >= now, end - now <= Self.lifetime,
-            let id = parts[2].utf8.first, let key = keys.key(id)
+        guard parts.count == 4, parts[0] == "copies", let end = Int64(parts[1]), end >= now, end - now <= Self.lifetime,
+            let id = parts[3].utf8.first, let key = keys.key(id)
         else { return false }
-        return constantTimeEqual(Self.mac(String(parts[1]), address, key), Array(parts[2].utf8.dropFirst()))
+        return constantTimeEqual(Self.mac("\(parts[1]).\(parts[2])", address, key), Array(parts[3].utf8.dropFirst()))
     }
 
     private static func mac(_ end: String, _ address: String?, _ key: HMACSHA256) -> [UInt8] {
-        Array(Base32.encode(key.authenticationCode(for: Array("postern copy login 1\n\(end)\n\(address ?? "")".utf8))).prefix(macDigits))
+        Array(Base32.encode(key.authenticationCode(for: Array("postern copy login 2\n\(end)\n\(address ?? "")".utf8))).prefix(macDigits))
     }
 }
 
 extension RelayEngine {
     /// The login of a session that hands copies over for a client, by its address.
-    package func copyLogin(for address: String?, now: Int64) -> String { CopyLogin(keys: keys).make(for: address, now: now) }
+    package func copyLogin(for address: String?, now: Int64) -> String { CopyLogin(keys: keys).make(for: address, randomness: randomness, now: now) }
 
     /// Whether a session at the smtpd for copies is ours, by its login and the address of the client that it stands for.
     package func isCopyLogin(_ login: String, for address: String?, now: Int64) -> Bool {

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Milter
+import PosternServer
 import PosternStore
 import PostfixSetup
 
@@ -58,6 +59,8 @@ struct SetupPostfixCommand: ParsableCommand {
                 message: "\(configDirectory) cannot be read: \(error); name Postfix's directory with --config-directory, or use --print")
         }
         print(plan.text, terminator: "")
+        let owner = (try? PostfixConfiguration.read(directory: plan.directory))?.expanded["mail_owner"] ?? "postfix"
+        if let (sentence, remedy) = MilterPeers(configuration.milter.peers).trouble(mailOwner: owner) { Failure.warn("\(sentence); \(remedy)") }
         guard plan.conflicts.isEmpty else {
             throw CommandError(status: EX_CONFIG, message: "nothing was changed: settle what is in conflict above first")
         }

@@ -30,7 +30,10 @@ struct PostfixProbe {
             facts.hasHeaderCheck = plan.headerChecks == nil
             facts.bypasses = plan.notes.filter { $0.contains("does not pass Postern") || $0.contains("bypass") }
             facts.conflicts = plan.conflicts
-            facts.parked = try? PostfixQueue.parked(at: configuration.relayDomains, directory: plan.directory)
+            facts.ownerTrouble = MilterPeers(configuration.milter.peers).trouble(mailOwner: postfix.expanded["mail_owner"] ?? "postfix")
+            do { facts.parked = try PostfixQueue.parked(at: configuration.relayDomains, directory: plan.directory) } catch {
+                facts.queueTrouble = "\(error)"
+            }
             return (facts, certificates(postfix), postfix.expanded["myhostname"])
         } catch {
             facts.trouble = "\(error)"

@@ -56,13 +56,23 @@ import Testing
     /// Each repetition made all copies again, as none could be noted, and `/readyz` and status said that all was well.
     @Test(.enabled(if: mayMount, "a file system of its own needs the right to mount"))
     func onAFullDiskNobodyGetsACopyTwiceAndItIsSaid() throws {
+        let port = try FreePort.next()
         let rig = try RelayRig(
             World.options {
                 $0.fansOut = true
                 $0.diskSize = 24 << 20
                 $0.settings["limits.messages_per_day"] = "1000000"
+                $0.settings["http.listen"] = "127.0.0.1:\(port)"
             })
         defer { rig.stop() }
+        func readiness(until wanted: String) throws -> String {
+            let end = Date(timeIntervalSinceNow: 30)
+            while true {
+                let found = try ManagedProcess.run("/usr/bin/curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:\(port)/readyz"]).output
+                if found == wanted || Date() > end { return found }
+            }
+        }
+        #expect(try readiness(until: "200") == "200")
         try rig.addTeam("juice", name: "The Juice Company", source: World.team)
         let addresses = try (0..<5).map { number in
             try rig.addUser("user\(number)", inboxes: ["user\(number)@home.example"])
@@ -94,7 +104,9 @@ import Testing
         let doctor = try ManagedProcess.run(
             rig.program, ["doctor", "--config", rig.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"] + rig.settings)
         #expect(doctor.status == 1 && doctor.output.contains("broken  "), "\(doctor.output)")
+        #expect(try readiness(until: "503") == "503")
         try FileManager.default.removeItem(atPath: filler)
+        #expect(try readiness(until: "200") == "200")
         #expect(try send(id).data?.code == 250)
         _ = try rig.sink.wait(for: (id + 1) * addresses.count)
         try rig.postfix.waitUntilDone()

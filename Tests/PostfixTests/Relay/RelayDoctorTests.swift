@@ -104,6 +104,30 @@ import Testing
         #expect(try rig.postfix.queue().isEmpty)
     }
 
+    /// The filter looks at what comes in and not at bounces: one that it should have rebuilt cannot be written, and its message waits.
+    @Test func whatTheProbeLeavesInTheQueueIsTakenOut() throws {
+        let rig = try Self.world()
+        defer { rig.stop() }
+        try rig.postfix.set(["non_smtpd_milters": "inet:127.0.0.1:1"])
+        let found = try doctor(rig, skip: ["outside", "postfix"], ["--patience", "3"])
+        #expect(found.status == 1 && found.output.contains("of the probe were taken out of Postfix's queue"), "\(found.output)")
+        #expect(try rig.postfix.queue().isEmpty, "neither its message nor a bounce is left")
+        #expect(rig.sink.messages.isEmpty)
+    }
+
+    /// Every connection of Postfix was ended, mail got 451, and doctor as root was let in and said that all was well.
+    @Test func aPostfixOfAUserWhoIsNotNamedIsToldWithTheLineToWrite() throws {
+        let rig = try World.anna(World.options { $0.settings["milter.peers"] = "nobody" }).rig
+        defer { rig.stop() }
+        let sentence = "Postfix runs as postfix (mail_owner), whom milter.peers does not name"
+        let line = "write `milter: {peers: [postfix]}` into postern.yaml"
+        let found = try doctor(rig, skip: ["outside", "probe"])
+        #expect(found.status == 1 && found.output.contains("broken  \(sentence)") && found.output.contains(line), "\(found.output)")
+        let setup = try ManagedProcess.run(
+            rig.program, ["setup", "postfix", "--config-directory", rig.postfix.configuration, "--config", rig.configuration] + rig.settings)
+        #expect(setup.output.contains(sentence) && setup.output.contains(line), "\(setup.output)")
+    }
+
     /// "set up", and then "another key file".
     @Test func aPostfixThatDoesNotRunIsOneLine() throws {
         let rig = try Self.world()

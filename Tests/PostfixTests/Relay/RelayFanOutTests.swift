@@ -169,6 +169,29 @@ import Testing
         #expect(rig.relay.sink.messages.allSatisfy { !String(decoding: $0.data, as: UTF8.self).contains("copies.1") })
     }
 
+    /// Who listens there was not asked: where Postfix did not, any user could, and was given the copies.
+    @Test func aStrangerWhoListensForCopiesIsGivenNone() throws {
+        let port = try FreePort.next()
+        let listen = """
+            use IO::Socket::INET; $| = 1; $l = IO::Socket::INET->new(LocalAddr => '127.0.0.1:\(port)', Listen => 9, ReuseAddr => 1) or die; print "ready\\n";
+            while ($c = $l->accept) { $c->autoflush; print $c "220 thief\\r\\n"; while (<$c>) { print "heard $_";
+            print $c (/^EHLO/ ? "250-thief\\r\\n250 XCLIENT NAME ADDR HELO LOGIN\\r\\n" : /^XCLIENT/ ? "220 thief\\r\\n" : "250 ok\\r\\n"); } }
+            """
+        let thief = try ManagedProcess("/usr/bin/setpriv", ["--reuid=nobody", "--clear-groups", "/usr/bin/perl", "-e", listen])
+        defer { thief.end() }
+        try thief.waitForLine(containing: "ready")
+        let rig = try Rig(users: 2) { $0.fanOutProxy = port }
+        defer { rig.stop() }
+        let result = try rig.send()
+        #expect(result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
+        try rig.relay.process.waitForLine(containing: "listens there, who is not Postfix (milter.peers)")
+        #expect(thief.lines.contains { $0.contains("EHLO") } && !thief.lines.contains { $0.contains("XCLIENT") || $0.contains("MAIL") }, "\(thief.lines)")
+        let doctor = try ManagedProcess.run(
+            rig.relay.program, ["doctor", "--config", rig.relay.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"] + rig.relay.settings)
+        #expect(doctor.status == 1 && doctor.output.contains("broken  127.0.0.1:\(port) (fan_out_smtpd): user "), "\(doctor.output)")
+        try rig.expectArrivals(1, rig.everybody([0]))
+    }
+
     /// Everybody on the machine could open a session with the filter, and ask it for whatever client and message they liked.
     @Test func aLocalUserOpensNoSessionWithTheFilter() throws {
         let rig = try Rig(users: 1)

@@ -99,6 +99,10 @@ import Testing
     /// What belongs to somebody else is not there, whatever is done with its number.
     @Test func usersCannotReachWhatIsAnothers() async throws {
         try await MeRig.with { rig in
+            // Numbers are each user's own: this one bob has not.
+            let second = try rig.store.inboxes.add(
+                user: "anna", MeRig.inbox("anna@work.example"), isVerified: true, isReplyOnly: false, MeRig.change)
+            #expect(second.number == 2)
             let bob = Visitor(rig)
             try await bob.signIn("bob")
             for path in ["/me/addresses/1", "/me/addresses/1/apps/1", "/me/addresses/99", "/me/addresses/x", "/me/addresses/-1"] {
@@ -107,13 +111,13 @@ import Testing
             }
             for (path, fields) in [
                 ("/me/addresses/1/forwarding", ["state": "off"]), ("/me/addresses/1/write", ["correspondent": "a@juice.example"]),
-                ("/me/addresses/1/apps/1", [:]), ("/me/inboxes/1/send", [:]), ("/me/inboxes/1/use", [:]), ("/me/inboxes/1/remove", [:]),
-                ("/me/inboxes/1/code", ["code": "123456"]),
+                ("/me/addresses/1/apps/1", [:]), ("/me/inboxes/2/send", [:]), ("/me/inboxes/2/use", [:]), ("/me/inboxes/2/remove", [:]),
+                ("/me/inboxes/2/code", ["code": "123456"]),
             ] {
                 try await bob.get("/me")
                 #expect(try await bob.submit(path, fields).status == 404, "\(path)")
             }
-            #expect(try rig.store.inboxes.inboxes(user: "anna").count == 1)
+            #expect(try rig.store.inboxes.inboxes(user: "anna").count == 2)
             #expect(try rig.store.addresses.addresses(user: "anna").allSatisfy { $0.isForwardingOn && $0.hasLiveGrant })
         }
     }

@@ -101,10 +101,11 @@ private final class Carrier: CopyCarrier {
         #expect(Self.send(scene).delivered != nil)
         let client = try #require(carrier.clients.first)
         let given = try #require(carrier.logins.first)
+        let handler = scene.handler
         func copy(_ login: String?, address: String = "192.0.2.1") -> MilterReply? {
             let connection = MilterTransaction().connect(peer: .ipv4(address, port: 25_001), daemonName: RelayMilterSession.fanOutName).helo("client.test")
             let macros = login.map { ["{auth_authen}": $0] } ?? [:]
-            return scene.play(connection.mail("<b@app.example>").rcpt(Self.all[1], macros: macros).teamMessage().endOfMessage())
+            return connection.mail("<b@app.example>").rcpt(Self.all[1], macros: macros).teamMessage().endOfMessage().run(handler)
                 .message.reply(to: Self.all[1])
         }
         for login in [nil, "", "copies", given + "a", String(given.dropLast()), given.replacing("copies.1", with: "copies.2"), given.replacing(".", with: "..")] {

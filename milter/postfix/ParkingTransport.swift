@@ -40,6 +40,8 @@ package enum PostfixQueue {
     private struct Entry: Decodable {
         struct Recipient: Decodable { let address: String }
         let queue_id: String
+        /// Empty for the null sender, in some versions MAILER-DAEMON.
+        let sender: String?
         let recipients: [Recipient]
     }
 
@@ -59,12 +61,15 @@ package enum PostfixQueue {
         }
     }
 
-    /// Deletes the messages all of whose recipients are among these; how many.
+    /// Deletes the messages all of whose recipients are among these; how many. One that has none left waits for its bounce to be written: there
+    /// the sender tells.
     /// - Parameter isOurs: asked with addresses in lower case.
     package static func delete(where isOurs: (String) -> Bool, directory: String) throws -> Int {
         let list = try PostfixTool.run("postqueue", ["-c", directory, "-j"])
         let entries = list.split(separator: "\n").compactMap { try? JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
-        let found = entries.filter { !$0.recipients.isEmpty && $0.recipients.allSatisfy { isOurs($0.address.lowercased()) } }
+        let found = entries.filter { entry in
+            entry.recipients.isEmpty ? isOurs(entry.sender?.lowercased() ?? "") : entry.recipients.allSatisfy { isOurs($0.address.lowercased()) }
+        }
         for entry in found { try PostfixTool.run("postsuper", ["-c", directory, "-d", entry.queue_id]) }
         return found.count
     }

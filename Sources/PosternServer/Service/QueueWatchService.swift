@@ -37,7 +37,7 @@ struct QueueWatchService: Service {
                     // Tools may say more than the first line, and again each minute.
                     let reason = String("\(error)".prefix { $0 != "\n" }.prefix(Self.reasonLength))
                     if trouble.current != reason {
-                        logger.warning("Postfix's queue cannot be looked at", metadata: ["reason": "\(reason)"])
+                        logger.notice("Postfix's queue cannot be looked at", metadata: ["reason": "\(reason)"])
                     }
                     trouble.exchange(reason)
                 }

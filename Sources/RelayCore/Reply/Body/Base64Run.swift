@@ -13,27 +13,13 @@ struct Base64Run {
     /// Whether a part of the run was handed on already.
     private(set) var isFlushed = false
 
-    /// Shorter runs hold no address worth its name; every word of a text is one.
-    private static let minimum = 12
     private static let chunk = 32_768
-    /// Runs up to here are tried at each of the four places where a group could begin; longer ones begin at a group.
-    private static let tried = 400
     /// Sextets that are held where a search pauses: the last line, which may be none of the run, is among them.
     static let kept = 2_048
     /// A short run is worth a look where it decodes to so many octets in a row that a text may hold: no address is shorter.
     private static let shortest = 5
 
-    private static let values: [UInt8] = {
-        var table = [UInt8](repeating: 255, count: 256)
-        for (value, octet) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() {
-            table[Int(octet)] = UInt8(value)
-        }
-        table[Int(UInt8(ascii: "-"))] = 62
-        table[Int(UInt8(ascii: "_"))] = 63
-        return table
-    }()
-
-    var isLongEnough: Bool { total >= Self.minimum }
+    var isLongEnough: Bool { total >= Base64Sextets.minimum }
     /// Sextets that are still to be decoded.
     var pending: Int { sextets.count }
 
@@ -46,7 +32,7 @@ struct Base64Run {
             total += count - before
             sextets.count = count
         }
-        return Self.values.withUnsafeBufferPointer { values in
+        return Base64Sextets.values.withUnsafeBufferPointer { values in
             while index < bytes.count {
                 let octet = bytes[index]
                 let value = values[Int(octet)]
@@ -65,7 +51,7 @@ struct Base64Run {
                     lastBreak = count
                     continue
                 }
-                guard length < Self.minimum else { return .ended }
+                guard length < Base64Sextets.minimum else { return .ended }
                 // A word of a text, of which there are too many for a call each.
                 (count, before, total, breaks, lastBreak) = (0, 0, 0, 0, 0)
             }
@@ -109,7 +95,7 @@ struct Base64Run {
     }
 
     /// Whether so much is held of a long run that it is decoded before its end.
-    var isWorthFlushing: Bool { total >= Self.tried && sextets.count >= Self.kept + Self.tried }
+    var isWorthFlushing: Bool { total >= Base64Sextets.tried && sextets.count >= Self.kept + Base64Sextets.tried }
 
     /// Decodes what is whole so far.
     /// - Parameter kept: sextets that stay, at least.
@@ -129,7 +115,7 @@ struct Base64Run {
     /// Decodes the rest, a short run at every alignment.
     /// - Parameter keepingAll: whether also what no text could be is handed on.
     mutating func flushAll(keepingAll: Bool, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
-        let isShort = total < Self.tried
+        let isShort = total < Base64Sextets.tried
         // The last line may have been the beginning of something else.
         if lastBreak > 0, lastBreak < sextets.count {
             decode(from: 0, to: lastBreak)
@@ -161,27 +147,5 @@ struct Base64Run {
         return false
     }
 
-    private func decode(from start: Int, to end: Int) {
-        let (input, result) = (sextets.base, output.base)
-        var count = 0
-        var index = start
-        while index + 4 <= end {
-            let group =
-                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(input[index + 2]) << 6 | UInt32(input[index + 3])
-            result[count] = UInt8(truncatingIfNeeded: group >> 16)
-            result[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
-            result[count + 2] = UInt8(truncatingIfNeeded: group)
-            count += 3
-            index += 4
-        }
-        if end - index >= 2 {
-            result[count] = input[index] << 2 | input[index + 1] >> 4
-            count += 1
-        }
-        if end - index == 3 {
-            result[count] = input[index + 1] << 4 | input[index + 2] >> 2
-            count += 1
-        }
-        output.count = count
-    }
+    private func decode(from start: Int, to end: Int) { Base64Sextets.decode(sextets, from: start, to: end, into: output) }
 }

@@ -16,22 +16,8 @@ final class EmbeddedBase64 {
     private let sextets = OctetBuffer(capacity: 1_024)
     private let decoded = OctetBuffer(capacity: 1_024)
 
-    /// Shorter runs hold no address worth its name; every word of a text is one.
-    private static let minimum = 12
     /// Lines shorter than this are words.
     private static let shortestLine = 40
-    /// Runs up to here are tried at each of the four places where a group could begin; longer ones begin at a group.
-    private static let tried = 400
-
-    private static let values: [UInt8] = {
-        var table = [UInt8](repeating: 255, count: 256)
-        for (value, octet) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() {
-            table[Int(octet)] = UInt8(value)
-        }
-        table[Int(UInt8(ascii: "-"))] = 62
-        table[Int(UInt8(ascii: "_"))] = 63
-        return table
-    }()
 
     /// The runs of a text that have to be written anew, in order.
     /// - Parameters:
@@ -41,7 +27,7 @@ final class EmbeddedBase64 {
         in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool, rewrite: ([UInt8], Range<Int>) -> [UInt8]?
     ) -> [TextEdit] {
         var found: [TextEdit] = []
-        Self.values.withUnsafeBufferPointer { values in
+        Base64Sextets.values.withUnsafeBufferPointer { values in
             var index = 0
             while index < text.count {
                 guard values[Int(text[index])] < 64 else {
@@ -50,10 +36,10 @@ final class EmbeddedBase64 {
                 }
                 let start = index
                 while index < text.count, values[Int(text[index])] < 64 { index += 1 }
-                guard index - start >= Self.minimum else { continue }
+                guard index - start >= Base64Sextets.minimum else { continue }
                 let run = read(text, start..<index, values)
                 index = run.range.upperBound
-                for offset in 0..<(sextets.count < Self.tried ? 4 : 1) {
+                for offset in 0..<(sextets.count < Base64Sextets.tried ? 4 : 1) {
                     let rest = decode(from: offset)
                     guard mayHold(decoded.contents), let new = rewrite(Array(decoded.contents), run.range) else { continue }
                     found.append(TextEdit(range: run.range, replacement: written(run, new, text: text, offset: offset, rest: rest), isWeak: true))
@@ -114,28 +100,8 @@ final class EmbeddedBase64 {
     /// Decodes from a character on; gives how many characters at the end are part of no octet.
     private func decode(from offset: Int) -> Int {
         decoded.reserve(sextets.count / 4 * 3 + 3)
-        let (input, output, end) = (sextets.base, decoded.base, sextets.count)
-        var index = offset
-        var count = 0
-        while index + 4 <= end {
-            let group =
-                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(input[index + 2]) << 6 | UInt32(input[index + 3])
-            output[count] = UInt8(truncatingIfNeeded: group >> 16)
-            output[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
-            output[count + 2] = UInt8(truncatingIfNeeded: group)
-            count += 3
-            index += 4
-        }
-        if end - index >= 2 {
-            output[count] = input[index] << 2 | input[index + 1] >> 4
-            count += 1
-        }
-        if end - index == 3 {
-            output[count] = input[index + 1] << 4 | input[index + 2] >> 2
-            count += 1
-        }
-        decoded.count = count
-        return end - index == 1 ? 1 : 0
+        Base64Sextets.decode(sextets, from: offset, to: sextets.count, into: decoded)
+        return (sextets.count - offset) % 4 == 1 ? 1 : 0
     }
 
     /// A run with other content, in the alphabet, the lines and the padding that it had.

@@ -1,0 +1,46 @@
+// The alphabet of base64 and what its groups come to, for all who meet runs of it.
+
+enum Base64Sextets {
+    /// Shorter runs hold no address worth its name; every word of a text is one.
+    static let minimum = 12
+    /// Runs up to here are tried at each of the four places where a group could begin; longer ones begin at a group.
+    static let tried = 400
+
+    /// By octet, in the alphabet of base64 and in that for URLs; 255 for what is in neither.
+    static let values: [UInt8] = {
+        var table = [UInt8](repeating: 255, count: 256)
+        for (value, octet) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() {
+            table[Int(octet)] = UInt8(value)
+        }
+        table[Int(UInt8(ascii: "-"))] = 62
+        table[Int(UInt8(ascii: "_"))] = 63
+        return table
+    }()
+
+    /// Decodes sextets, the first of which begins a group; one that is left over at the end is part of no octet.
+    /// - Parameter output: loses what it held; has to have room for three octets of each four sextets, and two.
+    @inline(__always)
+    static func decode(_ sextets: OctetBuffer, from start: Int, to end: Int, into output: OctetBuffer) {
+        let (input, result) = (sextets.base, output.base)
+        var count = 0
+        var index = start
+        while index + 4 <= end {
+            let group =
+                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(input[index + 2]) << 6 | UInt32(input[index + 3])
+            result[count] = UInt8(truncatingIfNeeded: group >> 16)
+            result[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
+            result[count + 2] = UInt8(truncatingIfNeeded: group)
+            count += 3
+            index += 4
+        }
+        if end - index >= 2 {
+            result[count] = input[index] << 2 | input[index + 1] >> 4
+            count += 1
+        }
+        if end - index == 3 {
+            result[count] = input[index + 1] << 4 | input[index + 2] >> 2
+            count += 1
+        }
+        output.count = count
+    }
+}

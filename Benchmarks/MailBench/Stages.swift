@@ -62,6 +62,9 @@ private struct TimedDirectory: RelayDirectory {
         }
     }
     func release(_ direction: Direction, account: AccountNumber, day: UInt64) { base.release(direction, account: account, day: day) }
+    func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
+        base.release(textAddresses: count, account: account, day: day)
+    }
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         try base.isHandedOver(mark, account: account, now: now)
     }

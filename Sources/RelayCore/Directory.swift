@@ -180,6 +180,9 @@ package protocol RelayDirectory: Sendable {
     /// Gives back what `reserve` counted, for a message that was not taken after all. Where that fails, one place is lost.
     func release(_ direction: Direction, account: AccountNumber, day: UInt64)
 
+    /// The same of addresses in text: what comes again is counted once.
+    func release(textAddresses count: Int, account: AccountNumber, day: UInt64)
+
     /// Whether a copy with this mark was handed over and is remembered.
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool
 

@@ -131,6 +131,10 @@ package struct ProbingDirectory: RelayDirectory {
         if account != ProbeIdentity.account { base.release(direction, account: account, day: day) }
     }
 
+    package func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
+        if account != ProbeIdentity.account { base.release(textAddresses: count, account: account, day: day) }
+    }
+
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         account == ProbeIdentity.account ? false : try base.isHandedOver(mark, account: account, now: now)
     }

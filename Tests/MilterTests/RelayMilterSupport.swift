@@ -58,6 +58,7 @@ final class SmallDirectory: RelayDirectory {
     }
     func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
     func release(_ direction: Direction, account: AccountNumber, day: UInt64) {}
+    func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {}
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         handedOver.withLock { $0.contains(mark) }
     }

@@ -305,6 +305,11 @@ import Testing
         #expect(try !counters.reserve(11, account: account, kind: .textAddresses, day: 7, limit: 30))
         #expect(try counters.reserve(10, account: account, kind: .textAddresses, day: 7, limit: 30))
         #expect(try counters.count(account: account, kind: .textAddresses, day: 7) == 30)
+        // Given back as it was taken, and no more than was.
+        try counters.release(10, account: account, kind: .textAddresses, day: 7)
+        #expect(try counters.count(account: account, kind: .textAddresses, day: 7) == 20)
+        try counters.release(21, account: account, kind: .textAddresses, day: 7)
+        #expect(try counters.count(account: account, kind: .textAddresses, day: 7) == 20)
         #expect(try counters.reserve(30, account: account, kind: .textAddresses, day: 8, limit: 30))
     }
 

@@ -131,6 +131,11 @@ package struct StoreDirectory: RelayDirectory {
         try? counters?.release(account: Int64(account.rawValue), kind: direction.kind, day: Int64(day))
     }
 
+    package func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
+        guard !isReadOnly else { return }
+        try? store.counters.release(count, account: Int64(account.rawValue), kind: .textAddresses, day: Int64(day))
+    }
+
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         try reading { try store.counters.isMarked(account: Int64(account.rawValue), purpose: Self.handedOver, mark: mark, now: now) }
     }

@@ -42,11 +42,11 @@ package struct CounterRepository: Sendable {
     }
 
     /// Gives back what `reserve` counted, for a message that was not taken after all.
-    package func release(account: Int64, kind: CounterKind, day: Int64) throws {
+    package func release(_ count: Int = 1, account: Int64, kind: CounterKind, day: Int64) throws {
         try database.write(.relaxed) { connection in
             try connection.run(
-                "UPDATE daily_counters SET count = count - 1 WHERE account_id = ?1 AND day = ?2 AND kind = ?3 AND count > 0",
-                [.integer(account), .integer(day), .integer(kind.rawValue)])
+                "UPDATE daily_counters SET count = count - ?4 WHERE account_id = ?1 AND day = ?2 AND kind = ?3 AND count >= ?4",
+                [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(count))])
         }
     }
 

@@ -23,6 +23,8 @@ final class ForwardSession {
     private let body: ForwardBody
     /// What the team writes of the user's addresses; nil where nothing would be forwarded.
     private let mentions: ForwardMentions?
+    /// Addresses of others that were counted.
+    private var counted = 0
 
     /// Refuses at once what no evidence could help: an unclear author, or one that nobody has registered. Asks no DNS.
     init(
@@ -121,6 +123,13 @@ final class ForwardSession {
         let newBody = try rewriteBody(&rewriting, inbox: inbox.address)
         let returnPath = ForwardEnvelope.returnPath(engine: engine, account: account, client: client, sender: sender, day: day)
         let toStore = Array(rewriting.toStore.values) + (returnPath.token.flatMap { StoredAddress($0, expiryDay: day + engine.settings.returnPathDays) }.map { [$0] } ?? [])
+        var signed = edits
+        if let signing = newBody.pieces.map(resigned) ?? signing {
+            signed.inserted =
+                try signing.signatures(header: edits.result, domain: account.relayAddress.domain, now: now) + signed.inserted
+        }
+
+        // Counted last: a message that is deferred for another reason takes no place.
         let isFree: Bool
         let isStored: Bool
         do {
@@ -137,11 +146,6 @@ final class ForwardSession {
             if !signs.isEmpty { remember(signs, day: day) }
         }
 
-        var signed = edits
-        if let signing = newBody.pieces.map(resigned) ?? signing {
-            signed.inserted =
-                try signing.signatures(header: edits.result, domain: account.relayAddress.domain, now: now) + signed.inserted
-        }
         return RelayDecision(
             .relay,
             modifications: signed.modifications + (newBody.pieces.map { [.replaceBody($0)] } ?? [])
@@ -197,6 +201,15 @@ extension ForwardSession {
             throw .storeTrouble(error.detail)
         }
         guard isFree else { throw .textAddressLimit(limit) }
+        counted = count
+    }
+
+    /// Gives back what `finish` counted, for a message that is not taken after all and comes again.
+    func giveUp() {
+        let day = UInt64(max(0, now) / 86_400)
+        engine.directory.release(.forward, account: account.number, day: day)
+        if counted > 0 { engine.directory.release(textAddresses: counted, account: account.number, day: day) }
+        counted = 0
     }
 
     /// Remembers by what the team's mentions of the user's addresses are known, and counts the message.

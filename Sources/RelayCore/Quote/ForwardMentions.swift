@@ -17,6 +17,7 @@ final class ForwardMentions {
     private var isTextMade = false
     private let collector = MentionCollector()
     private var addresses: TextAddresses
+    private var byteOrder: (ordinal: Int, mark: [UInt8]) = (0, [])
 
     /// Fields whose text may come back in an answer.
     private static let fields: FieldNameSet = ["subject", "from", "sender", "reply-to", "to", "cc", "comments", "keywords"]
@@ -82,11 +83,23 @@ final class ForwardMentions {
     private func look(at stretch: TextStretch) {
         collector.isWholeText = stretch.start == 0 && stretch.isLast
         if stretch.start == 0, !stretch.isLoose { look(atPart: stretch.part) }
+        let utf8 = TextCoding.readable(withByteOrder(stretch), part: stretch.part)
         // An attached list is the user's business: it does not come back with an answer.
         if stretch.isLoose || PartKind.isShown(stretch.part) {
-            addresses.look(at: stretch.octets, isBegun: stretch.start > 0, goesOn: !stretch.isLast)
+            let isMarkup = PartKind.syntax(stretch.part.contentType) == .markup
+            addresses.look(at: utf8, isMarkup: isMarkup, isBegun: stretch.start > 0, goesOn: !stretch.isLast)
         }
-        TextCoding.look(at: stretch.octets, part: stretch.part, unless: filter, with: madeText())
+        TextCoding.look(at: utf8, part: stretch.part, unless: filter, with: madeText())
+    }
+
+    /// The octets of a stretch behind the mark that its part began with, if it did (RFC 2781 section 3.2): by it alone its order is known.
+    private func withByteOrder(_ stretch: TextStretch) -> [UInt8] {
+        if stretch.start == 0 {
+            let mark = stretch.octets.prefix(2)
+            byteOrder = (stretch.ordinal, mark.elementsEqual([0xFF, 0xFE]) || mark.elementsEqual([0xFE, 0xFF]) ? Array(mark) : [])
+            return stretch.octets
+        }
+        return byteOrder.ordinal == stretch.ordinal && !byteOrder.mark.isEmpty ? byteOrder.mark + stretch.octets : stretch.octets
     }
 
     private func madeText() -> TextRewriter {

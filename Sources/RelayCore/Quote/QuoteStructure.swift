@@ -158,6 +158,16 @@ struct QuoteStructure {
         }
     }
 
+    /// The name of a tag that begins here, in lower case; empty for a comment.
+    private static func tag(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> (name: [UInt8], isClosing: Bool) {
+        let isClosing = text.dropFirst().first == UInt8(ascii: "/")
+        let name = text.dropFirst(isClosing ? 2 : 1).prefix { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || (0x31...0x36).contains($0) }
+        return (name.prefix(12).map(\.asciiLowercased), isClosing)
+    }
+
+    /// Whether a tag begins here behind which text stands in a line of its own.
+    static func beginsBlock(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool { blocks.contains(tag(text).name) }
+
     private static let blocks: Set<[UInt8]> = Set(
         ["div", "p", "br", "tr", "td", "th", "table", "li", "ul", "ol", "hr", "h1", "h2", "h3", "h4", "pre", "body", "blockquote", "dt", "dd"].map {
             Array($0.utf8)
@@ -179,9 +189,7 @@ struct QuoteStructure {
                 hasTags = false
                 continue
             }
-            let isClosing = text[index + 1] == UInt8(ascii: "/")
-            let name = text[(index + (isClosing ? 2 : 1))..<end].prefix { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || (0x31...0x36).contains($0) }
-                .prefix(12).map(\.asciiLowercased)
+            let (name, isClosing) = Self.tag(text[index..<end])
             if Self.blocks.contains(name) {
                 take(line)
                 if name == Array("blockquote".utf8) { depth = max(0, depth + (isClosing ? -1 : 1)) }

@@ -347,7 +347,7 @@ package final class RelayTransaction {
     package func giveUp() {
         guard hasReserved, let account else { return }
         hasReserved = false
-        engine.directory.release(forward == nil ? .reply : .forward, account: account, day: day)
+        if let forward { forward.giveUp() } else { engine.directory.release(.reply, account: account, day: day) }
     }
 
     /// For how long a copy that was handed over is remembered: as long as senders go on repeating a message (RFC 5321 section 4.5.4.1).

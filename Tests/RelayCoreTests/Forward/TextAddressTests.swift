@@ -1,6 +1,7 @@
 // A list of addresses in the text of forwards: counted, and bounded, alike whether one of them is the user's inbox or none is.
 
 import InternetMessage
+import MailAuth
 import Testing
 
 @testable import RelayCore
@@ -73,6 +74,73 @@ import Testing
         let list = Self.guesses(40).joined(separator: "\r\n")
         let attached = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n\(own.joined(separator: ", "))\r\n--b\r\nContent-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\n\(list)\r\n--b\r\nContent-Type: text/vcard\r\n\r\n\(list)\r\n--b--\r\n"
         #expect(Self.code(Self.fixture(11), "Cc: \(Self.guesses(20).joined(separator: ",\r\n "))\r\n" + attached) == "relay")
+    }
+
+    /// Encoded in a way that a reader does not see, none of them counted: only octets were looked at.
+    @Test(arguments: [
+        ("text/html", "<p>%L&#64;%D"), ("text/html", "<p>%L&commat;%D"), ("text/html", "<p>%L&amp;#x40;%D"), ("text/html", "<p>%L&#64;home&#46;example"),
+        ("text/html", "<a href=\"mailto:%L%40%D\">x</a>"), ("text/html", "<a href=\"mailto:%L&#64;%D\">write</a>"),
+        ("text/html", "<li><b>%L</b>@<i>%D</i></li>"), ("text/html", "<td>%L<wbr>@<!-- x -->%D</td>"), ("text/html", "<p>&quot;%L&quot;@%D"),
+        ("text/plain", "https://x.example/?to=%L%40%D"), ("text/plain", "https://x.example/?to=%L%2540%D"), ("text/plain", "\"%L\"@%D"),
+        ("text/plain", "%L\u{FF20}%D"), ("text/plain", "%L\u{200B}@\u{AD}%D"), ("text/plain", "%L\\u0040%D"),
+    ]) func anAddressCountsAsItsReaderSeesIt(type: String, form: String) {
+        let lines = (0..<20).map { form.replacing("%L", with: "jane.\($0)").replacing("%D", with: "home.example") }
+        let body = "Subject: x\r\nContent-Type: \(type); charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\(lines.joined(separator: "\r\n"))\r\n"
+        #expect(Self.code(Self.fixture(20), body) == "relay", "each counts once")
+        #expect(Self.code(Self.fixture(19), body) == "550 5.7.1 too-many-text-addresses")
+    }
+
+    /// In what comes first, and in what comes in a later stretch, where no mark of the byte order stands.
+    @Test(arguments: ["utf-16", "utf-16 little-endian", "utf-16le", "utf-7", "iso-2022-jp"]) func anAddressCountsInEveryCharset(charset: String) throws {
+        let text = (Self.guesses(10) + Array(repeating: "some filling", count: 2_000) + Self.guesses(10, "max")).joined(separator: "\r\n")
+        let octets: [UInt8]
+        switch charset {
+        case "utf-7": octets = Array(text.replacing("@", with: "+AEA-").utf8)
+        case "iso-2022-jp": octets = Array(text.utf8)
+        case "utf-16": octets = [0xFE, 0xFF] + text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] }
+        default: octets = (charset == "utf-16le" ? [] : [0xFF, 0xFE]) + text.utf16.flatMap { [UInt8($0 & 255), UInt8($0 >> 8)] }
+        }
+        let label = charset.prefix { $0 != " " }
+        let body = "Subject: x\r\nContent-Type: text/plain; charset=\(label)\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+            + String(decoding: Base64.encode(octets), as: UTF8.self)
+        #expect(Self.code(Self.fixture(20), body) == "relay")
+        #expect(Self.code(Self.fixture(19), body) == "550 5.7.1 too-many-text-addresses")
+    }
+
+    /// What stands in cells and lines of its own is no part of the address beside it.
+    @Test func addressesOfSeveralCellsAreNotRunTogether() {
+        let cells = Self.guesses(20).map { "<td>\($0)</td><td>and</td>" }.joined()
+        let body = "Subject: x\r\nContent-Type: text/html\r\n\r\n<table><tr>\(cells)</tr></table>\r\n"
+        #expect(Self.code(Self.fixture(20), body) == "relay")
+        #expect(Self.code(Self.fixture(19), body) == "550 5.7.1 too-many-text-addresses")
+    }
+
+    /// The list is read in windows; an address at the edge of one counts, and counts once.
+    @Test func addressesInALongMarkupCountOnce() {
+        let lines = (0..<4_000).map { "<p>filling <b>jane.\($0 % 20)</b>&#64;home.example\($0 % 7 == 0 ? " &amp; more" : "")</p>" }
+        let body = "Subject: x\r\nContent-Type: text/html\r\n\r\n\(lines.joined(separator: "\r\n"))\r\n"
+        #expect(Self.code(Self.fixture(20), body) == "relay")
+        #expect(Self.code(Self.fixture(19), body) == "550 5.7.1 too-many-text-addresses")
+    }
+
+    /// A message that Postfix or a copy did not take comes again: its list counted as often as it came.
+    @Test func aRepeatedMessageCountsItsAddressesOnce() throws {
+        let fixture = Self.fixture(30)
+        let message = Message.parse(Array(("From: billing@app.example\r\nTo: annarelay2@relay.example\r\n" + Self.text(Self.guesses(20))).utf8))
+        for _ in 0..<3 {
+            let transaction = RelayTransaction(
+                engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "bounces@app.example"), now: Fixture.now)
+            try transaction.addRecipient("<annarelay2@relay.example>")
+            for field in message.header.fields { transaction.addHeader(field) }
+            try transaction.endHeader()
+            try transaction.addBody(message.body)
+            #expect(transaction.finish().outcome == .relay)
+            transaction.giveUp()
+            transaction.giveUp()
+        }
+        #expect(fixture.directory.reserved(.forward, Fixture.anna.number) == 0)
+        #expect(Self.code(fixture, Self.text(Self.guesses(20, "max"))) == "relay")
+        #expect(Self.code(fixture, Self.text(Self.guesses(11, "eve"))) == "452 4.7.1 text-address-limit")
     }
 
     /// Newsletters, threads, lists and reports of the public collections stay far below the limit.

@@ -101,6 +101,10 @@ final class MemoryDirectory: RelayDirectory {
         state.withLock { $0.used["\(direction) \(account.rawValue) \(day)", default: 1] -= 1 }
     }
 
+    func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
+        state.withLock { $0.used["text addresses \(account.rawValue) \(day)", default: count] -= count }
+    }
+
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         try asked { $0.once.contains("handed over \(account.rawValue) \(mark)") }
     }

@@ -2,8 +2,8 @@
 
 import InternetMessage
 
-/// Counts what reads like an address, each once, in the text of one forward. It asks nothing of the user's inbox: the count is the same
-/// whether one of them is right or none is.
+/// Counts what reads like an address, each once, in the text of one forward, as its reader sees it or a link in it means it. It asks nothing
+/// of the user's inbox: the count is the same whether one of them is right or none is.
 struct TextAddresses {
     /// Domains that do not count, with what lies below them: the team's own, and the relay's.
     private let known: Set<String>
@@ -13,6 +13,11 @@ struct TextAddresses {
 
     /// Octets of an address (RFC 5321 section 4.5.3.1.3); a longer one is delivered nowhere.
     private static let length = 254
+    /// Octets that are read at once.
+    private static let window = 4_096
+    /// Octets before and behind an `@` that are read for it: an address that takes more, with what is not seen of it, is counted as far as
+    /// it reads as one.
+    private static let reach = 512
 
     init(known: Set<String>, limit: Int) {
         self.known = known
@@ -23,24 +28,93 @@ struct TextAddresses {
     var count: Int { found.count }
 
     /// - Parameters:
-    ///   - text: in a superset of ASCII.
+    ///   - text: in UTF-8 or another superset of ASCII.
+    ///   - isMarkup: whether it is HTML, in which tags are not seen.
     ///   - isBegun: whether text stands before it, so that what touches its first octet may be cut off.
     ///   - goesOn: the same of its end.
-    mutating func look(at text: some Collection<UInt8>, isBegun: Bool = false, goesOn: Bool = false) {
-        guard found.count <= limit else { return }
-        text.withContiguousStorageIfAvailable { text in
-            // Nothing of a text is read twice: an address ends where the next one may begin.
-            var from = 0
-            while found.count <= limit, let at = text[from...].firstIndex(of: UInt8(ascii: "@")) {
-                let local = max(from, at - Self.length)..<at
-                let start = text[local].lastIndex { !Self.isOfLocalPart($0) }.map { $0 + 1 } ?? local.lowerBound
-                let rest = (at + 1)..<min(text.count, at + 1 + Self.length)
-                let end = text[rest].firstIndex { !Self.isOfDomain($0) } ?? rest.upperBound
-                from = at + 1
-                guard start < at, end - start <= Self.length, !(isBegun && start == 0), !(goesOn && end == text.count) else { continue }
-                note(Array(text[start..<at]), domain: Array(text[(at + 1)..<end]))
+    mutating func look(at text: [UInt8], isMarkup: Bool = false, isBegun: Bool = false, goesOn: Bool = false) {
+        text.withUnsafeBufferPointer { text in
+            var window: LensWindow?
+            var next = 0
+            while found.count <= limit, let first = text[next...].firstIndex(where: Self.maySayAt) {
+                var last = first
+                // What is near is read together, and most of a text not at all.
+                while let more = text[(last + 1)..<min(text.count, last + 2 * Self.reach)].firstIndex(where: Self.maySayAt),
+                    more - first < Self.window - 2 * Self.reach
+                { last = more }
+                let read = max(0, first - Self.reach)..<min(text.count, last + 1 + Self.reach)
+                let cut = (before: isBegun && read.lowerBound == 0, behind: goesOn && read.upperBound == text.count)
+                let reading = window ?? LensWindow(foldsUnicode: false, capacity: Self.window)
+                window = reading
+                var joined: Set<Int> = []
+                if isMarkup {
+                    reading.read(text, from: read.lowerBound, to: read.upperBound, lens: [.percent, .tags])
+                    joined = look(at: reading, text, first...last, cut, isAcrossTags: true, without: [])
+                }
+                reading.read(text, from: read.lowerBound, to: read.upperBound, lens: .percent)
+                _ = look(at: reading, text, first...last, cut, isAcrossTags: false, without: joined)
+                next = last + 1
             }
         }
+    }
+
+    /// `@`, the marks behind which it may be encoded, and the first octet of its other forms in UTF-8.
+    private static func maySayAt(_ octet: UInt8) -> Bool {
+        switch octet {
+        case 0x40, 0x25, 0x26, 0x5C, 0xEF: true
+        default: false
+        }
+    }
+
+    /// Looks at one reading of a window.
+    /// - Parameters:
+    ///   - own: where the `@` may stand.
+    ///   - isAcrossTags: whether only addresses count in which tags were passed over.
+    ///   - others: indices of `@` that were read in another way.
+    /// - Returns: the indices of `@` in addresses in which tags were passed over.
+    private mutating func look(
+        at window: LensWindow, _ text: UnsafeBufferPointer<UInt8>, _ own: ClosedRange<Int>, _ cut: (before: Bool, behind: Bool), isAcrossTags: Bool,
+        without others: Set<Int>
+    ) -> Set<Int> {
+        var joined: Set<Int> = []
+        let units = window.units
+        // Nothing is read twice: an address ends where the next one may begin.
+        var first = 0
+        for at in units.indices where units[at] == UInt8(ascii: "@") {
+            guard found.count <= limit else { break }
+            defer { first = at + 1 }
+            guard own.contains(window.start(at)), !others.contains(window.start(at)) else { continue }
+            var tags = false
+            /// Whether a unit stands right behind the one before it, as far as is seen.
+            func follows(_ unit: Int) -> Bool {
+                let between = window.end(unit - 1)..<max(window.end(unit - 1), window.start(unit))
+                guard window.gaps[unit] & ~LensWindow.unseen == 0, !Self.holdsBlock(text, between) else { return false }
+                if isAcrossTags, text[between].contains(UInt8(ascii: "<")) { tags = true }
+                return true
+            }
+            let lowest = max(first, at - Self.length)
+            var start = at
+            if at > lowest, units[at - 1] == UInt8(ascii: "\"") {
+                // "anna"@inbox.example (RFC 5321 section 4.1.2)
+                guard let opening = units[lowest..<(at - 1)].lastIndex(of: UInt8(ascii: "\"")) else { continue }
+                guard follows(at) else { continue }
+                start = opening + 1
+            } else {
+                while start > lowest, Self.isOfLocalPart(units[start - 1]), follows(start) { start -= 1 }
+            }
+            var end = at + 1
+            while end < units.count, end - at <= Self.length, Self.isOfDomain(units[end]), follows(end) { end += 1 }
+            guard start < at, end - start <= Self.length, !isAcrossTags || tags, !(cut.before && window.start(start) == 0),
+                !(cut.behind && window.end(end - 1) == text.count)
+            else { continue }
+            if tags { joined.insert(window.start(at)) }
+            note(units[start..<at].filter { $0 != UInt8(ascii: "\"") }, domain: Array(units[(at + 1)..<end]))
+        }
+        return joined
+    }
+
+    private static func holdsBlock(_ text: UnsafeBufferPointer<UInt8>, _ passed: Range<Int>) -> Bool {
+        passed.contains { text[$0] == UInt8(ascii: "<") && QuoteStructure.beginsBlock(text[$0..<passed.upperBound]) }
     }
 
     private mutating func note(_ local: [UInt8], domain: [UInt8]) {

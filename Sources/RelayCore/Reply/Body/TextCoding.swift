@@ -63,17 +63,22 @@ enum TextCoding {
         }
     }
 
+    /// A text in UTF-8 or another superset of ASCII, as `rewrite` reads it.
+    /// - Parameter decoded: from the transfer encoding.
+    static func readable(_ decoded: [UInt8], part: MIMEPart) -> [UInt8] {
+        guard case .other(let charset) = Family(part.contentType.charset, bytes: decoded), let read = Charset.decode(decoded, charset) else {
+            return decoded
+        }
+        return Array(read.utf8)
+    }
+
     /// Has a text looked at for mentions, as `rewrite` would.
     /// - Parameters:
-    ///   - decoded: from the transfer encoding.
+    ///   - utf8: as `readable` gives it.
     ///   - filter: says of most texts that nothing stands in them.
     ///   - text: asked for where something may.
-    static func look(at decoded: [UInt8], part: MIMEPart, unless filter: MentionFilter, with text: @autoclosure () -> TextRewriter) {
+    static func look(at utf8: [UInt8], part: MIMEPart, unless filter: MentionFilter, with text: @autoclosure () -> TextRewriter) {
         let syntax = PartKind.syntax(part.contentType)
-        var utf8 = decoded
-        if case .other(let charset) = Family(part.contentType.charset, bytes: decoded), let read = Charset.decode(decoded, charset) {
-            utf8 = Array(read.utf8)
-        }
         // Fields and content lines are read unfolded too.
         guard PartKind.isHeaderFields(part.contentType) || PartKind.isContentLines(part) || filter.mayMention(utf8, isMarkup: syntax == .markup)
         else { return }

@@ -41,6 +41,11 @@ extension Refusal {
         451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
         RelayReason("fan-out-refused", "a recipient refused; at the repetition the sender is told which"))
 
+    /// A reply to all with relay addresses of other accounts beside: told as `fanOutRefused` once the recipients were noted.
+    static let mixedAccounts = temporary(
+        451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
+        RelayReason("mixed-accounts", "a relay address of another account stands beside a reverse address"))
+
     package static let forgedCopy = temporary(
         451, "4.7.0", "Only copies of messages are taken here",
         RelayReason("forged-copy", "a session at the smtpd for copies (fan_out_smtpd) without our login: somebody on this machine, or another key file"))

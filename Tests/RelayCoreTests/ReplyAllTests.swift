@@ -114,7 +114,95 @@ import Testing
         }
     }
 
+    /// RCPT told whoever had a reverse address whose relay address belongs to it: both were taken together, or not.
+    @Test func rcptTellsNobodyWhoseAddressesAreOfOneAccount() {
+        for evidence in [AuthenticationEvidence(), Fixture.signed("evil.example")] {
+            var answers: Set<String> = []
+            for account in [Fixture.anna, Fixture.bob, Fixture.annaElsewhere] {
+                let fixture = Fixture(evidence: evidence)
+                let reverse = Self.reverse(account, "billing@app.example", fixture)
+                for recipients in [[Self.own, reverse], [reverse, Self.own], [reverse, Self.own, "bobrelay22@relay.example"]] {
+                    for author in ["eve@evil.example", "billing@app.example", "anna@inbox.example"] {
+                        let answer = fixture.play(from: "eve@evil.example", to: recipients, message: Self.message(from: author, to: recipients))
+                        answers.insert("\(recipients.count) \(author) \(answer.refusals.values.map(\.reply.code)) \(Self.code(answer.decision))")
+                    }
+                }
+            }
+            #expect(answers.count == 6, "\(answers.sorted())")
+        }
+    }
+
+    /// The same where a server gives each recipient a transaction of its own: a proof that had to wait was asked for only of some.
+    @Test func aTemporaryFailureTellsNobodyWhoseAddressesAreOfOneAccount() {
+        let undecided = AuthenticationEvidence(spf: [SPFFinding(result: .temperror, identity: .mailFrom, domain: "evil.example", reason: "")])
+        var answers: Set<RelayDecision> = []
+        for account in [Fixture.anna, Fixture.bob, Fixture.annaElsewhere] {
+            let fixture = Fixture(evidence: undecided)
+            let both = [Self.own, Self.reverse(account, "billing@app.example", fixture)]
+            answers.insert(fixture.play(from: "eve@evil.example", to: [Self.own], message: Self.message(from: "eve@evil.example", to: both)).decision)
+        }
+        #expect(answers.count == 1 && answers.map(Self.code) == ["451 4.4.3"])
+    }
+
+    /// The user's reply is not taken with somebody else's relay address beside it: that would be lost.
+    @Test func aReplyBesideTheRelayAddressOfAnotherAccountComesApart() {
+        let fixture = Fixture(evidence: Self.users)
+        let both = [Self.reverse(Fixture.anna, "billing@app.example", fixture), "bobrelay22@relay.example"]
+        let message = Self.message(from: "anna@inbox.example", to: both)
+        let first = fixture.play(from: "anna@inbox.example", to: both, message: message)
+        #expect(first.refusals.isEmpty && Self.code(first.decision) == "451 4.3.0")
+        #expect(fixture.directory.reserved(.reply, Fixture.anna.number) == 0)
+        let second = fixture.play(from: "anna@inbox.example", to: both, message: message)
+        #expect(second.refusals.mapValues(\.reply.code) == [both[1]: 452])
+        #expect(Self.recipients(second.decision) == ["<billing@app.example>"])
+        #expect(Self.code(fixture.play(from: "anna@inbox.example", to: [both[1]], message: message).decision) == "550 5.7.1")
+    }
+
+    /// A large sender repeats a message from another address each time: it was deferred each time.
+    @Test func aTeamsMailComesApartFromWhateverClientItIsRepeated() {
+        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
+        let message = Self.message(from: "billing@app.example", to: both)
+        let first = fixture.play(from: "billing@app.example", to: both, message: message, client: "192.0.2.1")
+        #expect(first.refusals.isEmpty && Self.code(first.decision) == "451 4.3.0")
+        for order in [both, both.reversed()] {
+            let second = fixture.play(from: "billing@app.example", to: order, message: message, client: "198.51.100.7")
+            #expect(second.refusals.mapValues(\.reply.code) == [order[1]: 452])
+        }
+        // Another sender is not concerned, nor are other recipients.
+        #expect(fixture.play(from: "news@app.example", to: both, message: message).refusals.isEmpty)
+        let others = [Self.own, Self.reverse(Fixture.anna, "help@app.example", fixture)]
+        let third = fixture.play(from: "billing@app.example", to: others.reversed(), message: message)
+        #expect(third.refusals.mapValues(\.reply.code) == [Self.own: 452])
+        #expect(fixture.play(from: "billing@app.example", to: [others[1]], message: message).refusals.isEmpty)
+    }
+
     // MARK: Other users
+
+    /// Each address counted, of whomever it was.
+    @Test func theNoteCountsUsersAndNotAddresses() throws {
+        let successor = Fixture.account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"])
+        var old = Fixture.account(4, "bobbefore2", team: "shop.example", inboxes: ["bob@inbox.example"])
+        old = RelayAccount(
+            number: old.number, relayAddress: old.relayAddress, isForwardingOn: true, isActive: false, inbox: nil, inboxes: [], sharedName: nil,
+            sources: [], successors: [Fixture.anna])
+        let fixture = Fixture(accounts: [Fixture.anna, successor, Fixture.annaElsewhere, old], evidence: Fixture.signed("app.example"))
+        let others = [
+            "bobrelay22@relay.example", "BOBRELAY22@relay.example", Self.reverse(successor, "x@app.example", fixture),
+            Self.reverse(Fixture.anna, "billing@app.example", fixture), "bobbefore2@relay.example",
+        ]
+        func note(_ to: [String]) -> String? {
+            let message = "From: billing@app.example\r\nTo: \(([Self.own] + to).joined(separator: ",\r\n "))\r\n\r\nx\r\n"
+            let parsed = Message.parse(Array(message.utf8))
+            var forward = ModifiedMessage(header: parsed.header, body: parsed.body, sender: "", recipients: [Self.own])
+            forward.apply(fixture.play(from: "billing@app.example", to: [Self.own], message: message).decision.modifications)
+            let value = HeaderSection(forward.header).first("To").map { String(decoding: $0.rawValue, as: UTF8.self) } ?? ""
+            return value.split(separator: "(").dropFirst().first.map { String($0.prefix { $0 != ")" }) }
+        }
+        #expect(note(others) == "you and 1 other user of this relay")
+        #expect(note(Array(others[3...])) == nil)
+        #expect(note(others + ["annaother2@relay.example"]) == "you and 2 other users of this relay")
+    }
 
     /// They stood there as reverse addresses for the relay's own domain: what was sent to them was taken, and lay in Postfix for five days.
     @Test(arguments: ["To", "Cc", "Reply-To"]) func everyAddressOfAForwardThatIsAnsweredIsAccepted(field: String) throws {

@@ -49,7 +49,7 @@ enum Bounce {
         }
         do {
             return try Reply.decide(
-                engine: engine, message: message, account: token.account, correspondents: [sender], paths: paths)
+                engine: engine, message: message, account: token.account, correspondents: [sender], paths: paths, isOfOneAccount: true)
         } catch {
             if case .temporary = error { throw error }
             return discard(engine, message, token, .automaticDropped, "automatic note not relayed: \(error.reason.code)")

@@ -91,15 +91,28 @@ package final class RefusedRecipients: Sendable {
     /// Notes that recipients of several accounts come apart for a while.
     func separate(_ client: SMTPClientIdentity, now: Int64) { note(nil, key(nil, client), now) }
 
+    /// Notes that these recipients come apart for a while where this sender names them, from whatever client: a large sender repeats a message
+    /// from another address each time. For what depends on no account's state; a sender is nothing that is proved.
+    func separate(_ paths: [String], from client: SMTPClientIdentity, now: Int64) {
+        for path in paths { note(nil, senderKey(path, client), now) }
+    }
+
     /// What was noted of a recipient.
     func reply(to path: String, for client: SMTPClientIdentity, now: Int64) -> SMTPReply? { found(now) { key(path, client) } ?? nil }
 
-    /// Whether each account is to have a transaction of its own.
-    func isSeparate(_ client: SMTPClientIdentity, now: Int64) -> Bool { found(now) { key(nil, client) } != nil }
+    /// Whether a recipient is to have a transaction of its own, apart from others of another kind or account.
+    func isSeparate(_ path: String, for client: SMTPClientIdentity, now: Int64) -> Bool {
+        found(now) { key(nil, client) } != nil || found(now) { senderKey(path, client) } != nil
+    }
 
     private func key(_ path: String?, _ client: SMTPClientIdentity) -> [UInt8] {
-        keys.activeKey.authenticationCode(
-            for: Array("postern \(path == nil ? "separate" : "refused") 1\n\(client.address ?? "")\n\(client.mailFrom)\n\(path ?? "")".utf8))
+        key(path == nil ? "separate" : "refused", client.address ?? "", client.mailFrom, path ?? "")
+    }
+
+    private func senderKey(_ path: String, _ client: SMTPClientIdentity) -> [UInt8] { key("apart", "", client.mailFrom, path) }
+
+    private func key(_ kind: String, _ address: String, _ sender: String, _ path: String) -> [UInt8] {
+        keys.activeKey.authenticationCode(for: Array("postern \(kind) 1\n\(address)\n\(sender)\n\(path)".utf8))
     }
 
     private func note(_ reply: SMTPReply?, _ key: [UInt8], _ now: Int64) {

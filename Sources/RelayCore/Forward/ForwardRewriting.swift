@@ -55,16 +55,16 @@ struct ForwardRewriting {
     mutating func rewrite(
         _ header: HeaderSection, evidence: AuthenticationEvidence
     ) throws(Refusal) -> (edits: HeaderEdits, toStore: [StoredAddress]) {
-        let edits = edits(header, evidence: evidence)
+        let edits = try edits(header, evidence: evidence)
         let limits = engine.settings.limits
         guard toStore.count <= limits.storedAddresses else { throw .tooManyAddresses(limits.storedAddresses) }
         if let name = edits.firstField(longerThan: limits.rewrittenFieldSize) { throw .fieldTooLong(name) }
         return (edits, Array(toStore.values))
     }
 
-    private mutating func edits(_ header: HeaderSection, evidence: AuthenticationEvidence) -> HeaderEdits {
+    private mutating func edits(_ header: HeaderSection, evidence: AuthenticationEvidence) throws(Refusal) -> HeaderEdits {
         var edits = HeaderEdits(header)
-        let others = others(in: header)
+        let others = try others(in: header)
         let noting = header.fields.firstIndex { $0.isNamed("To") } ?? header.fields.firstIndex { $0.isNamed("Cc") }
         for (index, field) in header.fields.enumerated() {
             if Self.addressFields.contains(field) {
@@ -129,10 +129,38 @@ struct ForwardRewriting {
             && engine.settings.operatorMailbox(address.localPart.lowercased()) == nil
     }
 
-    /// How many addresses of other users To and Cc name.
-    private func others(in header: HeaderSection) -> Int {
-        (header.all("To") + header.all("Cc")).reduce(0) { sum, field in
-            sum + AddressList.parse(field.rawValue).mailboxes.reduce(0) { $0 + (isAnotherUsers($1.addrSpec) ? 1 : 0) }
+    /// How many other users To and Cc name. One may stand there by several addresses, and so may this one; what is nobody's address, and what
+    /// stands behind as many as a transaction may name, counts for itself.
+    private func others(in header: HeaderSection) throws(Refusal) -> Int {
+        var accounts: Set<AccountNumber> = []
+        var addresses: Set<String> = []
+        for field in header.all("To") + header.all("Cc") {
+            for mailbox in AddressList.parse(field.rawValue).mailboxes where isAnotherUsers(mailbox.addrSpec) {
+                addresses.insert(mailbox.addrSpec.wireForm.lowercased())
+            }
+        }
+        var own: Set<AccountNumber> = [account.number]
+        own.formUnion(account.successors.map(\.number))
+        var unknown = max(0, addresses.count - engine.settings.limits.recipients)
+        for address in addresses.sorted().prefix(engine.settings.limits.recipients) {
+            let numbers = try owners(of: address)
+            if let number = numbers.first { if own.isDisjoint(with: numbers) { accounts.insert(number) } } else { unknown += 1 }
+        }
+        return accounts.count + unknown
+    }
+
+    /// The account of an address at a relay domain, and those that it leads to besides; empty where there is none.
+    private func owners(of address: String) throws(Refusal) -> [AccountNumber] {
+        switch RecipientReading.read("<\(address)>", settings: engine.settings, tokens: engine.tokens) {
+        case .relayAddress(let localPart, let domain):
+            do {
+                let account = try engine.directory.account(relayAddress: localPart, domain: domain)
+                return account.map { [$0.number] + $0.successors.map(\.number) } ?? []
+            } catch {
+                throw .storeTrouble(error.detail)
+            }
+        case .reverse(let token), .returnPath(let token): return [token.account]
+        default: return []
         }
     }
 

@@ -4,21 +4,22 @@ import InternetMessage
 import MailAuth
 
 enum OwnAddress {
-    /// Whether the header section names a reverse address of the account among its recipients: whoever sends this to the relay address
-    /// alone may be a server that gives each recipient a transaction of its own.
-    static func standsBesideReverse(_ header: HeaderSection, of account: RelayAccount, engine: RelayEngine) -> Bool {
-        let numbers = ([account] + account.successors).map(\.number)
-        return (header.all("To") + header.all("Cc")).contains { field in
-            AddressList.parse(field.rawValue).mailboxes.contains { mailbox in
-                guard engine.settings.isRelayDomain(mailbox.addrSpec.domain), case .token(let token) = engine.tokens.read(mailbox.addrSpec.localPart)
-                else { return false }
-                return token.purpose.isReverse && numbers.contains(token.account)
+    /// The accounts whose reverse addresses To and Cc name: whoever sends this to a relay address alone may be a server that gives each
+    /// recipient a transaction of its own. Whether the relay address is of one of them is for a proved author to know.
+    static func reverseAccounts(in header: HeaderSection, engine: RelayEngine) -> Set<AccountNumber> {
+        var accounts: Set<AccountNumber> = []
+        for field in header.all("To") + header.all("Cc") {
+            for mailbox in AddressList.parse(field.rawValue).mailboxes where engine.settings.isRelayDomain(mailbox.addrSpec.domain) {
+                if case .token(let token) = engine.tokens.read(mailbox.addrSpec.localPart), token.purpose.isReverse { accounts.insert(token.account) }
             }
         }
+        return accounts
     }
 
-    /// Whether the author is proved, as a reply's is, to be a verified inbox of the account's user.
-    /// - Throws: only what passes by itself: the proof, or the directory, cannot be asked just now.
+    /// Whether the author is proved, as a reply's is, to be a verified inbox of the account's user, and the message is to a reverse address
+    /// of that account too.
+    /// - Throws: only what passes by itself: the proof, or the directory, cannot be asked just now. The proof is asked first, so that it
+    ///   says nothing of whose the addresses are.
     static func isWrittenByUser(
         _ header: HeaderSection, of account: RelayAccount, evidence: AuthenticationEvidence, client: SMTPClientIdentity, engine: RelayEngine
     ) throws(Refusal) -> Bool {
@@ -27,6 +28,8 @@ enum OwnAddress {
             if case .temporary = error { throw error }
             return false
         }
+        let named = reverseAccounts(in: header, engine: engine)
+        guard ([account] + account.successors).contains(where: { named.contains($0.number) }) else { return false }
         do {
             return try engine.directory.account(account.number)?.isVerifiedInbox(author, providers: engine.settings.providers) ?? false
         } catch {

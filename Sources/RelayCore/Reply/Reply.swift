@@ -5,9 +5,12 @@ import MailAuth
 import MailCrypto
 
 enum Reply {
-    /// - Parameter correspondents: whom the recipients stand for, at least one.
+    /// - Parameters:
+    ///   - correspondents: whom the recipients stand for, at least one.
+    ///   - isOfOneAccount: whether all paths are of this account. Else the user, and nobody before, is told `mixedAccounts`.
     static func decide(
-        engine: RelayEngine, message: IncomingMessage, account number: AccountNumber, correspondents: [AddrSpec], paths: [String]
+        engine: RelayEngine, message: IncomingMessage, account number: AccountNumber, correspondents: [AddrSpec], paths: [String],
+        isOfOneAccount: Bool
     ) throws(Refusal) -> RelayDecision {
         // Proved before it is looked whose inbox it is: neither answer nor time tells a stranger which inbox is the right one.
         let (author, proof) = try prove(message.header, evidence: message.evidence, client: message.client)
@@ -19,11 +22,13 @@ enum Reply {
             let domain = providers.canonical(author).domain
             if account.inboxes.contains(where: { $0.isVerified && providers.canonical($0.address.revealed).domain == domain }),
                 let report = try serverReport(message, author: author) {
+                guard isOfOneAccount else { throw .mixedAccounts }
                 guard account.isActive else { throw .retired }
                 return try tell(report, of: message, engine: engine, account: account, correspondents: correspondents, paths: paths)
             }
             throw .replyNotProved(RelayReason("not-the-users-inbox", "the author is proved, but is no verified inbox of the account's user"))
         }
+        guard isOfOneAccount else { throw .mixedAccounts }
         guard account.isActive else { throw .retired }
 
         let isAutomatic = message.client.mailFrom.isEmpty || AutomaticMail.isAutomatic(message.header)

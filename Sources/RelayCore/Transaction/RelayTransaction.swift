@@ -12,10 +12,7 @@ package final class RelayTransaction {
     /// Seconds since 1970.
     private let now: Int64
 
-    /// What the recipients accepted so far have in common.
-    private var scope = TransactionScope.empty
-    /// The accepted paths of our own, exactly as RCPT gave them.
-    private var paths: [String] = []
+    private var recipients = RecipientParts()
     private var header = HeaderSection()
     private var headerSize = 0
     private var messageSize = 0
@@ -25,10 +22,8 @@ package final class RelayTransaction {
     private var held: HeldBody?
     /// A message to a relay address that nobody registered, and that the address's own user may have written: what it is answered otherwise.
     private var unlessOwn: Refusal?
-    /// What does not go together with the first recipient's scope, and gets a copy of the message.
-    private var further: [(scope: TransactionScope, paths: [String])] = []
-    /// Whether copies can be handed over, as far as that was asked.
-    private var isFannedOut: Bool?
+    /// Asked once, where there is a need.
+    private lazy var isFannedOut = canFanOut()
     private let canFanOut: () -> Bool
     /// Of a reply, once it was decided on: whether SPF proves its author.
     private var isReplyEnvelopeProof = false
@@ -47,6 +42,11 @@ package final class RelayTransaction {
     }
 
     private var day: UInt64 { UInt64(max(0, now) / 86_400) }
+    /// What the message that goes on in place carries.
+    private var scope: TransactionScope { recipients.first.scope }
+    private var paths: [String] { recipients.first.paths }
+    /// What gets a copy of the message.
+    private var further: ArraySlice<(scope: TransactionScope, paths: [String])> { recipients.further }
 
     /// Whether anything in this transaction is the relay's business. Told from the first accepted recipient on.
     package var isOurs: Bool {
@@ -57,7 +57,7 @@ package final class RelayTransaction {
     }
 
     /// The accepted paths as RCPT gave them, by message: first those of the one that goes on in place, then those of each copy.
-    package var parts: [[String]] { [paths] + further.map(\.paths) }
+    package var parts: [[String]] { recipients.all.map(\.paths) }
 
     /// Which way the message goes, for counters; nil where it is not the relay's business.
     package var direction: TransactionDirection? {
@@ -83,82 +83,14 @@ package final class RelayTransaction {
     /// - Parameter path: the argument of RCPT TO as it stands there.
     package func addRecipient(_ path: String) throws(Refusal) {
         if let told = engine.refusedRecipients.reply(to: path, for: client, now: now) { throw .toldBefore(told) }
-        let own = try scope(of: path)
-        if let scope = merged(scope, own) {
-            switch scope {
-            case .elsewhere: break
-            default:
-                try count()
-                paths.append(path)
-            }
-            self.scope = scope
-        } else if let index = further.indices.first(where: { merged(further[$0].scope, own) != nil }), let both = merged(further[index].scope, own) {
-            try count()
-            further[index].scope = both
-            further[index].paths.append(path)
-        } else if TransactionScope.isFannable(scope, own), isFannedOut ?? false || (!isSeparate && canFanOut()) {
-            isFannedOut = true
-            try count()
-            further.append((own, [path]))
-        } else {
-            if TransactionScope.isFannable(scope, own) { isFannedOut = false }
-            throw .otherScope
+        let own = try RecipientScope(engine: engine, day: day).scope(of: path)
+        guard let place = recipients.place(
+            for: own, mayMix: { !engine.refusedRecipients.isSeparate(path, for: client, now: now) }, canFanOut: { isFannedOut })
+        else { throw .otherScope }
+        if case .elsewhere = place.scope {} else {
+            guard recipients.paths.count < engine.settings.limits.recipients else { throw .tooManyRecipients }
         }
-    }
-
-    /// Both in one message; nil where they do not go together.
-    private func merged(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
-        if let merged = TransactionScope.merged(scope, other) { return merged }
-        guard let both = TransactionScope.repliedToAll(scope, other), !isSeparate else { return nil }
-        return both
-    }
-
-    /// Whether each recipient of another kind or account is to have a transaction of its own.
-    private var isSeparate: Bool { engine.refusedRecipients.isSeparate(client, now: now) }
-
-    private func count() throws(Refusal) {
-        guard paths.count + further.reduce(0, { $0 + $1.paths.count }) < engine.settings.limits.recipients else { throw .tooManyRecipients }
-    }
-
-    /// What a transaction with this recipient alone would carry.
-    private func scope(of path: String) throws(Refusal) -> TransactionScope {
-        switch RecipientReading.read(path, settings: engine.settings, tokens: engine.tokens) {
-        case .unknown: throw .unknownAddress("no such local part")
-        case .forgedReverse: throw .replyNotProved(RelayReason("bad-reverse-address", "MAC is wrong"))
-        case .forgedReturnPath: throw .badReturnPath("MAC is wrong")
-        case .elsewhere: return .elsewhere
-        case .operatorMailbox(let target):
-            guard let target else { throw .notConfigured("operator_address is not set") }
-            return .operatorMail([target])
-        case .relayAddress(let localPart, let domain):
-            guard let account = try ask({ () throws(DirectoryFailure) in try engine.directory.account(relayAddress: localPart, domain: domain) })
-            else { throw .unknownAddress("relay address was never issued") }
-            return .forward(account)
-        case .reverse(let token): return .reply(token.account, correspondents: [try correspondent(of: token)], own: nil)
-        case .returnPath(let token):
-            guard token.expiryDay >= day else { throw .badReturnPath("expired") }
-            return .returnPath(token)
-        case .answer(let token):
-            guard token.expiryDay >= day else { throw .unknownAddress("the verification has expired") }
-            return .answer(token)
-        }
-    }
-
-    private func correspondent(of token: AddressToken) throws(Refusal) -> AddrSpec {
-        let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
-        let address = stored.address(of: token)
-        if let failure = stored.failure { throw .storeTrouble(failure.detail) }
-        guard let address else { throw .replyNotProved(RelayReason("bad-reverse-address", "nothing is stored under it")) }
-        // The probe's addresses lead to where Postfix keeps what it cannot deliver: there it is looked for.
-        guard token.account != ProbeIdentity.account, engine.settings.isRelayDomain(address.domain) else { return address }
-        guard case .operatorMailbox(let target) = RecipientReading.read("<\(address.wireForm)>", settings: engine.settings, tokens: engine.tokens)
-        else { throw .anotherUsersAddress }
-        guard target != nil else { throw .notConfigured("operator_address is not set") }
-        return address
-    }
-
-    private func ask<Value>(_ question: () throws(DirectoryFailure) -> Value) throws(Refusal) -> Value {
-        do { return try question() } catch { throw .storeTrouble(error.detail) }
+        recipients.add(path, at: place)
     }
 
     // MARK: Header section
@@ -209,7 +141,7 @@ package final class RelayTransaction {
             do {
                 forward = try ForwardSession(engine: engine, account: account, client: client, header: header, now: now)
             } catch {
-                guard further.isEmpty, OwnAddress.standsBesideReverse(header, of: account, engine: engine) else { throw error }
+                guard further.isEmpty, !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty else { throw error }
                 unlessOwn = error
                 authentication = engine.authenticator.begin(client: client, header: header, now: now)
             }
@@ -219,9 +151,9 @@ package final class RelayTransaction {
         case .reply, .returnPath:
             // The DNS is waited for while nothing is held, and whoever cannot be proved whatever the body is holds nothing.
             let session = engine.authenticator.begin(client: client, header: header, now: now)
-            if let best = session.prepare(), case .reply(_, _, let own) = scope {
+            if let best = session.prepare(), case .reply(_, _, let beside) = scope {
                 do { _ = try Reply.prove(header, evidence: best, client: client) } catch {
-                    guard let own, OwnAddress.isWrittenByTeam(header, of: own, evidence: best, client: client) else { throw error }
+                    guard beside.contains(where: { OwnAddress.isWrittenByTeam(header, of: $0, evidence: best, client: client) }) else { throw error }
                 }
             }
             authentication = session
@@ -359,17 +291,21 @@ package final class RelayTransaction {
             case .empty, .elsewhere: return RelayDecision(.untouched, reasons: [])
             case .operatorMail(let targets): return operatorMail(to: targets)
             case .forward(let account): return try decideForward(account)
-            case .reply(let number, let correspondents, let own):
+            case .reply(let number, let correspondents, let beside):
                 let message = try incoming(whileWaiting)
                 do {
                     return try Reply.decide(
-                        engine: engine, message: message, account: number, correspondents: correspondents, paths: paths)
+                        engine: engine, message: message, account: number, correspondents: correspondents, paths: paths,
+                        isOfOneAccount: scope.isOfOneAccount)
                 } catch {
-                    guard case .permanent = error, let own,
-                        OwnAddress.isWrittenByTeam(header, of: own, evidence: message.evidence, client: client)
-                    else { throw error }
-                    // A team's mail to its user and to a reverse address: the one may have it and the other may not, so they come apart.
-                    engine.refusedRecipients.separate(client, now: now)
+                    var isTeams = false
+                    if case .permanent = error {
+                        isTeams = beside.contains { OwnAddress.isWrittenByTeam(header, of: $0, evidence: message.evidence, client: client) }
+                    }
+                    guard isTeams || error.reason.code == Refusal.mixedAccounts.reason.code else { throw error }
+                    // One of them may have it and the other may not, so they come apart: a team's mail to its user and to a reverse address,
+                    // or a user's to a reverse address and to a relay address of somebody else.
+                    engine.refusedRecipients.separate(recipients.paths, from: client, now: now)
                     throw Refusal.fanOutRefused
                 }
             case .returnPath(let token):
@@ -396,7 +332,7 @@ package final class RelayTransaction {
             do { return try forward.finish(paths: paths) } catch {
                 // Once the author is proved as the team's, the answer is the team's.
                 guard case .permanent = error, let found = forward.unadmitted,
-                    OwnAddress.standsBesideReverse(header, of: account, engine: engine)
+                    !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty
                 else { throw error }
                 (refusal, evidence) = (error, found)
             }

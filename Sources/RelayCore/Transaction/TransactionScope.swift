@@ -8,8 +8,8 @@ enum TransactionScope {
     case elsewhere
     case operatorMail([AddrSpec])
     case forward(RelayAccount)
-    /// - own: the account by its own relay address, where that is among the recipients too, as a reply to all puts it there.
-    case reply(AccountNumber, correspondents: [AddrSpec], own: RelayAccount?)
+    /// - beside: the accounts of relay addresses among the recipients, as a reply to all puts one there; of this account or of any.
+    case reply(AccountNumber, correspondents: [AddrSpec], beside: [RelayAccount])
     case returnPath(AddressToken)
     case answer(AnswerToken)
 
@@ -20,24 +20,30 @@ enum TransactionScope {
         case (.elsewhere, .elsewhere): return scope
         case (.operatorMail(let targets), .operatorMail(let more)): return .operatorMail(targets + more.filter { !targets.contains($0) })
         case (.forward(let account), .forward(let other)): return account.number == other.number ? scope : nil
-        case (.reply(let account, let correspondents, let own), .reply(let other, let more, let alsoOwn)):
+        case (.reply(let account, let correspondents, let beside), .reply(let other, let more, let alsoBeside)):
             guard account == other else { return nil }
-            return .reply(account, correspondents: correspondents + more.filter { !correspondents.contains($0) }, own: own ?? alsoOwn)
+            return .reply(account, correspondents: correspondents + more.filter { !correspondents.contains($0) }, beside: beside + alsoBeside)
         case (.returnPath(let token), .returnPath(let other)): return token == other ? scope : nil
         case (.answer(let token), .answer(let other)): return token == other ? scope : nil
         default: return nil
         }
     }
 
-    /// Reverse addresses and the relay address of the same account in one transaction: what a reply to all is sent to.
+    /// Reverse addresses and relay addresses in one transaction: what a reply to all is sent to. Of whatever accounts, since whoever is told
+    /// at RCPT that they do not belong together is told whose they are.
     static func repliedToAll(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
         switch (scope, other) {
-        case (.reply(let number, let correspondents, let own), .forward(let account)),
-            (.forward(let account), .reply(let number, let correspondents, let own)):
-            ([account] + account.successors).contains { $0.number == number }
-                ? .reply(number, correspondents: correspondents, own: own ?? account) : nil
+        case (.reply(let number, let correspondents, let beside), .forward(let account)),
+            (.forward(let account), .reply(let number, let correspondents, let beside)):
+            .reply(number, correspondents: correspondents, beside: beside + [account])
         default: nil
         }
+    }
+
+    /// Whether all of it is of one account.
+    var isOfOneAccount: Bool {
+        guard case .reply(let number, _, let beside) = self else { return true }
+        return beside.allSatisfy { ([$0] + $0.successors).contains { $0.number == number } }
     }
 
     /// Whether a copy can carry what does not go together: forwards beside a forward, replies beside a reply, which one proof serves.
@@ -55,5 +61,38 @@ enum TransactionScope {
         case .reply(let number, _, _): number
         default: nil
         }
+    }
+}
+
+/// The accepted recipients of a transaction, by the message that carries them.
+struct RecipientParts {
+    /// What goes on in place first, then what gets a copy of the message. Paths are kept exactly as RCPT gave them.
+    private(set) var all: [(scope: TransactionScope, paths: [String])] = [(.empty, [])]
+
+    var first: (scope: TransactionScope, paths: [String]) { all[0] }
+    var further: ArraySlice<(scope: TransactionScope, paths: [String])> { all.dropFirst() }
+    var paths: [String] { all.flatMap(\.paths) }
+
+    /// Where a recipient goes, and what is carried there with it; nil where it has to come in a transaction of its own.
+    /// - Parameters:
+    ///   - mayMix: whether what one kind of message does not carry may go together for now; asked where there is a need, as the next.
+    ///   - canFanOut: whether copies can be handed over.
+    func place(for own: TransactionScope, mayMix: () -> Bool, canFanOut: () -> Bool) -> (index: Int, scope: TransactionScope)? {
+        func places(_ together: (TransactionScope, TransactionScope) -> TransactionScope?) -> [(index: Int, scope: TransactionScope)] {
+            all.indices.compactMap { index in together(all[index].scope, own).map { (index, $0) } }
+        }
+        if let same = places(TransactionScope.merged).first { return same }
+        guard mayMix() else { return nil }
+        let mixed = places(TransactionScope.repliedToAll)
+        if let mixed = mixed.first(where: { $0.scope.isOfOneAccount }) ?? mixed.first { return mixed }
+        return TransactionScope.isFannable(first.scope, own) && canFanOut() ? (all.count, own) : nil
+    }
+
+    mutating func add(_ path: String, at place: (index: Int, scope: TransactionScope)) {
+        if place.index == all.count { all.append((.empty, [])) }
+        all[place.index].scope = place.scope
+        // What is not the relay's business is not touched.
+        if case .elsewhere = place.scope { return }
+        all[place.index].paths.append(path)
     }
 }

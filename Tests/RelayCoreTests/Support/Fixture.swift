@@ -62,9 +62,9 @@ struct Fixture {
     }
 
     /// Plays a whole transaction.
-    func play(from sender: String, to recipients: [String], message: String, now: Int64 = Fixture.now) -> Answer {
+    func play(from sender: String, to recipients: [String], message: String, now: Int64 = Fixture.now, client: String = "192.0.2.1") -> Answer {
         let transaction = RelayTransaction(
-            engine: engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: sender), now: now)
+            engine: engine, client: SMTPClientIdentity(address: client, helo: "client.example", mailFrom: sender), now: now)
         var refusals: [String: Refusal] = [:]
         for recipient in recipients {
             do { try transaction.addRecipient("<\(recipient)>") } catch { refusals[recipient] = error }

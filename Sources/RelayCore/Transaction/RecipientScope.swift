@@ -1,0 +1,47 @@
+// What a transaction with one recipient alone would carry: read from its path, and asked of the directory.
+
+import InternetMessage
+
+struct RecipientScope {
+    let engine: RelayEngine
+    /// Days since 1970.
+    let day: UInt64
+
+    /// Judges by form and MAC, and by whether a relay address exists; nothing of an account's state is told here.
+    func scope(of path: String) throws(Refusal) -> TransactionScope {
+        switch RecipientReading.read(path, settings: engine.settings, tokens: engine.tokens) {
+        case .unknown: throw .unknownAddress("no such local part")
+        case .forgedReverse: throw .replyNotProved(RelayReason("bad-reverse-address", "MAC is wrong"))
+        case .forgedReturnPath: throw .badReturnPath("MAC is wrong")
+        case .elsewhere: return .elsewhere
+        case .operatorMailbox(let target):
+            guard let target else { throw .notConfigured("operator_address is not set") }
+            return .operatorMail([target])
+        case .relayAddress(let localPart, let domain):
+            let account: RelayAccount?
+            do { account = try engine.directory.account(relayAddress: localPart, domain: domain) } catch { throw .storeTrouble(error.detail) }
+            guard let account else { throw .unknownAddress("relay address was never issued") }
+            return .forward(account)
+        case .reverse(let token): return .reply(token.account, correspondents: [try correspondent(of: token)], beside: [])
+        case .returnPath(let token):
+            guard token.expiryDay >= day else { throw .badReturnPath("expired") }
+            return .returnPath(token)
+        case .answer(let token):
+            guard token.expiryDay >= day else { throw .unknownAddress("the verification has expired") }
+            return .answer(token)
+        }
+    }
+
+    private func correspondent(of token: AddressToken) throws(Refusal) -> AddrSpec {
+        let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
+        let address = stored.address(of: token)
+        if let failure = stored.failure { throw .storeTrouble(failure.detail) }
+        guard let address else { throw .replyNotProved(RelayReason("bad-reverse-address", "nothing is stored under it")) }
+        // The probe's addresses lead to where Postfix keeps what it cannot deliver: there it is looked for.
+        guard token.account != ProbeIdentity.account, engine.settings.isRelayDomain(address.domain) else { return address }
+        guard case .operatorMailbox(let target) = RecipientReading.read("<\(address.wireForm)>", settings: engine.settings, tokens: engine.tokens)
+        else { throw .anotherUsersAddress }
+        guard target != nil else { throw .notConfigured("operator_address is not set") }
+        return address
+    }
+}

@@ -1,7 +1,6 @@
 // What several hosts and requests do at the same time.
 
 import PosternStore
-import Synchronization
 import Testing
 
 @Suite struct ConcurrencyTests {
@@ -53,45 +52,4 @@ import Testing
             return number
         }
     }
-}
-
-/// A database that remembers what was changed through it, in order.
-private final class RecordingDatabase: Database {
-    private let original: any Database
-    private let log = Mutex<[(sql: String, arguments: [SQLValue])]>([])
-    var dialect: Dialect { original.dialect }
-
-    init(_ original: any Database) { self.original = original }
-
-    func changes(_ beginning: String) -> [[SQLValue]] {
-        log.withLock { $0.filter { $0.sql.contains(beginning) }.map(\.arguments) }
-    }
-
-    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T { try original.read(body) }
-
-    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try original.write(durability) { connection in
-            try body(RecordingConnection(original: connection) { sql, arguments in self.log.withLock { $0.append((sql, arguments)) } })
-        }
-    }
-
-    func lock(_ name: String) throws -> (any DatabaseLock)? { try original.lock(name) }
-    func close() throws { try original.close() }
-}
-
-private struct RecordingConnection: DatabaseConnection {
-    let original: any DatabaseConnection
-    let note: (String, [SQLValue]) -> Void
-
-    func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
-        note(sql, arguments)
-        return try original.rows(sql, arguments)
-    }
-
-    func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
-        note(sql, arguments)
-        return try original.run(sql, arguments)
-    }
-
-    func runScript(_ sql: String) throws { try original.runScript(sql) }
 }

@@ -3,7 +3,6 @@
 import InternetMessage
 import PosternSQLite
 import PosternStore
-import Synchronization
 import Testing
 
 @Suite struct QueryPlanTests {
@@ -99,45 +98,5 @@ extension QueryPlanTests {
         _ = try store.settlements.deleteExpiredNonces(now: 1)
         _ = try store.idempotency.deleteExpired(now: 1)
         _ = try store.appRates.deleteExpired(now: 1)
-    }
-}
-
-/// A database that remembers every statement it is asked for.
-private final class RecordingDatabase: Database {
-    private let inner: any Database
-    private let recorded = Mutex<[String: [SQLValue]]>([:])
-
-    init(_ inner: any Database) { self.inner = inner }
-
-    var dialect: Dialect { inner.dialect }
-    var statements: [String: [SQLValue]] { recorded.withLock { $0 } }
-
-    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try inner.read { try body(Connection(inner: $0, database: self)) }
-    }
-
-    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try inner.write(durability) { try body(Connection(inner: $0, database: self)) }
-    }
-
-    func lock(_ name: String) throws -> (any DatabaseLock)? { try inner.lock(name) }
-
-    func close() throws { try inner.close() }
-
-    private struct Connection: DatabaseConnection {
-        let inner: any DatabaseConnection
-        let database: RecordingDatabase
-
-        func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
-            database.recorded.withLock { $0[sql] = arguments }
-            return try inner.rows(sql, arguments)
-        }
-
-        func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
-            database.recorded.withLock { $0[sql] = arguments }
-            return try inner.run(sql, arguments)
-        }
-
-        func runScript(_ sql: String) throws { try inner.runScript(sql) }
     }
 }

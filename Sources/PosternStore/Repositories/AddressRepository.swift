@@ -133,6 +133,37 @@ package struct AddressRepository: Sendable {
         throw PermanentStoreError(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
     }
 
+    /// Random addresses for accounts that never had one, of which nothing is audited here; by account.
+    func newAddresses(
+        _ connection: any DatabaseConnection, _ accounts: [(account: Int64, isForwardingOn: Bool, since: Int64)]
+    ) throws -> [Int64: AddrSpec] {
+        guard !accounts.isEmpty else { return [:] }
+        guard let domain = relayDomains.first else {
+            throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
+        }
+        var issued: [Int64: AddrSpec] = [:]
+        for _ in 0..<Self.attempts where issued.count < accounts.count {
+            let tried = try accounts.filter { issued[$0.account] == nil }.map { entry in
+                (entry, local: Base32.characters(fromRandom: try random(addressLength)))
+            }
+            let retired = try connection.retired(tried.map { marks.retired("\($0.local)@\(domain)") })
+            let rows: [[SQLValue]] = tried.filter { !retired.contains(marks.retired("\($0.local)@\(domain)")) }.map { entry, local in
+                [
+                    .integer(entry.account), .integer(1), .text(local), .text(domain.text), .integer(entry.since),
+                    .bool(entry.isForwardingOn),
+                ]
+            }
+            let added = try connection.insert(
+                rows, into: "relay_addresses", "account_id, ordinal, local_part, domain, created_at, forwarding_on",
+                "ON CONFLICT (local_part, domain) DO NOTHING RETURNING account_id, local_part")
+            for row in added { issued[try row.integer(0)] = AddrSpec(localPart: try row.text(1), domain: domain.text) }
+        }
+        guard issued.count == accounts.count else {
+            throw PermanentStoreError(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
+        }
+        return issued
+    }
+
     /// A relay address, or `StoreRefusal` (`notFound`).
     package func address(_ address: AddrSpec) throws -> RelayAddress { try database.read { try self.address($0, address) } }
 

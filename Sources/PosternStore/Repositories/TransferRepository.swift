@@ -13,7 +13,7 @@ package struct TransferRepository: Sendable {
 
     /// Announces the transfer of an app with its whole group. Refused where one is under way, or where it would change nothing.
     package func start(team from: String, app clientID: String, to: String, _ change: Change) throws -> AppTransfer {
-        try database.write(.durable) { connection in
+        let number = try database.write(.durable) { connection in
             let (old, new) = (try connection.team(from), try connection.team(to))
             guard old != new else { throw StoreRefusal(.invalid, "app \(clientID) is team \(to)'s already") }
             let group = try connection.appGroup(team: old, clientID: clientID)
@@ -26,8 +26,9 @@ package struct TransferRepository: Sendable {
                 throw StoreRefusal(.exists, "a transfer of app \(clientID) is under way: see postern transfer status")
             }
             try connection.audit(change, "transfer.start", "team:\(from)", "app:\(group.title) to team:\(to)")
-            return try transfer(connection, row.integer(0))
+            return try row.integer(0)
         }
+        return try database.read { try transfer($0, number) }
     }
 
     /// Takes back a transfer that was started and not finished. Transfer subjects stay as they are, should it be started again.
@@ -35,10 +36,10 @@ package struct TransferRepository: Sendable {
         try database.write(.durable) { connection in
             let found = try underWay(connection, clientID)
             guard found.state == .started else {
-                throw StoreRefusal(.unmet, "app \(clientID) is team \(found.toTeam)'s already: run postern transfer finish again")
+                throw StoreRefusal(.unmet, "app \(clientID) is team \(found.toTeam.id)'s already: run postern transfer finish again")
             }
             try connection.run("DELETE FROM app_transfers WHERE id = ?1", [.integer(found.number)])
-            try connection.audit(change, "transfer.cancel", "team:\(found.fromTeam)", "app:\(found.group.title) to team:\(found.toTeam)")
+            try connection.audit(change, "transfer.cancel", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
         }
     }
 
@@ -52,35 +53,81 @@ package struct TransferRepository: Sendable {
         }
     }
 
-    /// Hands the apps over to the new team, or goes on with it, moving at most `limit` grants; repeat until `waiting` is 0, which
+    /// Grants that one transaction moves: some ten milliseconds.
+    package static let batch = 128
+
+    /// Takes steps as `step` does until so many grants were looked at, and says how far it is.
+    package func finish(app clientID: String, limit: Int = batch, _ change: Change) throws -> AppTransfer {
+        let (number, _) = try step(app: clientID, limit: limit, change)
+        return try database.read { try transfer($0, number) }
+    }
+
+    /// Hands the apps over to the new team, or goes on with it, moving at most `limit` grants; repeat until it is finished, which
     /// may be done after an interruption too. From the first call on the apps are the new team's, and the endpoint of the group is
-    /// to be set anew: what waits for the old one still goes there.
-    package func finish(app clientID: String, limit: Int = 500, _ change: Change) throws -> AppTransfer {
-        try database.write(.durable) { connection in
-            let found = try underWay(connection, clientID)
-            let group = found.group.number
-            if found.state == .started {
-                try connection.run(
-                    "UPDATE app_groups SET team_id = (SELECT to_team FROM app_transfers WHERE id = ?2) WHERE id = ?1",
-                    [.integer(group), .integer(found.number)])
-                try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = ?1", [.integer(group)])
-                try connection.run(
-                    "UPDATE app_transfers SET state = 'moving', moved_at = ?2, ends_at = ?3 WHERE id = ?1",
-                    [.integer(found.number), .integer(change.now), .integer(change.now + AppTransfer.overlap)])
-                try connection.audit(
-                    change, "transfer.finish", "team:\(found.fromTeam)", "app:\(found.group.title) to team:\(found.toTeam)")
-            }
-            let grants = try connection.rows(
-                """
-                SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id JOIN app_transfers x ON x.id = ?1
-                WHERE g.group_id = x.group_id AND a.team_id <> x.to_team ORDER BY g.id LIMIT ?2
-                """, [.integer(found.number), .integer(Int64(limit))])
-            for grant in grants { try move(connection, grant: grant.integer(0), change) }
-            let moved = try transfer(connection, found.number)
-            guard moved.waiting == 0 else { return moved }
-            try connection.run("UPDATE app_transfers SET state = 'finished' WHERE id = ?1", [.integer(found.number)])
-            return try transfer(connection, found.number)
+    /// to be set anew: what waits for the old one still goes there. Nothing is counted: others sign up meanwhile, with whom a transaction
+    /// that read all grants would be at odds.
+    /// - Returns: the transfer's number, and whether it is finished.
+    package func step(app clientID: String, limit: Int = batch, _ change: Change) throws -> (number: Int64, isFinished: Bool) {
+        let (found, isEnd) = try database.write(.durable) { connection in
+            var found = try underWay(connection, clientID)
+            if found.state == .started { found = try begin(connection, found, change) }
+            let batch = TransferBatch(
+                addresses: addresses, transfer: found.number, group: found.group.number, team: found.toTeam,
+                endsAt: found.endsAt ?? change.now + AppTransfer.overlap, change: change)
+            guard let moved = try batch.move(connection, after: found.movedThrough, limit: limit) else { return (found, true) }
+            try connection.run(
+                "UPDATE app_transfers SET moved_through = ?2 WHERE id = ?1", [.integer(found.number), .integer(moved.last)])
+            return (found, moved.count < limit)
         }
+        guard isEnd else { return (found.number, false) }
+        // Whoever signed up at the moment of the hand-over may have got a number that was passed already.
+        let left = try database.rows(
+            """
+            SELECT MIN(g.id) FROM grants g JOIN accounts a ON a.id = g.account_id WHERE g.group_id = ?1 AND a.team_id = ?2
+            """, [.integer(found.group.number), .integer(found.fromTeam.number)]
+        ).first?.optionalInteger(0)
+        try database.write(.durable) { connection in
+            if let left {
+                try connection.run(
+                    "UPDATE app_transfers SET moved_through = ?2 WHERE id = ?1", [.integer(found.number), .integer(left - 1)])
+            } else {
+                try connection.run(
+                    "UPDATE app_transfers SET state = 'finished' WHERE id = ?1 AND state = 'moving'", [.integer(found.number)])
+            }
+        }
+        return (found.number, left == nil)
+    }
+
+    /// Takes steps until it is finished. Where others are at odds with one again and again, the next ones are smaller; an interruption and an
+    /// error leave what can be gone on with.
+    /// - Parameter pause: told after each step how many grants it looked at, at most, and how long it took.
+    package func complete(app clientID: String, _ change: Change, pause: (Int, Duration) throws -> Void = { _, _ in }) throws {
+        var size = Self.batch
+        while true {
+            let start = ContinuousClock.now
+            do {
+                if try step(app: clientID, limit: size, change).isFinished { return }
+                try pause(size, ContinuousClock.now - start)
+                size = min(size * 2, Self.batch)
+            } catch let error as TemporaryStoreError where error.code == .busy && size > 1 {
+                size = max(1, size / 4)
+            }
+        }
+    }
+
+    private func begin(_ connection: any DatabaseConnection, _ found: Underway, _ change: Change) throws -> Underway {
+        let endsAt = change.now + AppTransfer.overlap
+        try connection.run(
+            "UPDATE app_groups SET team_id = ?2 WHERE id = ?1", [.integer(found.group.number), .integer(found.toTeam.number)])
+        try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = ?1", [.integer(found.group.number)])
+        try connection.run(
+            "UPDATE app_transfers SET state = 'moving', moved_at = ?2, ends_at = ?3 WHERE id = ?1",
+            [.integer(found.number), .integer(change.now), .integer(endsAt)])
+        try connection.audit(
+            change, "transfer.finish", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
+        var begun = found
+        (begun.state, begun.endsAt) = (.moving, endsAt)
+        return begun
     }
 
     /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. Nobody is told: the team
@@ -261,14 +308,32 @@ package struct TransferRepository: Sendable {
 
     // MARK: Rows
 
-    private func underWay(_ connection: any DatabaseConnection, _ clientID: String) throws -> AppTransfer {
+    /// A transfer that is not finished, without a count of anything.
+    private struct Underway {
+        let number: Int64
+        let group: AppGroup
+        let fromTeam: Team
+        let toTeam: Team
+        var state: AppTransfer.State
+        var endsAt: Int64?
+        let movedThrough: Int64
+    }
+
+    private func underWay(_ connection: any DatabaseConnection, _ clientID: String) throws -> Underway {
         let (_, group) = try connection.appGroup(clientID: clientID)
         let row = try connection.row(
-            Self.select + " WHERE x.group_id = ?1 AND x.state <> 'finished'", [.integer(group.number)])
+            """
+            SELECT x.id, x.state, x.ends_at, x.moved_through, f.id, f.handle, f.name, f.created_at, t.id, t.handle, t.name, t.created_at
+            FROM app_transfers x JOIN teams f ON f.id = x.from_team JOIN teams t ON t.id = x.to_team
+            WHERE x.group_id = ?1 AND x.state <> 'finished'
+            """, [.integer(group.number)])
         guard let row else {
             throw StoreRefusal(.notFound, "no transfer of app \(clientID) is under way: see postern transfer status")
         }
-        return try AppTransfer(row: row)
+        return Underway(
+            number: try row.integer(0), group: group, fromTeam: try Team(row: row, first: 4), toTeam: try Team(row: row, first: 8),
+            state: AppTransfer.State(rawValue: try row.text(1)) ?? .started, endsAt: try row.optionalInteger(2),
+            movedThrough: try row.integer(3))
     }
 
     private func transfer(_ connection: any DatabaseConnection, _ number: Int64) throws -> AppTransfer {
@@ -281,7 +346,7 @@ package struct TransferRepository: Sendable {
     private static let select = """
         SELECT x.id, p.id, p.primary_client_id, f.handle, t.handle, x.state, x.started_at, x.moved_at, x.ends_at,
             (SELECT COUNT(*) FROM grants g JOIN accounts a ON a.id = g.account_id
-                WHERE x.state <> 'finished' AND g.group_id = x.group_id AND a.team_id <> x.to_team),
+                WHERE x.state <> 'finished' AND g.group_id = x.group_id AND a.team_id = x.from_team),
             (SELECT COUNT(*) FROM account_transfers m WHERE m.transfer_id = x.id),
             (SELECT COUNT(*) FROM transfer_subs s JOIN accounts a ON a.id = s.account_id
                 WHERE a.team_id = x.from_team AND s.target_team = x.to_team)

@@ -101,9 +101,18 @@ struct TransferCommand: ParsableCommand {
                             + "nothing was changed")
                 }
                 let endpoint = try store.endpoints.endpoints(team: found.fromTeam).first { $0.groupNumber == found.group.number }
-                var transfer = try store.transfers.finish(app: clientID, thisChange())
-                // In steps, so that mail never waits for all of it.
-                while transfer.state != .finished { transfer = try store.transfers.finish(app: clientID, thisChange()) }
+                var bar: ProgressBar? = ProgressBar(total: found.waiting)
+                defer { bar?.clear() }
+                var moved = 0
+                // In steps, so that mail never waits for all of it; the rest of each step's time is for others.
+                try store.transfers.complete(app: clientID, thisChange()) { count, took in
+                    moved = min(moved + count, found.waiting)
+                    bar?.update(done: moved, count: moved, of: "consents")
+                    leaveTurn(after: took)
+                }
+                bar?.clear()
+                bar = nil
+                let transfer = try store.transfers.transfers(app: clientID).first { $0.number == found.number } ?? found
                 print(
                     "\(transfer.group.title) is team \(transfer.toTeam)'s: \(transfer.moved) accounts moved. Old addresses take its mail "
                         + "until \(transfer.endsAt.map(timestamp) ?? "-"). Users see it on their page.")

@@ -85,8 +85,11 @@ func thisChange() -> Change {
 
 /// Takes away what is left of what was removed, and leaves others their turn in between.
 func takeAway(from store: Store) throws {
-    try store.removals.run(now: PosternClock.now()) { took in Thread.sleep(forTimeInterval: (took / 4) / .seconds(1)) }
+    try store.removals.run(now: PosternClock.now(), pause: leaveTurn)
 }
+
+/// Leaves other writers their turn, after a step that took so long: SQLite hands it to whoever asks at the moment.
+func leaveTurn(after took: Duration) { Thread.sleep(forTimeInterval: (took / 4) / .seconds(1)) }
 
 /// An inbox address from an argument; `-` reads it from standard input, so that it does not show in the list of processes.
 func inboxArgument(_ text: String) throws -> InboxAddress {

@@ -208,7 +208,7 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto",
+                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto", "MailTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

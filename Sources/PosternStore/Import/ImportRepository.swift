@@ -15,13 +15,18 @@ package struct ImportRepository: Sendable {
     let index: BlindIndex
     let relayDomains: [HostName]
 
-    /// Applies the rows in order, in one transaction. A refused row leaves nothing behind, and the others are taken.
+    /// Applies the rows in one transaction: those of new users together, the others in order. A refused row leaves nothing behind, and the others are taken.
     /// Throws `TemporaryStoreError` or `PermanentStoreError`, and then none was taken.
     package func apply(_ rows: [ImportRow], _ change: Change) throws -> [ImportOutcome] {
         try events.write(at: change.now) { connection, watch in
             var outcomes: [ImportOutcome] = []
             outcomes.reserveCapacity(rows.count)
-            for row in rows {
+            let together = try ImportBatch(imports: self, change: change).apply(connection, rows)
+            for (row, outcome) in zip(rows, together) {
+                if let outcome {
+                    outcomes.append(outcome)
+                    continue
+                }
                 try connection.run("SAVEPOINT import_row", [])
                 do {
                     outcomes.append(.done(try apply(connection, watch, row, change)))

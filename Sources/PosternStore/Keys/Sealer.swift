@@ -40,11 +40,15 @@ struct Sealer: Sendable {
 
     init(keys: KeyHolder) { self.keys = keys }
 
+    /// Makes sure that the active key is the one in use. Throws `TemporaryStoreError` (`staleKeys`).
+    func require(_ connection: any DatabaseConnection) throws { try connection.require(.seal, keys.current.seal.active.idText) }
+
     /// Seals with the active key and a random nonce, for a row that is written in this transaction. At most 65,535 octets.
     /// Throws `TemporaryStoreError` (`staleKeys`) where another key is in use meanwhile.
-    func seal(_ plaintext: [UInt8], _ context: SealContext, _ connection: any DatabaseConnection) throws -> SealedValue {
+    /// - Parameter connection: nil where `require` was asked in this transaction.
+    func seal(_ plaintext: [UInt8], _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue {
         let active = keys.current.seal.active
-        try connection.require(.seal, active.idText)
+        try connection?.require(.seal, active.idText)
         guard plaintext.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the value is longer than 65535 octets") }
         var padded = [UInt8(plaintext.count >> 8), UInt8(plaintext.count & 0xFF)] + plaintext
         let rest = padded.count % Self.block
@@ -80,7 +84,7 @@ struct Sealer: Sendable {
     }
 
     /// Seals text.
-    func seal(_ text: String, _ context: SealContext, _ connection: any DatabaseConnection) throws -> SealedValue {
+    func seal(_ text: String, _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue {
         try seal(Array(text.utf8), context, connection)
     }
 
@@ -90,7 +94,7 @@ struct Sealer: Sendable {
     }
 
     /// Seals an address: length of the local part in two octets, local part, domain.
-    func seal(_ address: AddrSpec, _ context: SealContext, _ connection: any DatabaseConnection) throws -> SealedValue {
+    func seal(_ address: AddrSpec, _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue {
         let local = Array(address.localPart.utf8)
         guard local.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the address is too long") }
         return try seal([UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array(address.domain.utf8), context, connection)

@@ -64,7 +64,8 @@ package final class ManagedProcess: @unchecked Sendable {
         closeInput()
     }
 
-    private var isRunning: Bool { state.with { $0.status == nil } }
+    /// Whether it has not ended yet.
+    package var isRunning: Bool { state.with { $0.status == nil } }
 
     private static func follow(_ descriptor: Int32, _ index: Int, _ state: Watched<State>) {
         state.with { $0.descriptors[index] = descriptor }

@@ -71,8 +71,14 @@ package final class KeyCache: Sendable {
         return try principal(text, now: clock.now())
     }
 
+    /// The same where it may block: others' requests are answered on Swift's few threads.
+    func flushUse(now: Int64) async throws {
+        guard let pool else { return try flushUseNow(now: now) }
+        try await pool.run { [self] in try flushUseNow(now: now) }
+    }
+
     /// Writes down which keys were used today. Kept for the next time where the store is away.
-    package func flushUse(now: Int64) throws {
+    func flushUseNow(now: Int64) throws {
         let used = state.withLock { state in
             defer { state.used = [] }
             return state.used

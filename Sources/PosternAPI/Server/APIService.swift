@@ -167,7 +167,7 @@ package struct APIService: Service {
             second += 1
             do {
                 if try keys.refresh() { logger.debug("API keys changed") }
-                if second % 60 == 0 { try keys.flushUse(now: clock.now()) }
+                if second % 60 == 0 { try await keys.flushUse(now: clock.now()) }
             } catch {
                 logger.warning("API keys cannot be read, those known stay", metadata: ["detail": "\(error)"])
             }
@@ -178,6 +178,6 @@ package struct APIService: Service {
                 logger.error("HTTP certificate not reloaded, the old one stays", metadata: ["detail": "\(error)"])
             }
         }
-        try? keys.flushUse(now: clock.now())
+        try? keys.flushUseNow(now: clock.now())
     }
 }

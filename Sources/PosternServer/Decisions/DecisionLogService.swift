@@ -16,7 +16,7 @@ package struct DecisionLogService: Service {
     /// Between two writings: far within the second that may be lost at a kill.
     private static let interval: Duration = .milliseconds(200)
     /// Seconds between two deletions.
-    private static let deletionInterval: Int64 = 3600
+    private static let deletionInterval: Duration = .seconds(3600)
 
     package init(
         parts: DecisionParts, store: Store, pool: BlockingPool, now: @escaping @Sendable () -> Int64, logger: Logger
@@ -35,7 +35,7 @@ package struct DecisionLogService: Service {
             logger.warning("apps cannot be read yet: they are, one by one", metadata: ["detail": "\(error)"])
         }
         await cancelWhenGracefulShutdown {
-            var nextDeletion = now()
+            var nextDeletion = ContinuousClock.now
             var isWritten = true
             var lost = 0
             while !Task.isCancelled {
@@ -44,9 +44,9 @@ package struct DecisionLogService: Service {
                     lost = parts.log.dropped
                     logger.error("decisions were lost for the log: the store is away for too long", metadata: ["lost": "\(lost)"])
                 }
-                if now() >= nextDeletion {
+                if ContinuousClock.now >= nextDeletion {
                     await deleteExpired()
-                    nextDeletion = now() + Self.deletionInterval
+                    nextDeletion = ContinuousClock.now + Self.deletionInterval
                 }
                 try? await Task.sleep(for: Self.interval)
             }

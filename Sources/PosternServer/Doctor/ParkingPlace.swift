@@ -76,12 +76,14 @@ final class ParkingPlace: @unchecked Sendable {
 
     /// Waits until `find` gives something for what has come so far; nil after `seconds`.
     func wait<T>(seconds: Double, for find: ([ParkedMessage]) -> T?) -> T? {
-        let end = Date(timeIntervalSinceNow: seconds)
+        let end = ContinuousClock.now + .seconds(seconds)
         condition.lock()
         defer { condition.unlock() }
         while true {
             if let found = find(messages) { return found }
-            guard condition.wait(until: end) else { return find(messages) }
+            // A condition waits by the system's clock, which may be set meanwhile: not for long at a time.
+            guard ContinuousClock.now < end else { return nil }
+            _ = condition.wait(until: Date(timeIntervalSinceNow: min(1, (end - .now) / .seconds(1))))
         }
     }
 

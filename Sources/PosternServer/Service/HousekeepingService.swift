@@ -1,6 +1,7 @@
 // What has to be done now and then: counters written, what has expired deleted.
 
 import Logging
+import PosternAPI
 import PosternStore
 import ServiceLifecycle
 
@@ -10,19 +11,22 @@ package struct HousekeepingService: Service {
     private let store: Store
     private let counters: CounterBuffer
     private let rejections: RejectionBuffer
+    private let pool: BlockingPool
     private let now: @Sendable () -> Int64
     private let logger: Logger
 
-    /// Seconds between two deletions of what has expired.
-    private static let deletionInterval: Int64 = 3600
+    /// Between two deletions of what has expired, on a clock that no one sets.
+    private static let deletionInterval: Duration = .seconds(3600)
     /// Steps in which what was removed is taken away, in one second.
     private static let steps = 20
-    /// Seconds after which all services have begun.
-    private static let starting: Int64 = 3
+    /// After which all services have begun.
+    private static let starting: Duration = .seconds(3)
 
     package init(
-        store: Store, counters: CounterBuffer, rejections: RejectionBuffer, now: @escaping @Sendable () -> Int64, logger: Logger
+        store: Store, counters: CounterBuffer, rejections: RejectionBuffer, pool: BlockingPool, now: @escaping @Sendable () -> Int64,
+        logger: Logger
     ) {
+        self.pool = pool
         self.store = store
         self.counters = counters
         self.rejections = rejections
@@ -32,26 +36,31 @@ package struct HousekeepingService: Service {
 
     package func run() async throws {
         await cancelWhenGracefulShutdown {
-            var nextDeletion = now()
-            var nextRelease = now() + Self.starting
+            var nextDeletion = ContinuousClock.now
+            var nextRelease = ContinuousClock.now + Self.starting
             var isInPlace = true
             while !Task.isCancelled {
                 isInPlace = look(was: isInPlace)
-                write()
-                takeAway()
-                if now() >= nextDeletion {
-                    deleteExpired()
-                    nextDeletion = now() + Self.deletionInterval
+                await blocking {
+                    write()
+                    takeAway()
                 }
-                if now() >= nextRelease {
+                if ContinuousClock.now >= nextDeletion {
+                    await blocking { deleteExpired() }
+                    nextDeletion = ContinuousClock.now + Self.deletionInterval
+                }
+                if ContinuousClock.now >= nextRelease {
                     ProgramPages.release()
-                    nextRelease = now() + Self.deletionInterval
+                    nextRelease = ContinuousClock.now + Self.deletionInterval
                 }
                 try? await Task.sleep(for: .seconds(1))
             }
         }
         write()
     }
+
+    /// Others' requests are answered on Swift's few threads: what may wait for another process's write is not done there.
+    private func blocking(_ body: @escaping @Sendable () -> Void) async { try? await pool.run(body) }
 
     /// Whether the database is where it was opened; says so where that changes. Until it is, nothing is read or written.
     private func look(was isInPlace: Bool) -> Bool {

@@ -14,7 +14,7 @@ package struct PolicyService: Service {
     private let logger: Logger
 
     /// Seconds between two deletions.
-    private static let deletionInterval: Int64 = 3_600
+    private static let deletionInterval: Duration = .seconds(3_600)
     /// Seconds for which a policy is kept whatever refers to it: somebody may just be comparing.
     static let leastAge: Int64 = 30 * 86_400
 
@@ -27,13 +27,13 @@ package struct PolicyService: Service {
 
     package func run() async throws {
         await cancelWhenGracefulShutdown {
-            var nextDeletion = now()
+            var nextDeletion = ContinuousClock.now
             while !Task.isCancelled {
                 try? await Task.sleep(for: .seconds(2))
                 policies.refresh(now: now())
-                if now() >= nextDeletion {
+                if ContinuousClock.now >= nextDeletion {
                     deleteUnneeded()
-                    nextDeletion = now() + Self.deletionInterval
+                    nextDeletion = ContinuousClock.now + Self.deletionInterval
                 }
             }
         }

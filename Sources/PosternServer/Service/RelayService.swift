@@ -69,7 +69,8 @@ package enum RelayService {
 
         // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
         var services: [any Service] = [
-            HousekeepingService(store: installation.store, counters: counters, rejections: rejections, now: now, logger: logger),
+            HousekeepingService(
+                store: installation.store, counters: counters, rejections: rejections, pool: parts.pool, now: now, logger: logger),
             StatusService(parts),
             QueueWatchService(
                 directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool, metrics: parts.metrics,

@@ -110,11 +110,11 @@ struct KeyFileCommand: ParsableCommand {
         }
 
         private func waitForAll(_ rotation: KeyRotation, _ path: String, _ what: String) throws {
-            let end = PosternClock.now() + Int64(max(0, wait))
+            let end = ContinuousClock.now + .seconds(max(0, wait))
             while true {
                 let laggards = try rotation.laggards()
                 if laggards.isEmpty { return }
-                guard PosternClock.now() < end else {
+                guard ContinuousClock.now < end else {
                     let names = laggards.map { "\($0.host) (pid \($0.pid))" }.joined(separator: ", ")
                     throw CommandError(
                         status: EX_TEMPFAIL,

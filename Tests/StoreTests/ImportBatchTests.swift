@@ -52,7 +52,8 @@ import Testing
     private static func contents(_ test: TestStore) throws -> [String] {
         let queries = [
             """
-            SELECT u.handle, CASE WHEN u.name_key IS NULL THEN 0 ELSE 1 END, i.is_default, i.reply_only, i.verified_at, i.failures_from, i.created_at
+            SELECT u.handle, CASE WHEN u.name_key IS NULL THEN 0 ELSE 1 END, i.is_default, i.reply_only, i.verified_at, i.failures_from,
+                i.created_at, i.number, u.last_inbox_number
             FROM users u LEFT JOIN inboxes i ON i.user_id = u.id
             """,
             """
@@ -70,11 +71,12 @@ import Testing
             FROM relay_addresses r JOIN accounts a ON a.id = r.account_id JOIN users u ON u.id = a.user_id
             """,
             "SELECT action, COUNT(*) FROM audit GROUP BY action",
+            "SELECT action, subject, detail FROM audit WHERE action = 'inbox.add'",
             "SELECT subject, COUNT(*) FROM audit WHERE subject LIKE 'user:%' GROUP BY subject",
         ]
         return try queries.enumerated().flatMap { index, sql in
             try test.database.rows(sql, []).map { row in
-                "\(index) " + (0..<7).map { "\(row.value($0))" }.joined(separator: " ")
+                "\(index) " + (0..<9).map { "\(row.value($0))" }.joined(separator: " ")
             }.sorted()
         }
     }

@@ -6,6 +6,9 @@ import MailCrypto
 /// Takes rows whose users are new and that share nothing with other rows of the batch, so that their order does not matter. Every other
 /// row is left to be taken by itself.
 struct ImportBatch {
+    /// Of the first inbox of a user.
+    private static let inboxNumber: Int64 = 1
+
     let imports: ImportRepository
     let change: Change
 
@@ -136,7 +139,8 @@ struct ImportBatch {
 
     private func addUsers(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws {
         let added = try connection.insert(
-            candidates.map { [.text($0.row.user), .integer(change.now)] }, into: "users", "handle, created_at", "RETURNING handle, id")
+            candidates.map { [.text($0.row.user), .integer(change.now), .integer(Self.inboxNumber)] }, into: "users",
+            "handle, created_at, last_inbox_number", "RETURNING handle, id")
         try Self.number(&candidates, \.user, by: \.row.user, added)
         try imports.sealer.require(connection)
         let names = try candidates.compactMap { candidate -> [SQLValue]? in
@@ -152,7 +156,7 @@ struct ImportBatch {
     private func addInboxes(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws {
         guard let first = candidates.first else { return }
         try connection.require(.index, first.entry.key)
-        let added = try connection.insert(
+        try connection.insert(
             candidates.map { candidate in
                 let address = candidate.inbox.address.revealed
                 let sealed = try imports.sealer.seal(address, .inbox(user: candidate.user), nil)
@@ -160,18 +164,17 @@ struct ImportBatch {
                     .integer(candidate.user), .text(sealed.key), .blob(sealed.octets), .text(candidate.entry.key), .blob(candidate.entry.exact),
                     .blob(candidate.entry.canonical), .integer(1), .integer(Day.number(change.now)),
                     .integer(change.now), .optional(candidate.inbox.isVerified ? change.now : nil), .blob(imports.index.velocity(address)),
-                    .blob(imports.marks.inbox(canonicalIndex: imports.index.lasting(address))),
+                    .blob(imports.marks.inbox(canonicalIndex: imports.index.lasting(address))), .integer(Self.inboxNumber),
                 ]
             }, into: "inboxes",
             """
             user_id, address_key, address_sealed, index_key, address_index, canonical_index, is_default, failures_from,
-            created_at, verified_at, velocity_index, tombstone_index
-            """, "RETURNING user_id, id")
-        let numbers = Dictionary(try added.map { (try $0.integer(0), try $0.integer(1)) }, uniquingKeysWith: { first, _ in first })
+            created_at, verified_at, velocity_index, tombstone_index, number
+            """)
         try connection.audit(
             change,
             candidates.map {
-                ("inbox.add", "user:\($0.row.user)", "inbox \(numbers[$0.user] ?? 0)\($0.inbox.isVerified ? " verified" : "")")
+                ("inbox.add", "user:\($0.row.user)", "inbox \(Self.inboxNumber)\($0.inbox.isVerified ? " verified" : "")")
             })
     }
 

@@ -51,7 +51,9 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: service.folder + "/postern.db"))
         // Put back, it goes on.
         try Self.move(Self.files, service, to: "/away", back: true)
-        #expect(try service.ask("GET", "/readyz").status == 200)
+        // Ready with the next word that the service writes of itself, which is one every two seconds.
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try service.ask("GET", "/readyz").status != 200 { try #require(ContinuousClock.now < deadline, "it is never ready again") }
         #expect(try Self.add("second", service, key) == 201)
         #expect(try Self.users(service) == ["first", "second"])
         // Without a service it is restored.

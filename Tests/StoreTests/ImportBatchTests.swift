@@ -123,8 +123,7 @@ import Testing
     private static let count = ProcessInfo.processInfo.environment["POSTERN_IMPORT"].flatMap { Int($0) } ?? 900
 
     /// Rows go in while users sign up, and all of them are there.
-    // On PostgreSQL small tables are at odds as a whole, and what loses twenty times over is told that the store is busy.
-    @Test(arguments: [Engine.sqlite]) func aFileIsTakenWhileUsersSignUp(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func aFileIsTakenWhileUsersSignUp(_ engine: Engine) async throws {
         let test = try Self.store(engine)
         let store = test.store
         async let signedUp: Int = withCheckedThrowingContinuation { continuation in

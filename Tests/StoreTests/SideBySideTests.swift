@@ -9,8 +9,7 @@ import Testing
     private static func number(_ test: TestStore, _ sql: String) throws -> Int64? { try test.database.rows(sql, []).first?.optionalInteger(0) }
 
     /// What is too old goes, what is not stays, and nobody who writes meanwhile fails.
-    // On PostgreSQL small tables are at odds as a whole, and what loses twenty times over is told that the store is busy.
-    @Test(arguments: [Engine.sqlite]) func retentionTakesWhatIsTooOldWhileOthersWrite(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func retentionTakesWhatIsTooOldWhileOthersWrite(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store
         let account = try test.account("u1")

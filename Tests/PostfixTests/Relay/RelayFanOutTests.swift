@@ -240,15 +240,22 @@ import Testing
         let users = 60
         let rig = try Rig(users: users)
         defer { rig.stop() }
+        // How long one copy takes, so that kills are spread evenly over its time, from its beginning to the next one's.
+        let start = Date()
+        #expect(try rig.send(id: "whole").data?.code == 250)
+        let microseconds = Date().timeIntervalSince(start) * 1_000_000 / Double(users)
+        _ = try rig.relay.sink.wait(for: users)
+        try rig.relay.postfix.waitUntilDone()
         var doubled = 0
         for kill in 0..<kills {
             let before = rig.relay.sink.messages.count
-            // Once some copies are begun, at whatever moment of the next one that is.
+            let pause = useconds_t(microseconds * Double(kill) / Double(kills))
+            // Once some copies are begun, at its moment of the next one.
             let begun = rig.proxy.count + 5 + kill * 7 % 40
             let ended = DispatchSemaphore(value: 0)
             Thread.detachNewThread { [relay = rig.relay, proxy = rig.proxy] in
                 while proxy.count < begun { usleep(300) }
-                usleep(useconds_t(kill * 900))
+                usleep(pause)
                 _ = try? relay.end(SIGKILL)
                 ended.signal()
             }
@@ -264,7 +271,7 @@ import Testing
             #expect(arrived.count <= users + 1, "a kill doubles what is under way in its moment, and no more")
             doubled += arrived.count - users
         }
-        print("kills under fan-out: \(kills), copies doubled: \(doubled)")
+        print("kills under fan-out: \(kills), spread over \(Int(microseconds)) µs of a copy; copies doubled: \(doubled)")
     }
 
     @Test func withoutTheSMTPServerForCopiesTheSecondUserGets452() throws {

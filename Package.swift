@@ -258,14 +258,14 @@ let package = Package(
             name: "EventTests",
             dependencies: [
                 "PosternServer", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "InternetMessage", "DNSClient", "DNSTesting",
-                "PostfixHarness", "RelayHarness", "postern",
+                "PostfixHarness", "PostgresHarness", "RelayHarness", "postern",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
-            exclude: ["Certificates"], swiftSettings: strict),
+            exclude: ["Certificates", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")],
             exclude: ["default-missing.yaml"], swiftSettings: strict),

@@ -21,6 +21,7 @@ package struct Store: Sendable {
     package let externalEvents: ExternalEventRepository
     package let endpoints: EndpointRepository
     package let outbox: OutboxRepository
+    package let leases: LeaseRepository
     package let tombstones: TombstoneRepository
     /// Raised at once when a change of this process put an event into the outbox.
     package let outboxSignal = OutboxSignal()
@@ -84,6 +85,7 @@ package struct Store: Sendable {
         accounts = AccountRepository(events: events, marks: marks)
         endpoints = EndpointRepository(database: database, signal: outboxSignal)
         outbox = OutboxRepository(database: database, signal: outboxSignal)
+        leases = LeaseRepository(database: database)
         tombstones = TombstoneRepository(database: database, marks: marks)
         teams = TeamRepository(accounts: accounts)
         removals = RemovalRepository(accounts: accounts)

@@ -388,7 +388,7 @@ enum PersonTables {
         "consumed_nonces": "keyed hashes without a user", "upgraded_accounts": "keyed hashes of a team's own accounts",
         "idempotency_keys": "keyed hashes of requests of teams", "verified_signups": "keyed hashes, gone after two days",
         "app_signups": "counts of apps", "issuers": "of the installation", "issuer_keys": "of the installation",
-        "identity_keys": "of the installation", "event_endpoints": "of teams", "delivery_lease": "of the installation",
+        "identity_keys": "of the installation", "event_endpoints": "of teams", "endpoint_health": "of teams", "leases": "of the installation",
         "received_events": "hashes of events", "retired_names": "keyed hashes without a user", "app_transfers": "of teams",
         "transfer_subs": "random; of a transfer between teams", "app_redirects": "of teams", "client_keys": "of teams",
         "access_tokens": "hashes; gone after an hour", "team_mentions": "counts of teams",

@@ -104,6 +104,12 @@ final class TestStore: Sendable {
         try store.addresses.issue(team: team, user: user, app: app, Self.change).address
     }
 
+    /// The lease of whoever delivers events.
+    func deliveryLease() throws -> Lease {
+        let seen = try store.leases.state(OutboxRepository.lease)
+        return try #require(try store.leases.take(OutboxRepository.lease, seen: seen, holder: "test"))
+    }
+
     static func inbox(_ text: String) throws -> InboxAddress { InboxAddress(try AddrSpec.typed(text)) }
 }
 

@@ -158,22 +158,23 @@ import Testing
         try test.store.grants.revokeAll(account: other.account.number, Self.change)
         let outbox = test.store.outbox
         let endpoint = try #require(try outbox.waitingEndpoints().first).number
+        let lease = try test.deliveryLease()
         func due(_ now: Int64, isProbe: Bool = false) throws -> [Int64] {
-            try outbox.due(endpoint: endpoint, now: now, isProbe: isProbe, limit: 10).map(\.number)
+            try #require(try outbox.due(endpoint: endpoint, now: now, isProbe: isProbe, limit: 10, under: lease)).map(\.number)
         }
         let all = try outbox.events().reversed().map(\.number)
         #expect(try due(Self.change.now) == [all[0], all[3]])
-        let first = try #require(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1).first)
+        let first = try #require(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: lease)?.first)
         let failure = DeliveryFailure(
             reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
-        try outbox.failed(first, failure, now: Self.change.now)
+        #expect(try outbox.settle([DeliveryResult(first, failure: failure)], under: lease, now: Self.change.now))
         // The first one holds back what follows it, and nobody else.
         #expect(try due(Self.change.now) == [all[3]])
         #expect(try due(Self.change.now + 5) == [all[3], all[0]])
         // A probe takes what was tried least recently.
         #expect(try due(Self.change.now, isProbe: true) == [all[3], all[0]])
         #expect(try outbox.waitingEndpoints().first?.failures == 1)
-        try outbox.delivered(first, now: Self.change.now + 6)
+        #expect(try outbox.settle([DeliveryResult(first)], under: lease, now: Self.change.now + 6))
         #expect(try due(Self.change.now + 6) == [all[1], all[3]])
         #expect(try outbox.waitingEndpoints().first?.failures == 0)
     }
@@ -198,22 +199,79 @@ import Testing
         #expect(try outbox.deleteEnded(now: end + 31 * 86_400) == 1)
     }
 
-    @Test(arguments: Engine.all) func oneOfSeveralProcessesDelivers(_ engine: Engine) throws {
-        let test = try TestStore(engine)
+    /// What a former holder says of a delivery came late, and is refused.
+    @Test(arguments: Engine.all) func whoLostTheLeaseWritesNothing(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let account = try LifecycleTests.authorize(test, "com.juice")
+        try test.store.addresses.setForwarding(account.relayAddress!.address, on: false, Self.change)
+        let (outbox, leases) = (test.store.outbox, test.store.leases)
+        let endpoint = try #require(try outbox.waitingEndpoints().first).number
+        let former = try test.deliveryLease()
+        let event = try #require(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former)?.first)
+        let seen = try leases.state(OutboxRepository.lease)
+        #expect(try leases.renew(former))
+        // The holder works: what was seen is no longer so.
+        #expect(try leases.take(OutboxRepository.lease, seen: seen, holder: "b") == nil)
+        let successor = try #require(try leases.take(OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "b"))
+        #expect(successor.fence > former.fence)
+        #expect(try !leases.renew(former))
+        #expect(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former) == nil)
+        let failure = DeliveryFailure(
+            reason: "late", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
+        for result in [DeliveryResult(event), DeliveryResult(event, failure: failure)] {
+            #expect(try !outbox.settle([result], under: former, now: Self.change.now))
+        }
+        #expect(try outbox.waitingEndpoints().first?.failures == 0)
+        #expect(try outbox.events().first?.state == .pending)
+        // Nor can it give back what is another's.
+        try leases.release(former)
+        #expect(try leases.renew(successor))
+        try leases.release(successor)
+        #expect(try leases.state(OutboxRepository.lease).isFree)
+    }
+
+    @Test(arguments: Engine.all) func manyDeliveriesAreWrittenTogether(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let lease = try test.deliveryLease()
+        let endpoint = try test.store.endpoints.endpoint(team: "juice", app: nil)
+        for count in [1, 2, 8, 9, 64, 65, 150] {
+            for _ in 0..<count { _ = try test.store.outbox.test(endpoint, Self.change) }
+            let events = try test.store.outbox.events(state: .pending, limit: 1000)
+            #expect(events.count == count)
+            #expect(try test.store.outbox.settle(events.map { DeliveryResult($0) }, under: lease, now: Self.change.now))
+            #expect(try test.store.outbox.events(state: .pending).isEmpty)
+        }
+        #expect(try test.store.outbox.events(limit: 1000).allSatisfy { $0.attempts == 1 && $0.endedAt == Self.change.now })
+    }
+
+    /// Written by a host whose clock is ahead, it waited until the others' clocks said so, too.
+    @Test(arguments: Engine.all) func aNewEventIsDueAtOnceWhateverTheClocksSay(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let account = try LifecycleTests.authorize(test, "com.juice")
+        let ahead = Change(actor: "uid:0", now: Self.change.now + 3600)
+        try test.store.addresses.setForwarding(account.relayAddress!.address, on: false, ahead)
         let outbox = test.store.outbox
-        let held = try #require(try outbox.deliveryLock())
-        #expect(held.isHeld)
-        #expect(try outbox.deliveryLock() == nil)
-        // Another process, or another host.
-        let other = try engine.open(test.folder.url)
-        defer { try? other.close() }
-        #expect(try other.lock("events") == nil)
-        let housekeeping = try #require(try other.lock("housekeeping"))
-        held.release()
-        held.release()
-        #expect(!held.isHeld)
-        #expect(try other.lock("events")?.isHeld == true)
-        housekeeping.release()
+        let endpoint = try #require(try outbox.waitingEndpoints().first).number
+        let lease = try test.deliveryLease()
+        func due() throws -> Int {
+            let events = try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 10, under: lease)
+            return events?.count ?? -1
+        }
+        #expect(try due() == 1)
+        // So does one that an administrator retries there, and one that a leader there tried in vain, once that is noticed.
+        let event = try #require(try outbox.events().first)
+        _ = try outbox.park(jti: event.jti, ahead)
+        _ = try outbox.retry(jti: event.jti, ahead)
+        #expect(try due() == 1)
+        let failure = DeliveryFailure(
+            reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: ahead.now + 5, retryEndpointAt: ahead.now + 5)
+        #expect(try outbox.settle([DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
+        #expect(try due() == 0)
+        #expect(try outbox.endImpossibleWaits(event: 3605, endpoint: 3605, now: Self.change.now) == 0)
+        #expect(try due() == 0)
+        #expect(try outbox.endImpossibleWaits(event: 1080, endpoint: 3604, now: Self.change.now) == 1)
+        #expect(try due() == 1)
+        #expect(try outbox.waitingEndpoints().first?.retryAt == Self.change.now)
     }
 
     @Test(arguments: [

@@ -10,12 +10,20 @@ import PosternMetrics
 import PosternStore
 import Synchronization
 
-/// Delivers events. Clock, randomness, DNS and the way to endpoints are handed in.
+/// Delivers events, under a lease that one of all processes has. Clock, randomness, DNS and the way to endpoints are handed in.
 package final class EventDelivery: Sendable {
     /// Accounts of one endpoint whose events are under way at one time, while it works; a failing one is probed with one.
     package static let concurrency = 8
+    /// Events that are read at once; what is left of them after `batchTime` is read again, as it may be another's by then.
+    private static let batch = 256
+    private static let batchTime: Duration = .seconds(1)
     /// Endpoints delivered to at one time; further ones wait for one to be done.
     private static let maximumEndpoints = 64
+    /// Each step is bounded by less (10 s for an attempt, 15 for the store). One that takes longer does not go on: the lease is not renewed.
+    private static let longestStep: Duration = .seconds(30)
+
+    /// The endpoint's lease went to another process, or was not renewed in time: what is under way is void.
+    private struct LeaseLost: Error {}
 
     private let outbox: OutboxRepository
     private let signer: IdentitySigner
@@ -26,10 +34,11 @@ package final class EventDelivery: Sendable {
     private let now: @Sendable () -> Int64
     private let random: @Sendable () -> Double
     private let logger: Logger
-    /// Endpoints somebody delivers to just now.
-    private let busy = Mutex<Set<Int64>>([])
+    /// Endpoints that are delivered to just now, and when the last step began.
+    private let busy = Mutex<[Int64: ContinuousClock.Instant]>([:])
     private let metrics: ServiceMetrics?
-    private let turn: JobTurn
+    private let leader: LeaderLease
+    private let book: DeliveryBook
 
     /// - Parameters:
     ///   - issuer: our own `iss`.
@@ -43,7 +52,10 @@ package final class EventDelivery: Sendable {
         random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, metrics: ServiceMetrics? = nil, logger: Logger
     ) {
         self.outbox = outbox
-        turn = JobTurn { try outbox.deliveryLock() }
+        leader = LeaderLease(outbox.leases, name: OutboxRepository.lease)
+        book = DeliveryBook { results, lease in
+            try await threads.runIfActive { try outbox.settle(results, under: lease, now: now()) }
+        }
         self.signer = signer
         self.issuer = issuer
         self.poster = poster
@@ -55,20 +67,35 @@ package final class EventDelivery: Sendable {
         self.logger = logger
     }
 
-    /// Delivers everything that is due, and returns when nothing is any more or all that is left has failed.
+    /// Delivers everything that is due, and returns when nothing is any more or all that is left has failed. Not while another process
+    /// has the lease.
     package func deliverDue() async {
-        await withDiscardingTaskGroup { group in
-            for endpoint in await waiting() { group.addTask { await self.drain(endpoint) } }
+        while let lease = await lead() {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { while (try? await Task.sleep(for: LeaderLease.renewal)) != nil { _ = await self.lead() } }
+                group.addTask {
+                    await withDiscardingTaskGroup { drains in
+                        for endpoint in await self.waiting() { drains.addTask { _ = await self.drain(endpoint, under: lease) } }
+                    }
+                }
+                await group.next()
+                group.cancelAll()
+            }
+            if leader.current == lease || Task.isCancelled { return }
         }
     }
 
     /// Endpoints that something waits for and nobody delivers to; whoever gets one has to `drain` it.
     package func waiting() async -> [EventEndpoint] {
         do {
-            return try await blocking { try $0.outbox.waitingEndpoints() }.filter { endpoint in
+            return try await blocking { try $0.outbox.waitingEndpoints(isCounted: false) }.filter { endpoint in
                 endpoint.failures == 0 || endpoint.retryAt <= now()
             }.filter { endpoint in
-                busy.withLock { $0.count < Self.maximumEndpoints && $0.insert(endpoint.number).inserted }
+                busy.withLock { busy in
+                    guard busy.count < Self.maximumEndpoints, busy[endpoint.number] == nil else { return false }
+                    busy[endpoint.number] = .now
+                    return true
+                }
             }
         } catch {
             logger.warning("events cannot be read yet", metadata: ["detail": "\(error)"])
@@ -76,87 +103,109 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Delivers to one endpoint until nothing is due, or it fails.
-    package func drain(_ endpoint: EventEndpoint) async {
-        defer { busy.withLock { _ = $0.remove(endpoint.number) } }
-        var isProbe = endpoint.failures > 0
-        var failures = endpoint.failures
-        while !Task.isCancelled {
+    /// Delivers to one endpoint until nothing is due, it fails, or the lease is lost; whether it took anything.
+    package func drain(_ endpoint: EventEndpoint, under lease: Lease) async -> Bool {
+        defer { busy.withLock { $0[endpoint.number] = nil } }
+        var run = Run(endpoint: endpoint, lease: lease, failures: endpoint.failures)
+        var hasTaken = false
+        while !Task.isCancelled, leader.current == lease {
             do {
-                let limit = isProbe ? 1 : Self.concurrency
-                let probe = isProbe
+                step(run)
+                let isProbe = run.failures > 0
                 let events = try await blocking {
-                    try $0.outbox.due(endpoint: endpoint.number, now: $0.now(), isProbe: probe, limit: limit)
+                    try $0.outbox.due(
+                        endpoint: endpoint.number, now: $0.now(), isProbe: isProbe, limit: isProbe ? 1 : Self.batch, under: lease)
                 }
-                guard !events.isEmpty else { return }
+                guard let events, !events.isEmpty else { return hasTaken }
+                step(run)
                 let addresses: EndpointAddresses
                 do {
                     addresses = try await blocking {
                         try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: $0.resolver)
                     }
                 } catch let refusal as EndpointAddresses.Refusal {
-                    let outcome = PostOutcome.failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil)
-                    return try await settle(events[0], endpoint, outcome, failures: failures + 1)
+                    try await settle(events[0], .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil), run)
+                    return hasTaken
                 }
-                let worked = try await attempt(events, endpoint, addresses, failures: failures)
-                guard worked else { return }
-                isProbe = false
-                failures = 0
+                guard try await attempt(events, addresses, run) else { return hasTaken }
+                run.failures = 0
+                hasTaken = true
             } catch is CancellationError {
-                return
+                return hasTaken
+            } catch is LeaseLost {
+                return false
             } catch {
                 // Whatever was delivered and not written down is delivered again: at least once.
                 logger.warning("events cannot be delivered yet", metadata: ["detail": "\(error)"])
-                return
+                return false
             }
         }
+        return hasTaken
     }
 
-    /// Tries the events side by side; whether the endpoint works.
-    private func attempt(
-        _ events: [OutboxEvent], _ endpoint: EventEndpoint, _ addresses: EndpointAddresses, failures: Int
-    ) async throws -> Bool {
-        try await withThrowingTaskGroup(of: Bool.self) { group in
-            for event in events {
+    /// What a delivery to one endpoint goes by.
+    private struct Run {
+        let endpoint: EventEndpoint
+        let lease: Lease
+        /// In a row.
+        var failures: Int
+    }
+
+    private func step(_ run: Run) { busy.withLock { $0[run.endpoint.number] = .now } }
+
+    /// Tries the events, several side by side, until the endpoint fails or time is up; whether it works.
+    private func attempt(_ events: [OutboxEvent], _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
+        let queue = EventQueue(events, until: .now + Self.batchTime)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for event in queue.next(Self.concurrency) {
                 group.addTask {
-                    let outcome = await self.poster.post(try await self.body(event), to: endpoint.url, at: addresses)
-                    if outcome == .delivered {
-                        try await self.settle(event, endpoint, outcome, failures: 0)
-                        return true
+                    var following: OutboxEvent? = event
+                    while let event = following {
+                        if try await self.isFailing(event, addresses, run) { queue.endpointFailed() }
+                        following = queue.next(1).first
                     }
-                    // Cut off by the end of the service: that says nothing of the endpoint.
-                    try Task.checkCancellation()
-                    try await self.settle(event, endpoint, outcome, failures: failures + 1)
-                    if case .failed(_, isEndpoints: true, _) = outcome { return false }
-                    return true
                 }
             }
-            var works = true
-            for try await result in group { works = works && result }
-            return works
+            try await group.waitForAll()
         }
+        return queue.works
+    }
+
+    /// Tries one event; whether the endpoint does not work.
+    private func isFailing(_ event: OutboxEvent, _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
+        let body = try await body(event)
+        // By our own clock: it goes on while the process stands still, and the store is asked before and afterwards.
+        guard leader.current == run.lease else { throw LeaseLost() }
+        step(run)
+        let outcome = await poster.post(body, to: run.endpoint.url, at: addresses)
+        step(run)
+        if outcome != .delivered {
+            // Cut off by the end of the service, or by standing still: that says nothing of the endpoint.
+            try Task.checkCancellation()
+            guard leader.current == run.lease else { throw LeaseLost() }
+        }
+        try await settle(event, outcome, run)
+        if case .failed(_, isEndpoints: true, _) = outcome { return true }
+        return false
     }
 
     /// Writes down how it went.
-    private func settle(_ event: OutboxEvent, _ endpoint: EventEndpoint, _ outcome: PostOutcome, failures: Int) async throws {
-        let time = now()
-        switch outcome {
-        case .delivered:
+    private func settle(_ event: OutboxEvent, _ outcome: PostOutcome, _ run: Run) async throws {
+        guard case .failed(let reason, let isEndpoints, let retryAfter) = outcome else {
             metrics?.events("delivered").add()
-            try await blocking { try $0.outbox.delivered(event, now: time) }
-            logger.info("event delivered", metadata: Self.metadata(event))
-        case .failed(let reason, let isEndpoints, let retryAfter):
-            metrics?.events("retried").add()
-            let endpointDelay = max(RetrySchedule.delay(failures: failures, random: random()), retryAfter ?? 0)
-            let failure = DeliveryFailure(
-                reason: reason, isEndpoints: isEndpoints, endpointFailures: failures,
-                retryEventAt: time + RetrySchedule.delay(failures: event.attempts + 1, random: random()),
-                retryEndpointAt: time + endpointDelay)
-            try await blocking { try $0.outbox.failed(event, failure, now: time) }
-            var metadata = Self.metadata(event)
-            metadata["reason"] = "\(reason)"
-            logger.warning("event not delivered yet", metadata: metadata)
+            guard try await book.note(DeliveryResult(event), under: run.lease) else { throw LeaseLost() }
+            return logger.info("event delivered", metadata: Self.metadata(event))
         }
+        metrics?.events("retried").add()
+        let (time, failures) = (now(), run.failures + 1)
+        let failure = DeliveryFailure(
+            reason: reason, isEndpoints: isEndpoints, endpointFailures: failures,
+            retryEventAt: time + RetrySchedule.delay(failures: event.attempts + 1, random: random()),
+            retryEndpointAt: time + max(RetrySchedule.delay(failures: failures, random: random()), retryAfter ?? 0))
+        guard try await book.note(DeliveryResult(event, failure: failure), under: run.lease) else { throw LeaseLost() }
+        var metadata = Self.metadata(event)
+        metadata["reason"] = "\(reason)"
+        logger.warning("event not delivered yet", metadata: metadata)
     }
 
     private static func metadata(_ event: OutboxEvent) -> Logger.Metadata {
@@ -215,6 +264,13 @@ package final class EventDelivery: Sendable {
                 logger.error("events were parked after three days: see postern event list", metadata: ["events": "\(parked)"])
             }
             while try await blocking({ try $0.outbox.deleteEnded(now: $0.now()) }) == 1000 {}
+            let early = try await blocking {
+                try $0.outbox.endImpossibleWaits(
+                    event: RetrySchedule.longestWait, endpoint: max(RetrySchedule.longestWait, RetrySchedule.longestAsked), now: $0.now())
+            }
+            if early > 0 {
+                logger.warning("events were scheduled by a clock that was ahead; they are tried now", metadata: ["events": "\(early)"])
+            }
         } catch {
             logger.warning("old events cannot be tidied yet", metadata: ["detail": "\(error)"])
         }
@@ -227,11 +283,43 @@ package final class EventDelivery: Sendable {
         metrics.outboxAge.set(Double(backlog.oldest.map { max(0, now() - $0) } ?? 0))
     }
 
-    /// Takes or keeps the turn to deliver, which one of all processes has; false where another one does, or the store is away.
-    func takeTurn() async -> Bool { (try? await threads.runIfActive { [turn] in turn.take() }) ?? false }
+    /// Takes or renews the lease to deliver; nil where another process has it, the store is away, or a step here does not go on.
+    func lead() async -> Lease? {
+        if let since = busy.withLock({ $0.values.min() }), ContinuousClock.now - since > Self.longestStep {
+            logger.error("a delivery does not go on, so that another process may take over")
+            return nil
+        }
+        return (try? await threads.runIfActive { [leader] in leader.acquire() }) ?? nil
+    }
 
-    func endTurn() async { try? await threads.runIfActive { [turn] in turn.end() } }
+    /// The lease, where this process has it still.
+    var lease: Lease? { leader.current }
+
+    func resign() async { try? await threads.runIfActive { [leader] in leader.release() } }
 
     /// Calls the handler whenever a change of this process put an event into the outbox.
     func onChange(_ handler: @escaping @Sendable () -> Void) { outbox.signal.onRaise(handler) }
+}
+
+/// What was read, for those who try it side by side.
+private final class EventQueue: Sendable {
+    private let state: Mutex<(rest: ArraySlice<OutboxEvent>, works: Bool)>
+    private let end: ContinuousClock.Instant
+
+    init(_ events: [OutboxEvent], until end: ContinuousClock.Instant) {
+        state = Mutex((events[...], true))
+        self.end = end
+    }
+
+    var works: Bool { state.withLock { $0.works } }
+    func endpointFailed() { state.withLock { $0.works = false } }
+
+    /// The next ones, at most `count`; none once the endpoint failed, or time is up.
+    func next(_ count: Int) -> ArraySlice<OutboxEvent> {
+        state.withLock { state in
+            guard state.works, ContinuousClock.now < end else { return [] }
+            defer { state.rest = state.rest.dropFirst(count) }
+            return state.rest.prefix(count)
+        }
+    }
 }

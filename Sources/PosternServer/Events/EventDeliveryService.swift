@@ -1,23 +1,25 @@
 // The service that delivers events while Postern runs.
 
+import Logging
 import NIOPosix
+import PosternStore
 import ServiceLifecycle
 
 /// Looks for events at once when this process wrote one, and twice a second for those of other processes. Of several processes on
-/// one store one delivers; another takes over as soon as its lock is free.
+/// one store one delivers, as long as it shows that it works; another one takes over then.
 package struct EventDeliveryService: Service {
     /// Another process's change is found within this time.
     private static let interval: Duration = .milliseconds(500)
-    /// How often the holder of the lock sees whether it has it still, and others whether it is free.
-    private static let renewal: Duration = .seconds(1)
     private static let tidying: Duration = .seconds(60)
 
     private let delivery: EventDelivery
     private let poster: HTTPEventPoster
     private let pool: NIOThreadPool
+    private let logger: Logger
 
     /// `poster` and `pool` end with the service.
-    package init(delivery: EventDelivery, poster: HTTPEventPoster, pool: NIOThreadPool) {
+    package init(delivery: EventDelivery, poster: HTTPEventPoster, pool: NIOThreadPool, logger: Logger) {
+        self.logger = logger
         self.delivery = delivery
         self.poster = poster
         self.pool = pool
@@ -35,26 +37,39 @@ package struct EventDeliveryService: Service {
                     }
                     wake.finish()
                 }
-                let clock = ContinuousClock()
-                var (nextRenewal, nextTidying) = (clock.now, clock.now)
-                var isHolder = false
+                group.addTask { await lead() }
+                var nextTidying = ContinuousClock.now
                 for await _ in wakes {
-                    if clock.now >= nextRenewal {
-                        isHolder = await delivery.takeTurn()
-                        nextRenewal = clock.now + Self.renewal
-                        await delivery.measure()
+                    guard let lease = delivery.lease else { continue }
+                    if ContinuousClock.now >= nextTidying {
+                        nextTidying = .now + Self.tidying
+                        group.addTask { await delivery.tidy() }
                     }
-                    guard isHolder else { continue }
-                    if clock.now >= nextTidying {
-                        await delivery.tidy()
-                        nextTidying = clock.now + Self.tidying
+                    for endpoint in await delivery.waiting() {
+                        group.addTask {
+                            // What came for an endpoint while it was busy is found at once.
+                            if await delivery.drain(endpoint, under: lease) { wake.yield() }
+                        }
                     }
-                    for endpoint in await delivery.waiting() { group.addTask { await delivery.drain(endpoint) } }
                 }
             }
         }
         await poster.stop()
-        await delivery.endTurn()
+        await delivery.resign()
         try? await pool.shutdownGracefully()
+    }
+    /// Keeps the lease while this process has it, and waits for it while another one does.
+    private func lead() async {
+        var before: Lease?
+        while !Task.isCancelled {
+            let lease = await delivery.lead()
+            if lease != before {
+                let words = lease != nil ? "this process delivers events" : "another process delivers events, or the store is away"
+                logger.info("\(words)")
+            }
+            before = lease
+            await delivery.measure()
+            try? await Task.sleep(for: LeaderLease.renewal)
+        }
     }
 }

@@ -43,6 +43,6 @@ package enum EventServices {
             }
             return nil
         }
-        return EventDeliveryService(delivery: delivery, poster: poster, pool: pool)
+        return EventDeliveryService(delivery: delivery, poster: poster, pool: pool, logger: parts.logger)
     }
 }

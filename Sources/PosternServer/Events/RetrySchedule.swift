@@ -12,6 +12,9 @@ package enum RetrySchedule {
     /// What an endpoint may ask for with Retry-After, in seconds.
     package static let longestAsked: Int64 = 3600
 
+    /// What `delay` gives at most, in seconds.
+    package static let longestWait = Int64((Double(longest) * (1 + jitter)).rounded(.up))
+
     /// Seconds to wait.
     /// - Parameters:
     ///   - failures: in a row, the last one counted; 1 …

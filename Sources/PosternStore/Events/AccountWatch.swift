@@ -174,11 +174,12 @@ extension DatabaseConnection {
             """
             INSERT INTO outbox
                 (jti, endpoint_id, account_id, type, sub, email, event_time, created_at, state, park_at, next_attempt_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', ?9, ?8)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', ?9, ?10)
             """,
             [
                 .text(jti), .integer(endpoint), .integer(account), .text(type.rawValue), .text(sub), .optional(email),
                 .integer(moment.milliseconds), .integer(moment.seconds), .integer(moment.seconds + AccountWatch.patience),
+                .integer(OutboxEvent.atOnce),
             ])
     }
 

@@ -26,16 +26,21 @@ package struct EndpointRepository: Sendable {
                 INSERT INTO event_endpoints (group_id, audience, url, allow_http, allow_private, created_at)
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                 ON CONFLICT (group_id) DO UPDATE SET url = excluded.url, allow_http = excluded.allow_http,
-                    allow_private = excluded.allow_private, failures = 0, retry_at = 0, last_error = NULL
+                    allow_private = excluded.allow_private
                 """,
                 [
                     .integer(group.number), .text(group.primaryClientID ?? team.id), .text(url.description), .bool(allowsHTTP),
                     .bool(allowsPrivate), .integer(change.now),
                 ])
+            try connection.run(
+                """
+                INSERT INTO endpoint_health (endpoint_id) SELECT id FROM event_endpoints WHERE group_id = ?1
+                ON CONFLICT (endpoint_id) DO UPDATE SET failures = 0, retry_at = 0, last_error = NULL
+                """, [.integer(group.number)])
             let endpoint = try find(connection, group: group, team: id)
             try connection.run(
                 "UPDATE outbox SET next_attempt_at = ?2 WHERE endpoint_id = ?1 AND state = 'pending'",
-                [.integer(endpoint.number), .integer(change.now)])
+                [.integer(endpoint.number), .integer(OutboxEvent.atOnce)])
             try connection.audit(change, "endpoint.set", "team:\(id)", "app:\(group.title) \(url)")
             return endpoint
         }
@@ -89,12 +94,18 @@ package struct EndpointRepository: Sendable {
         StoreRefusal(.notFound, "team \(team) has no such endpoint: see postern endpoint show \(team)")
     }
 
-    static let select = """
-        SELECT e.id, e.group_id, e.audience, e.url, e.allow_private, e.failures, e.retry_at, e.last_error, e.last_success_at,
-            e.created_at, (SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending'),
-            (SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')
-        FROM event_endpoints e
+    static let select = select(
+        "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
+        "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')")
+    static let uncounted = select("0", "0")
+
+    private static func select(_ pending: String, _ parked: String) -> String {
         """
+        SELECT e.id, e.group_id, e.audience, e.url, e.allow_private, h.failures, h.retry_at, h.last_error, h.last_success_at,
+            e.created_at, \(pending), \(parked)
+        FROM event_endpoints e JOIN endpoint_health h ON h.endpoint_id = e.id
+        """
+    }
 }
 
 extension EventEndpoint {

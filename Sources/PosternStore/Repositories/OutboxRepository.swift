@@ -24,6 +24,15 @@ package struct DeliveryFailure: Sendable, Hashable {
     }
 }
 
+/// How one attempt ended.
+package struct DeliveryResult: Sendable {
+    package let event: OutboxEvent
+    /// Nil where the endpoint took it.
+    package let failure: DeliveryFailure?
+
+    package init(_ event: OutboxEvent, failure: DeliveryFailure? = nil) { (self.event, self.failure) = (event, failure) }
+}
+
 /// Finds what is due and writes down how it went.
 package struct OutboxRepository: Sendable {
     /// After a success, whatever failed before is tried again at once, unless it was tried within this many seconds: an event that
@@ -38,8 +47,9 @@ package struct OutboxRepository: Sendable {
 
     // MARK: Delivery
 
-    /// The lock of whoever delivers, one of all processes; nil where another one does.
-    package func deliveryLock() throws -> (any DatabaseLock)? { try database.lock("events") }
+    package var leases: LeaseRepository { LeaseRepository(database: database) }
+    /// The lease of whoever delivers, one of all processes.
+    package static let lease = "events"
 
     /// How many events wait, and since when the oldest of them does (seconds since 1970).
     package func backlog() throws -> (events: Int, oldest: Int64?) {
@@ -50,20 +60,20 @@ package struct OutboxRepository: Sendable {
     }
 
     /// Endpoints that events wait for.
-    package func waitingEndpoints() throws -> [EventEndpoint] {
-        try database.read { connection in
-            try connection.rows(
-                EndpointRepository.select
-                    + " WHERE EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id", []
-            ).map(EventEndpoint.init(row:))
-        }
+    /// - Parameter isCounted: without it, `pending` and `parked` are 0: counting takes long where many wait.
+    package func waitingEndpoints(isCounted: Bool = true) throws -> [EventEndpoint] {
+        try database.rows(
+            (isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
+                + " WHERE EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id", []
+        ).map(EventEndpoint.init(row:))
     }
 
-    /// The first pending event of each account for this endpoint that is due, at most `limit`.
+    /// The first pending event of each account for this endpoint that is due, at most `limit`; nil where the lease is another's.
     /// - Parameter isProbe: for an endpoint that fails: whatever was tried least recently, due or not.
-    package func due(endpoint: Int64, now: Int64, isProbe: Bool, limit: Int) throws -> [OutboxEvent] {
+    package func due(endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, under lease: Lease) throws -> [OutboxEvent]? {
         try database.read { connection in
-            try connection.rows(
+            guard try connection.holds(lease) else { return nil }
+            return try connection.rows(
                 Self.select + """
                      WHERE o.state = 'pending' AND o.endpoint_id = ?1 AND o.next_attempt_at <= ?2 AND NOT EXISTS (
                         SELECT 1 FROM outbox p WHERE p.state = 'pending' AND p.endpoint_id = o.endpoint_id
@@ -74,47 +84,90 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// The endpoint took the event. What waits because the endpoint failed becomes due.
-    package func delivered(_ event: OutboxEvent, now: Int64) throws {
+    /// Writes down how attempts ended, in the order in which they did; false, and nothing is written, where the lease is another's.
+    package func settle(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws -> Bool {
         try database.write(.relaxed) { connection in
-            try connection.run(
-                """
-                UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = ?2, ended_at = ?2,
-                    last_error = NULL, email = NULL
-                WHERE id = ?1
-                """, [.integer(event.number), .integer(now)])
-            let failing = try connection.row(
-                "SELECT failures FROM event_endpoints WHERE id = ?1 AND failures > 0", [.integer(event.endpointNumber)])
-            try connection.run(
-                "UPDATE event_endpoints SET failures = 0, last_error = NULL, last_success_at = ?2 WHERE id = ?1",
-                [.integer(event.endpointNumber), .integer(now)])
-            guard failing != nil else { return }
-            try connection.run(
-                """
-                UPDATE outbox SET next_attempt_at = ?2
-                WHERE endpoint_id = ?1 AND state = 'pending' AND next_attempt_at > ?2 AND last_attempt_at <= ?3
-                """, [.integer(event.endpointNumber), .integer(now), .integer(now - Self.wakeAfter)])
+            guard try connection.holds(lease) else { return false }
+            try markDelivered(results.filter { $0.failure == nil }.map(\.event), connection, now)
+            // Events that ended together are one word of their endpoint: the last.
+            var latest: [Int64: DeliveryResult] = [:]
+            for result in results {
+                if let failure = result.failure { try markFailed(result.event, failure, connection, now) }
+                if result.failure?.isEndpoints != false { latest[result.event.endpointNumber] = result }
+            }
+            for (endpoint, result) in latest.sorted(by: { $0.key < $1.key }) {
+                if let failure = result.failure {
+                    try noteFailure(of: endpoint, failure, connection)
+                } else {
+                    try noteSuccess(of: endpoint, connection, now)
+                }
+            }
+            return true
         }
     }
 
-    /// It did not.
-    package func failed(_ event: OutboxEvent, _ failure: DeliveryFailure, now: Int64) throws {
+    /// Numbers in one statement. Few sizes, so that few statements are prepared; the last number fills up what is left.
+    private static let chunks = [64, 8, 1]
+
+    private func markDelivered(_ events: [OutboxEvent], _ connection: any DatabaseConnection, _ now: Int64) throws {
+        var rest = events.map(\.number)[...]
+        while let last = rest.last {
+            let size = Self.chunks.last { $0 >= rest.count } ?? Self.chunks[0]
+            let part = Array(rest.prefix(size)) + Array(repeating: last, count: max(0, size - rest.count))
+            rest = rest.dropFirst(size)
+            let numbers = part.indices.map { "?\($0 + 2)" }.joined(separator: ", ")
+            try connection.run(
+                """
+                UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = ?1, ended_at = ?1,
+                    last_error = NULL, email = NULL
+                WHERE id IN (\(numbers))
+                """, [.integer(now)] + part.map(SQLValue.integer))
+        }
+    }
+
+    private func markFailed(_ event: OutboxEvent, _ failure: DeliveryFailure, _ connection: any DatabaseConnection, _ now: Int64) throws {
+        try connection.run(
+            """
+            UPDATE outbox SET attempts = attempts + 1, last_attempt_at = ?2, next_attempt_at = ?3, last_error = ?4
+            WHERE id = ?1 AND state = 'pending'
+            """, [.integer(event.number), .integer(now), .integer(failure.retryEventAt), .text(failure.reason)])
+    }
+
+    /// It works. What waits because it failed becomes due.
+    private func noteSuccess(of endpoint: Int64, _ connection: any DatabaseConnection, _ now: Int64) throws {
+        let row = try connection.row(
+            "SELECT failures, last_success_at FROM endpoint_health WHERE endpoint_id = ?1", [.integer(endpoint)])
+        guard let row, try row.integer(0) > 0 || row.optionalInteger(1) != now else { return }
+        try connection.run(
+            "UPDATE endpoint_health SET failures = 0, last_error = NULL, last_success_at = ?2 WHERE endpoint_id = ?1",
+            [.integer(endpoint), .integer(now)])
+        guard try row.integer(0) > 0 else { return }
+        try connection.run(
+            """
+            UPDATE outbox SET next_attempt_at = ?2
+            WHERE endpoint_id = ?1 AND state = 'pending' AND next_attempt_at > ?2 AND last_attempt_at <= ?3
+            """, [.integer(endpoint), .integer(now), .integer(now - Self.wakeAfter)])
+    }
+
+    private func noteFailure(of endpoint: Int64, _ failure: DeliveryFailure, _ connection: any DatabaseConnection) throws {
+        try connection.run(
+            """
+            UPDATE endpoint_health SET failures = CASE WHEN failures < ?4 THEN ?4 ELSE failures END, retry_at = ?2, last_error = ?3
+            WHERE endpoint_id = ?1
+            """,
+            [.integer(endpoint), .integer(failure.retryEndpointAt), .text(failure.reason), .integer(Int64(failure.endpointFailures))])
+    }
+
+    /// What should wait for longer than any schedule says was scheduled by a clock that was wrong: it is due now; how many events.
+    /// - Parameters:
+    ///   - event: seconds from now on that an event waits at most.
+    ///   - endpoint: that an endpoint does.
+    package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws -> Int {
         try database.write(.relaxed) { connection in
-            try connection.run(
-                """
-                UPDATE outbox SET attempts = attempts + 1, last_attempt_at = ?2, next_attempt_at = ?3, last_error = ?4
-                WHERE id = ?1 AND state = 'pending'
-                """, [.integer(event.number), .integer(now), .integer(failure.retryEventAt), .text(failure.reason)])
-            guard failure.isEndpoints else { return }
-            try connection.run(
-                """
-                UPDATE event_endpoints SET failures = CASE WHEN failures < ?4 THEN ?4 ELSE failures END, retry_at = ?2, last_error = ?3
-                WHERE id = ?1
-                """,
-                [
-                    .integer(event.endpointNumber), .integer(failure.retryEndpointAt), .text(failure.reason),
-                    .integer(Int64(failure.endpointFailures)),
-                ])
+            try connection.run("UPDATE endpoint_health SET retry_at = ?1 WHERE retry_at > ?2", [.integer(now), .integer(now + endpoint)])
+            return try connection.run(
+                "UPDATE outbox SET next_attempt_at = ?1 WHERE state = 'pending' AND next_attempt_at > ?2",
+                [.integer(now), .integer(now + event)])
         }
     }
 
@@ -196,12 +249,13 @@ package struct OutboxRepository: Sendable {
                 UPDATE outbox SET state = 'pending', ended_at = NULL, next_attempt_at = ?1, park_at = ?2
                 WHERE state <> 'delivered' AND \(condition)
                 """,
-                [.integer(change.now), .integer(change.now + AccountWatch.patience)] + argument)
+                [.integer(OutboxEvent.atOnce), .integer(change.now + AccountWatch.patience)] + argument)
+            let chosen = try selection(connection, jti: jti, team: team, parameter: 2)
             try connection.run(
                 """
-                UPDATE event_endpoints SET retry_at = ?1 WHERE retry_at > ?1
-                    AND id IN (SELECT endpoint_id FROM outbox WHERE state = 'pending' AND next_attempt_at = ?1)
-                """, [.integer(change.now)])
+                UPDATE endpoint_health SET retry_at = ?1 WHERE retry_at > ?1
+                    AND endpoint_id IN (SELECT endpoint_id FROM outbox WHERE state = 'pending' AND next_attempt_at = ?1 AND \(chosen.condition))
+                """, [.integer(OutboxEvent.atOnce)] + chosen.arguments)
             try connection.audit(change, "event.retry", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
             return count
         }
@@ -271,7 +325,7 @@ extension OutboxEvent {
             number: try row.integer(0), jti: try row.text(1), endpointNumber: try row.integer(2), audience: try row.text(3),
             accountNumber: try row.integer(4), type: type, sub: try row.text(6), email: try row.optionalText(7),
             eventTime: try row.integer(8), createdAt: try row.integer(9), state: state, attempts: Int(try row.integer(11)),
-            nextAttemptAt: try row.integer(12), parkAt: try row.integer(13), lastError: try row.optionalText(14),
+            nextAttemptAt: max(try row.integer(12), try row.integer(9)), parkAt: try row.integer(13), lastError: try row.optionalText(14),
             endedAt: try row.optionalInteger(15))
     }
 }

@@ -18,6 +18,9 @@ package enum EventType: String, Sendable, Hashable, CaseIterable {
 
 /// An event on its way to an endpoint.
 package struct OutboxEvent: Sendable, Hashable {
+    /// When a new event is due: no clock is asked, as the one that delivers has another.
+    static let atOnce: Int64 = 0
+
     package enum State: String, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
 
     /// The place in the outbox: events of one account to one endpoint go in this order.
@@ -38,6 +41,7 @@ package struct OutboxEvent: Sendable, Hashable {
     package let createdAt: Int64
     package let state: State
     package let attempts: Int
+    /// Of a new one, when it was written.
     package let nextAttemptAt: Int64
     package let parkAt: Int64
     /// Why the last attempt failed; nothing the endpoint wrote.

@@ -83,7 +83,9 @@ import Testing
         let retried = try await rig.ask(.post, "/v1/events/\(first)/retry", key: juice)
         #expect(retried.status == 200 && retried.json["state"].string == "pending", "\(retried.text)")
         let event = try #require(try rig.store.outbox.events(jti: first).first)
-        try rig.store.outbox.delivered(event, now: APIRig.start)
+        let leases = rig.store.leases
+        let lease = try #require(try leases.take(OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "test"))
+        #expect(try rig.store.outbox.settle([DeliveryResult(event)], under: lease, now: APIRig.start))
         #expect(try await rig.ask(.post, "/v1/events/\(first)/retry", key: juice).problem == "conflict")
     }
 

@@ -1,0 +1,76 @@
+// Two hosts deliver events as one: a leader that hangs, one that goes on later, clocks that differ.
+
+import Foundation
+import PostfixHarness
+import PosternServer
+import PosternStore
+import PostgresHarness
+import Testing
+
+@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+struct HostsTests {
+    /// Runs a test on hosts of its own.
+    private func withHosts(users: Int, _ body: (EventHosts) throws -> Void) async throws {
+        let hosts = try await EventHosts(try #require(PostgresServer.shared), users: users)
+        do { try body(hosts) } catch {
+            await hosts.stop()
+            throw error
+        }
+        await hosts.stop()
+    }
+
+    /// Its connection lived on, and with it the lock: nothing was delivered until somebody noticed. Once it went on, it delivered beside
+    /// its successor, and what had failed by standing still paused an endpoint that works.
+    @Test(.timeLimit(.minutes(20))) func aHungLeaderIsSucceededAndDoesNothingWhenItGoesOn() async throws {
+        try await withHosts(users: 20) { hosts in
+            let receiver = hosts.receiver
+            let leader = try hosts.serve("mx1")
+            try hosts.toggleAll(rounds: 1)
+            try hosts.waitUntilTaken()
+            _ = try hosts.serve("mx2")
+            // It hangs with requests under way, and others of the same accounts behind them.
+            let before = receiver.requests.count
+            receiver.rule { _, _ in .hang }
+            try hosts.toggleAll(rounds: 6, from: 1)
+            try wait("requests are under way") { receiver.requests.count > before }
+            leader.signal(SIGSTOP)
+            let hung = receiver.requests.count - before
+            receiver.rule { _, _ in .status(200) }
+            try hosts.waitUntilTaken()
+            let lines = leader.lines.count
+            leader.signal(SIGCONT)
+            try leader.waitForLine(containing: "another process delivers events", from: lines)
+            try hosts.toggleAll(rounds: 2, from: 7)
+            try hosts.waitUntilTaken()
+            try hosts.checkOrder()
+            let repeated = receiver.requests.count - before - hung - 8 * 20
+            #expect(repeated <= EventDelivery.concurrency, "\(repeated) events arrived twice")
+            let endpoint = try hosts.store.endpoints.endpoint(team: "juice", app: nil)
+            #expect(endpoint.failures == 0 && endpoint.lastError == nil)
+            #expect(try hosts.store.outbox.events(limit: 1000).allSatisfy { $0.lastError == nil })
+        }
+    }
+
+    /// An event was due when the clock of the host that wrote it said so: 20 s later than it was.
+    @Test(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"), .timeLimit(.minutes(20)))
+    func anEventOfAHostWhoseClockIsAheadDoesNotWait() async throws {
+        try await withHosts(users: 1) { hosts in
+            _ = try hosts.serve("mx1")
+            let address = try #require(hosts.addresses.first)
+            let command = ["address", "off", "\(address.localPart)@\(address.domain)", "--config", hosts.data]
+            let made = try ManagedProcess.run(hosts.program, command, environment: hosts.clock(ahead: 3600))
+            try #require(made.status == 0, "\(made.output)")
+            try hosts.waitUntilTaken()
+            let (event, taken) = (try #require(try hosts.store.outbox.events().first), try #require(hosts.receiver.taken.first))
+            #expect(event.createdAt > taken.issuedAt, "the clock was not ahead")
+        }
+    }
+
+    private func wait(_ what: String, _ condition: () -> Bool) throws {
+        let end = Date(timeIntervalSinceNow: patience)
+        while !condition() {
+            guard Date() < end else { throw HarnessError("\(what): it did not come about") }
+            usleep(20_000)
+        }
+    }
+}

@@ -1,0 +1,98 @@
+// The lease by a clock that the test turns: who has it, and who only thinks so.
+
+import Foundation
+import PosternSQLite
+import PosternServer
+import PosternStore
+import Synchronization
+import Testing
+
+@Suite struct LeaderLeaseTests {
+    private final class Clock: Sendable {
+        private let time = Mutex(ContinuousClock.now)
+        var now: ContinuousClock.Instant { time.withLock { $0 } }
+        func advance(_ duration: Duration) { time.withLock { $0 += duration } }
+    }
+
+    private func withLeases(_ body: (LeaseRepository, Clock) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-lease-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+        defer { try? database.close() }
+        _ = try Migrator().migrate(database, now: 1)
+        let keys = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
+        try body(Store(database: database, keys: keys, relayDomains: ["relay.example"]).leases, Clock())
+    }
+
+    private func lease(_ leases: LeaseRepository, _ clock: Clock) -> LeaderLease {
+        LeaderLease(leases, name: "events", now: { clock.now })
+    }
+
+    @Test func whoRenewsItKeepsIt() throws {
+        try withLeases { leases, clock in
+            let (first, second) = (lease(leases, clock), lease(leases, clock))
+            let held = try #require(first.acquire())
+            for _ in 0..<20 {
+                #expect(second.acquire() == nil)
+                clock.advance(.seconds(1))
+                #expect(first.acquire() == held)
+                #expect(first.current == held)
+            }
+        }
+    }
+
+    @Test func whoStoodStillHasLostItBeforeOthersTakeIt() throws {
+        try withLeases { leases, clock in
+            let (first, second) = (lease(leases, clock), lease(leases, clock))
+            let held = try #require(first.acquire())
+            #expect(second.acquire() == nil)
+            clock.advance(LeaderLease.duration)
+            #expect(first.current == nil)
+            #expect(second.acquire() == nil)
+            clock.advance(LeaderLease.takeOver - LeaderLease.duration)
+            let taken = try #require(second.acquire())
+            #expect(taken.fence > held.fence)
+            #expect(first.acquire() == nil && first.current == nil)
+            #expect(second.acquire() == taken)
+        }
+    }
+
+    /// What it began before may have failed by its standing still: it is void, although nobody else was there.
+    @Test func whoComesBackAloneHasAnotherFence() throws {
+        try withLeases { leases, clock in
+            let only = lease(leases, clock)
+            let held = try #require(only.acquire())
+            clock.advance(LeaderLease.duration)
+            let again = try #require(only.acquire())
+            #expect(again.fence > held.fence)
+        }
+    }
+
+    /// An observer that stood still itself has seen nothing for long, and must not take that for silence of the holder's.
+    @Test func anObserverThatStoodStillLooksAgain() throws {
+        try withLeases { leases, clock in
+            let (first, second) = (lease(leases, clock), lease(leases, clock))
+            let held = try #require(first.acquire())
+            #expect(second.acquire() == nil)
+            clock.advance(.seconds(4))
+            #expect(first.acquire() == held)
+            clock.advance(.seconds(4))
+            #expect(second.acquire() == nil)
+            #expect(first.acquire() == held)
+        }
+    }
+
+    @Test func whatIsGivenBackIsFreeAtOnce() throws {
+        try withLeases { leases, clock in
+            let (first, second) = (lease(leases, clock), lease(leases, clock))
+            _ = try #require(first.acquire())
+            #expect(second.acquire() == nil)
+            first.release()
+            first.release()
+            #expect(first.current == nil)
+            #expect(second.acquire() != nil)
+            #expect(first.acquire() == nil)
+        }
+    }
+}

@@ -28,7 +28,7 @@ test-tools: packages .build/test-tools/.installed
 	.build/test-tools/bin/pip install -q $(TEST_TOOLS)
 	touch $@
 
-test: packages test-tools ## Every test, those on a real Postfix included
+test: packages test-tools models ## Every test, those on a real Postfix included
 	swift build $(SWIFT_FLAGS) --build-tests
 	rm -rf .build/test-logs
 	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
@@ -63,9 +63,13 @@ fuzz: packages ## Each fuzz target for so many seconds, two at a time; SECONDS, 
 	swift build --package-path Fuzzing --scratch-path .build/fuzzing --product fuzz
 	scripts/fuzz $(SECONDS) $(TARGETS)
 
+models: packages ## Check the models of what hosts do side by side, with spin
+	@scripts/packages spin
+	scripts/check-models
+
 soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages build release demo test-tools test soak bench fuzz soak-memory
+.PHONY: help packages build release demo test-tools test soak bench fuzz models soak-memory
 .DEFAULT_GOAL = help

@@ -26,6 +26,8 @@ package final class PostgresDatabase: Database {
     }
 
     private let pool: PostgresPool
+    /// Whether it may have the connections that are set apart.
+    private let isFirst: Bool
     private let settings: Settings
     private let connect: @Sendable () throws -> PostgresLink
 
@@ -48,10 +50,24 @@ package final class PostgresDatabase: Database {
             SET default_transaction_read_only = on; SET jit = off
             """
         self.settings = settings
+        isFirst = false
         let connect: @Sendable () throws -> PostgresLink = { try PostgresLink(parameters: parameters, setup: setup) }
         self.connect = connect
         pool = PostgresPool(limit: max(1, settings.connections), patience: settings.patience, connect: connect)
         try storeErrors { try pool.with { _ in } }
+    }
+
+    /// The same database, for those who go first.
+    private init(first other: PostgresDatabase) {
+        (pool, settings, connect, isFirst) = (other.pool, other.settings, other.connect, true)
+    }
+
+    /// Connections that are set apart: what writes for decisions has one thread, and what reads has another one at least.
+    private static let reserved = 2
+
+    package var first: any Database {
+        pool.reserve(Self.reserved)
+        return PostgresDatabase(first: self)
     }
 
     /// Whether a configured database is one for this engine.
@@ -109,7 +125,7 @@ package final class PostgresDatabase: Database {
 
     /// One statement is one snapshot by itself: a single round trip, with neither BEGIN nor COMMIT.
     package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
-        try storeErrors { try pool.with { link in try link.rows(sql, arguments) } }
+        try storeErrors { try pool.with(isFirst: isFirst) { link in try link.rows(sql, arguments) } }
     }
 
     package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
@@ -133,7 +149,7 @@ package final class PostgresDatabase: Database {
     private func transaction<T>(
         _ beginning: [String], writes: Bool, _ body: (any DatabaseConnection) throws -> T
     ) throws -> T {
-        try pool.with { link in
+        try pool.with(isFirst: isFirst) { link in
             link.begin(beginning)
             let connection = PostgresConnection(link: link)
             do {
@@ -161,7 +177,8 @@ package final class PostgresDatabase: Database {
         do {
             return try body()
         } catch let failure as PostgresFailure {
-            if failure.isConnectionLost || failure.isNoPrimary { pool.discardIdle() }
+            // A server that is full has not lost those that there are.
+            if (failure.isConnectionLost && !failure.isServerFull) || failure.isNoPrimary { pool.discardIdle() }
             throw failure.storeError
         }
     }

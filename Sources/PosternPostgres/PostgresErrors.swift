@@ -15,6 +15,9 @@ struct PostgresFailure: Error {
     /// Whether the server takes no writes: it has become a standby, and another one is the primary now.
     var isNoPrimary: Bool { state == "25006" || (state == "0A000" && message.contains("hot standby")) }
 
+    /// Whether the server has no connection left for us: those that there are go on.
+    var isServerFull: Bool { state == "53300" }
+
     /// Whether the transaction may succeed when it is run again: it lost against another one and has left no trace.
     var isRepeatable: Bool { state == "40001" || state == "40P01" || isRacingMigration }
 

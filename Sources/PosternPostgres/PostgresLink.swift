@@ -91,7 +91,8 @@ final class PostgresLink: @unchecked Sendable {
         }
         // libpq gives no SQLSTATE here. What has to be mended by somebody is told by its words in the C locale.
         let isRefusal = ["authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry"].contains { full.contains($0) }
-        return PostgresFailure(state: isRefusal ? "28000" : "", message: line, isConnectionLost: !isRefusal)
+        let isFull = ["too many clients", "too many connections", "connection slots are reserved"].contains { full.contains($0) }
+        return PostgresFailure(state: isRefusal ? "28000" : isFull ? "53300" : "", message: line, isConnectionLost: !isRefusal)
     }
 
     /// Whether somebody else may have it: not in the middle of anything. Costs nothing.

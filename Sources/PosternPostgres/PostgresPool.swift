@@ -5,13 +5,26 @@ import PosternStore
 
 /// Hands out connections one thread at a time. A connection that broke is replaced; one that was idle for long is looked at
 /// before it is used, so that a restart of the server is not noticed by whoever comes next.
+///
+/// A connection that cannot be made is no failure while there are others: whoever needs one waits until one comes back, and a thread goes on
+/// trying. Some may be set apart for those who go first.
 final class PostgresPool: @unchecked Sendable {
+    /// Between two attempts of that thread: doubled from the first to the last.
+    private static let pauses = (first: 0.05, last: 1.0)
+
     private let limit: Int
-    private let patience: TimeInterval
+    private let patience: Duration
     private let connect: @Sendable () throws -> PostgresLink
-    private let condition = NSCondition()
+    private let condition = MonotonicCondition()
     private var idle: [PostgresLink] = []
+    /// Connections there are, and those that are being made.
     private var open = 0
+    private var opening = 0
+    /// Connections in use, by those who go first and by all others.
+    private var inUse = (first: 0, others: 0)
+    private var reserved = 0
+    private var waiting = 0
+    private var isGrowing = false
     private var isClosed = false
 
     /// - Parameters:
@@ -19,94 +32,159 @@ final class PostgresPool: @unchecked Sendable {
     ///   - patience: seconds to wait for one to come back before the store counts as busy.
     init(limit: Int, patience: TimeInterval, connect: @escaping @Sendable () throws -> PostgresLink) {
         self.limit = limit
-        self.patience = patience
+        self.patience = .seconds(patience)
         self.connect = connect
     }
 
+    /// Sets connections apart for those who go first, at most all but one, and begins to make them: when they are needed, the server may
+    /// have none left.
+    func reserve(_ count: Int) {
+        condition.lock()
+        defer { condition.unlock() }
+        reserved = max(reserved, min(count, limit - 1))
+        grow()
+    }
+
     /// Runs `body` with a connection of its own. Throws `PostgresFailure`, `TemporaryStoreError`, and what `body` throws.
-    func with<T>(_ body: (PostgresLink) throws -> T) throws -> T {
-        let link = try take()
-        defer { give(link) }
+    /// - Parameter isFirst: may have those that are set apart.
+    func with<T>(isFirst: Bool = false, _ body: (PostgresLink) throws -> T) throws -> T {
+        let link = try take(isFirst)
+        defer { give(link, isFirst) }
         return try body(link)
     }
 
-    private func take() throws -> PostgresLink {
-        let deadline = Date(timeIntervalSinceNow: patience)
+    private func take(_ isFirst: Bool) throws -> PostgresLink {
+        let deadline = ContinuousClock.now + patience
         condition.lock()
+        waiting += 1
+        defer {
+            waiting -= 1
+            condition.unlock()
+        }
+        var failure: PostgresFailure?
         while true {
-            guard !isClosed else {
-                condition.unlock()
-                throw TemporaryStoreError(.unreachable, "the store is closed")
-            }
-            if let link = idle.popLast() {
-                condition.unlock()
-                if link.isAlive { return link }
-                link.close()
-                condition.lock()
+            guard !isClosed else { throw TemporaryStoreError(.unreachable, "the store is closed") }
+            if mayHaveIdle(isFirst), let link = idle.popLast() {
+                count(isFirst, 1)
+                if outside({ link.isAlive }) { return link }
+                count(isFirst, -1)
                 open -= 1
+                outside { link.close() }
                 continue
             }
-            if open < limit {
-                open += 1
-                condition.unlock()
-                do {
-                    return try connect()
-                } catch {
-                    forget()
-                    throw error
+            // Where there is none, each asks for itself: the server may just have come back.
+            if failure == nil, mayHaveNew(isFirst), !isGrowing || open == 0 {
+                opening += 1
+                count(isFirst, 1)
+                let made = Result { try outside { try connect() } }
+                opening -= 1
+                switch made {
+                case .success(let link):
+                    open += 1
+                    return link
+                case .failure(let error):
+                    count(isFirst, -1)
+                    condition.broadcast()
+                    guard let known = error as? PostgresFailure, open > 0 || known.isServerFull else { throw error }
+                    failure = known
+                    grow()
                 }
             }
+            if let failure, open == 0, !failure.isServerFull { throw failure }
             guard condition.wait(until: deadline) else {
-                condition.unlock()
-                throw TemporaryStoreError(.busy, "all \(limit) connections to the database are in use")
+                throw failure ?? TemporaryStoreError(.busy, "all \(limit) connections to the database are in use")
             }
         }
     }
 
-    private func give(_ link: PostgresLink) {
-        // One in the middle of a transaction is not one to give to somebody else.
-        guard link.isReusable else {
-            link.close()
-            return forget()
-        }
-        condition.lock()
-        idle.append(link)
-        condition.signal()
+    private func outside<T>(_ body: () throws -> T) rethrows -> T {
         condition.unlock()
+        defer { condition.lock() }
+        return try body()
     }
 
-    private func forget() {
+    private func count(_ isFirst: Bool, _ change: Int) {
+        if isFirst { inUse.first += change } else { inUse.others += change }
+    }
+
+    /// What the others have to leave: of few connections less, as they could have none otherwise.
+    private func mayHaveIdle(_ isFirst: Bool) -> Bool {
+        isFirst || (inUse.others < limit - reserved && idle.count > min(max(0, reserved - inUse.first), max(0, open - 1)))
+    }
+
+    private func mayHaveNew(_ isFirst: Bool) -> Bool { open + opening < limit && (isFirst || inUse.others < limit - reserved) }
+
+    private func give(_ link: PostgresLink, _ isFirst: Bool) {
+        // One in the middle of a transaction is not one to give to somebody else.
+        let isReusable = link.isReusable
+        if !isReusable { link.close() }
         condition.lock()
-        open -= 1
+        count(isFirst, -1)
+        if isReusable { idle.append(link) } else { open -= 1 }
         condition.broadcast()
         condition.unlock()
     }
+
+    // MARK: Growing
+
+    /// Makes connections in the background, while somebody waits for one, or those that are set apart are not there. Under the lock.
+    private func grow() {
+        guard !isGrowing, isWanting else { return }
+        isGrowing = true
+        Thread.detachNewThread { [self] in work() }
+    }
+
+    private var isWanting: Bool { !isClosed && open + opening < limit && (waiting > 0 || (reserved > 0 && open + opening < reserved + 1)) }
+
+    private func work() {
+        var pause = Self.pauses.first
+        condition.lock()
+        while isWanting {
+            opening += 1
+            let made = outside { try? connect() }
+            opening -= 1
+            if let made {
+                open += 1
+                idle.append(made)
+                pause = Self.pauses.first
+            }
+            condition.broadcast()
+            guard made == nil else { continue }
+            // A little apart from other hosts that wait for the same server.
+            outside { Thread.sleep(forTimeInterval: pause * Double.random(in: 0.8...1.2)) }
+            pause = min(2 * pause, Self.pauses.last)
+        }
+        isGrowing = false
+        condition.broadcast()
+        condition.unlock()
+    }
+
+    // MARK: Ending
 
     /// Closes idle connections: after a failover the others of the pool are as bad as the one that noticed it.
     func discardIdle() {
         condition.lock()
-        let links = idle
-        idle = []
-        open -= links.count
+        let links = takeIdle()
         condition.broadcast()
         condition.unlock()
         links.forEach { $0.close() }
+    }
+
+    private func takeIdle() -> [PostgresLink] {
+        defer { idle = [] }
+        open -= idle.count
+        return idle
     }
 
     /// Refuses further use, and returns when the last connection is closed.
     func close() {
         condition.lock()
         isClosed = true
-        condition.unlock()
-        discardIdle()
-        condition.lock()
-        while open > 0 {
-            for link in idle {
-                link.close()
-                open -= 1
-            }
-            idle = []
-            if open > 0 { condition.wait() }
+        condition.broadcast()
+        while true {
+            takeIdle().forEach { $0.close() }
+            guard open + opening > 0 else { break }
+            condition.wait()
         }
         condition.unlock()
     }

@@ -35,8 +35,9 @@ package struct DecisionParts: Sendable {
     ) {
         let trust = TokenTrust(own: own, others: trust)
         log = DecisionLogBuffer(store.decisions, store.settlements)
-        commits = GroupCommit(store.database)
-        reads = GroupRead(store.database)
+        let database = store.database.first
+        commits = GroupCommit(database)
+        reads = GroupRead(database)
         let breaker = StoreBreaker()
         service = DecisionService(
             store: store, policies: policies, verifier: TokenVerifier(issuers: trust, keys: trust), log: log, commits: commits,

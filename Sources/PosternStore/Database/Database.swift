@@ -88,6 +88,9 @@ package protocol Database: Sendable {
     /// Throws `TemporaryStoreError` or `PermanentStoreError`.
     func lock(_ name: String) throws -> (any DatabaseLock)?
 
+    /// The same database for whom nobody can wait long: where connections are few, some are set apart for it.
+    var first: any Database { get }
+
     /// Ends all connections; later calls fail. Waits for running ones.
     func close() throws
 }
@@ -102,6 +105,8 @@ package protocol DatabaseLock: Sendable {
 }
 
 extension Database {
+    package var first: any Database { self }
+
     package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try read { try $0.rows(sql, arguments) } }
 
     package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T { try rehearsedInTransaction(body) }

@@ -1,0 +1,42 @@
+// A lock with a condition whose time-outs go by a clock that nobody sets: an hour's jump of the time of day is no time-out.
+
+import Glibc
+
+/// As `NSCondition`, whose time-outs are times of day.
+final class MonotonicCondition: @unchecked Sendable {
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init() {
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    func lock() { pthread_mutex_lock(mutex) }
+    func unlock() { pthread_mutex_unlock(mutex) }
+    func broadcast() { pthread_cond_broadcast(condition) }
+    func wait() { pthread_cond_wait(condition, mutex) }
+
+    /// False where the time is up. As with every condition, a return says nothing of what was waited for.
+    func wait(until deadline: ContinuousClock.Instant) -> Bool {
+        let rest = (deadline - .now).components
+        guard rest.seconds >= 0, rest.attoseconds >= 0 else { return false }
+        var end = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &end)
+        end.tv_sec += Int(rest.seconds)
+        end.tv_nsec += Int(rest.attoseconds / 1_000_000_000)
+        if end.tv_nsec >= 1_000_000_000 { (end.tv_sec, end.tv_nsec) = (end.tv_sec + 1, end.tv_nsec - 1_000_000_000) }
+        return pthread_cond_timedwait(condition, mutex, &end) == 0
+    }
+}

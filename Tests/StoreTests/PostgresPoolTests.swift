@@ -1,0 +1,119 @@
+// A server without a connection left: whoever has some goes on with them.
+
+import Foundation
+import PosternPostgres
+import PosternStore
+import PostgresHarness
+import Synchronization
+import Testing
+
+@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+struct PostgresPoolTests {
+    /// A server that takes `limit` connections of a user without rights, and a database of that user's. Superusers still get in.
+    private func withServer(limit: Int, connections: Int, _ body: (PostgresServer, () throws -> PostgresDatabase) throws -> Void) throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        try server.psql("CREATE USER relay CONNECTION LIMIT \(limit); CREATE TABLE t (n BIGINT); GRANT ALL ON t TO relay")
+        try body(server) {
+            var settings = PostgresDatabase.Settings()
+            settings.connections = connections
+            settings.patience = 60
+            return try PostgresDatabase(url: "postgresql://relay@\(server.host)/postgres", settings: settings)
+        }
+    }
+
+    private static func add(_ database: any Database) throws {
+        try database.write(.relaxed) { _ = try $0.run("INSERT INTO t (n) VALUES (1)", []) }
+    }
+
+    /// Runs on a thread of its own; the result of each.
+    private func together(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) -> [(any Error)?] {
+        let results = Mutex([(any Error)?]())
+        let group = DispatchGroup()
+        for number in 0..<count {
+            group.enter()
+            Thread.detachNewThread {
+                let result = Result { try body(number) }
+                results.withLock { all in
+                    if case .failure(let error) = result { all.append(error) } else { all.append(nil) }
+                }
+                group.leave()
+            }
+        }
+        group.wait()
+        return results.withLock { $0 }
+    }
+
+    /// Each asked for a connection more, was refused, and failed, although others came back a moment later.
+    @Test func whereTheServerIsFullOneWaitsForAConnectionOfOnesOwn() throws {
+        try withServer(limit: 3, connections: 10) { _, open in
+            let database = try open()
+            defer { try? database.close() }
+            let errors = together(24) { _ in for _ in 0..<20 { try Self.add(database) } }
+            #expect(errors.count == 24)
+            for case let error? in errors { Issue.record("\(error)") }
+            #expect(try database.rows("SELECT COUNT(*) FROM t", []).first?.integer(0) == 480)
+        }
+    }
+
+    @Test func aConnectionIsMadeAsSoonAsTheServerHasOne() throws {
+        try withServer(limit: 1, connections: 4) { server, open in
+            let database = try open()
+            defer { try? database.close() }
+            try database.read { connection in
+                _ = try connection.rows("SELECT 1", [])
+                // All that there are is in use; whoever waits gets the one that becomes free at the server.
+                let errors = Mutex([(any Error)?]())
+                let done = DispatchSemaphore(value: 0)
+                Thread.detachNewThread {
+                    let result = self.together(1) { _ in try Self.add(database) }
+                    errors.withLock { $0 = result }
+                    done.signal()
+                }
+                try server.psql("ALTER USER relay CONNECTION LIMIT 2")
+                #expect(done.wait(timeout: .now() + 90) == .success)
+                for case let error? in errors.withLock({ $0 }) { Issue.record("\(error)") }
+            }
+        }
+    }
+
+    /// Whoever has no connection at all waits for one, too; a server that is away is told at once.
+    @Test func whoHasNoneIsToldThatTheServerIsFull() throws {
+        try withServer(limit: 0, connections: 2) { server, open in
+            let error = #expect(throws: TemporaryStoreError.self) {
+                var settings = PostgresDatabase.Settings()
+                settings.patience = 0.2
+                try PostgresDatabase(url: "postgresql://relay@\(server.host)/postgres", settings: settings).close()
+            }
+            #expect(error?.message.contains("too many connections") == true, "\(String(describing: error))")
+        }
+    }
+
+    @Test func decisionsHaveAShareThatOthersLeave() throws {
+        try withServer(limit: 20, connections: 4) { _, open in
+            let database = try open()
+            defer { try? database.close() }
+            let first = database.first
+            // Others hold all that they may have.
+            let (held, isOver) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let ended = DispatchGroup()
+            for _ in 0..<6 {
+                ended.enter()
+                Thread.detachNewThread {
+                    try? database.read { connection in
+                        _ = try connection.rows("SELECT 1", [])
+                        held.signal()
+                        isOver.wait()
+                    }
+                    ended.leave()
+                }
+            }
+            for _ in 0..<2 { #expect(held.wait(timeout: .now() + 90) == .success) }
+            try first.read { outer in
+                _ = try outer.rows("SELECT 1", [])
+                try first.read { #expect(try $0.rows("SELECT 1", []).count == 1) }
+            }
+            for _ in 0..<6 { isOver.signal() }
+            ended.wait()
+        }
+    }
+}

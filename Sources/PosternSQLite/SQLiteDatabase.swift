@@ -41,6 +41,7 @@ package final class SQLiteDatabase: PosternStore.Database {
     package let dialect = Dialect(types: [
         "id": "INTEGER PRIMARY KEY AUTOINCREMENT", "int": "INTEGER", "bytes": "BLOB", "strict": "STRICT",
         "clustered": "STRICT, WITHOUT ROWID", "sqlite": "", "postgresql": "-- ",
+        "clock": "CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER)",
     ])
 
     /// Opens a database file.

@@ -66,6 +66,30 @@ struct HostsTests {
         }
     }
 
+    @Test(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"), .timeLimit(.minutes(20)))
+    func hostsWhoseClocksDifferAreNamed() async throws {
+        try await withHosts(users: 1) { hosts in
+            func said(_ arguments: [String]) throws -> String {
+                try ManagedProcess.run(hosts.program, arguments + ["--config", hosts.data]).output
+            }
+            _ = try hosts.serve("mx1")
+            try wait("the first says how it is") { (try? said(["status"]))?.contains("mx1.relay.example") == true }
+            #expect(try !said(["status"]).contains("clocks differ"))
+            _ = try hosts.serve("mx2", environment: hosts.clock(ahead: 20))
+            _ = try hosts.serve("mx3", environment: hosts.clock(ahead: -30))
+            try wait("they are named") {
+                let status = (try? said(["status"])) ?? ""
+                return status.contains("mx2.relay.example is 20.") && status.contains("mx3.relay.example is 30.")
+            }
+            let status = try said(["status"])
+            #expect(!status.contains("mx1.relay.example is"), "\(status)")
+            // The one whose clock is behind says something every two seconds, all the same.
+            #expect(!status.contains("has said nothing"), "\(status)")
+            let doctor = try said(["doctor"])
+            #expect(doctor.contains("mx2.relay.example is 20.") && doctor.contains("mx3.relay.example is 30."), "\(doctor)")
+        }
+    }
+
     private func wait(_ what: String, _ condition: () -> Bool) throws {
         let end = Date(timeIntervalSinceNow: patience)
         while !condition() {

@@ -41,6 +41,8 @@ package struct LocalFacts: Sendable {
     package var damage: [String]?
     /// Whether this machine's clock is kept by another one; nil where nothing here can tell.
     package var isClockKept: Bool?
+    /// Which hosts' clocks differ; nil where none do.
+    package var clockSkew: String?
     /// Hosts that decide by another policy than is active, since that one does not load there, a line each.
     package var policyRefusals: [String] = []
 
@@ -60,7 +62,7 @@ package enum LocalChecks {
     package static func judge(_ facts: LocalFacts) -> [Check] {
         [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts)
             + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
-            + [disk(facts), clock(facts), operatorAddress(facts)].compactMap { $0 }
+            + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts)].compactMap { $0 }
     }
 
     private static func configuration(_ facts: LocalFacts) -> Check {
@@ -188,6 +190,10 @@ package enum LocalChecks {
             .warning("clock", "the clock is plausible, but not kept by any other: it will drift", remedy: "start chrony or systemd-timesyncd: signatures and return paths expire by it")
         case nil: .ok("clock", "the clock is plausible; whether it is kept by others cannot be seen from here")
         }
+    }
+
+    private static func clocks(_ facts: LocalFacts) -> Check? {
+        facts.clockSkew.map { .warning("clocks", $0, remedy: ClockSkew.remedy) }
     }
 
     private static func operatorAddress(_ facts: LocalFacts) -> Check? {

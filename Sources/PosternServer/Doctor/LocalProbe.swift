@@ -59,6 +59,7 @@ package enum LocalProbe {
             try Store.checkKeys(keys, of: database)
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             facts.newestChange = try store.audit.entries(limit: 1).first?.at
+            facts.clockSkew = try clockSkew(store, here: configuration.hostname, now: now)
             facts.policyProblems = try policyProblems(store)
             // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
             if configuration.database.path != nil {
@@ -74,6 +75,14 @@ package enum LocalProbe {
 }
 
 extension LocalProbe {
+    /// This machine's clock, and those of all services that said something lately.
+    private static func clockSkew(_ store: Store, here: String, now: Int64) throws -> String? {
+        let others = try store.serviceStatus.all().filter { now - $0.updatedAt <= 3600 && $0.host != here }.compactMap { entry in
+            (try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8)))?.clockAhead.map { (entry.host, $0) }
+        }
+        return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
+    }
+
     /// Policies that are missing or do not load with this program, and hosts that decide by another one than they should.
     private static func policyProblems(_ store: Store) throws -> [String] {
         let arrangement = try store.policies.arrangement()

@@ -33,6 +33,8 @@ package struct ServiceSnapshot: Codable, Sendable {
     package var parked: Int?
     /// Why it is not known; nil where it is, or was not asked yet.
     package var queueTrouble: String?
+    /// Seconds by which the host's clock is ahead of the store's. Nil from services of before this was compared.
+    package var clockAhead: Double?
 }
 
 /// Makes snapshots out of metrics, and remembers an hour of them.

@@ -36,10 +36,11 @@ package struct StatusReport: Encodable, Sendable {
         configuration = installation.resolved.path
         relayDomains = installation.configuration.relayDomains
         let entries = try store.serviceStatus.all().map { entry in
-            let silence = max(0, now - entry.updatedAt)
+            let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
+            // By the store's clock: one that is behind is not silent.
+            let silence = max(0, now - entry.updatedAt + Int64(snapshot?.clockAhead ?? 0))
             return Host(
-                host: entry.host, pid: entry.pid, isRunning: silence <= StatusService.patience, silentFor: silence,
-                snapshot: try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8)))
+                host: entry.host, pid: entry.pid, isRunning: silence <= StatusService.patience, silentFor: silence, snapshot: snapshot)
         }
         let minutes = try store.serviceStatus.minutes(after: now - Self.hour).compactMap { minute in
             (try? JSONDecoder().decode([String: Int].self, from: Data(minute.counts.utf8))).map { Minute(at: minute.at, counts: $0) }
@@ -132,6 +133,9 @@ package struct StatusReport: Encodable, Sendable {
         if running.isEmpty { warnings.append("no service is running: mail waits at its senders; start postern serve") }
         for host in hosts where !host.isRunning {
             warnings.append("\(host.host) has said nothing for \(duration(host.silentFor)): see whether postern serve (pid \(host.pid)) still runs")
+        }
+        if let complaint = ClockSkew.complaint(running.compactMap { host in host.snapshot?.clockAhead.map { (host.host, $0) } }) {
+            warnings.append("\(complaint): \(ClockSkew.remedy)")
         }
         warnings += trouble(minutes, now) + (try suspended(installation.store))
         for entry in try installation.store.counters.inboxesWritten(since: Day.number(now) - probingDays) {

@@ -36,6 +36,8 @@ package struct StatusService: Service {
             let snapshot = made
             do {
                 try await parts.pool.run { [store = parts.store] in
+                    var snapshot = snapshot
+                    snapshot.clockAhead = try ClockSkew.measure(store.database)
                     let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
                     try store.serviceStatus.report(host: host, pid: pid, snapshot: text, minute: minute, now: now)
                 }

@@ -10,7 +10,7 @@ package enum Durability: Sendable, Hashable {
 
 /// What differs in table definitions.
 package struct Dialect: Sendable, Hashable {
-    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations, and for `{sqlite}` and `{postgresql}`,
+    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations, for `{clock}` in queries, and for `{sqlite}` and `{postgresql}`,
     /// before a line that is for one engine: nothing, or the beginning of a comment.
     package let types: [String: String]
 
@@ -105,6 +105,11 @@ package protocol DatabaseLock: Sendable {
 }
 
 extension Database {
+    /// The store's clock, one for all hosts: milliseconds since 1970.
+    package func clock() throws -> Int64 {
+        try rows(dialect.translate("SELECT {clock}"), []).first?.integer(0) ?? 0
+    }
+
     package var first: any Database { self }
 
     package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try read { try $0.rows(sql, arguments) } }

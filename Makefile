@@ -58,6 +58,11 @@ bench: packages ## Benchmarks, in release builds; results also in .build/bench.j
 	.build/release/StoreBench $(STORE_BENCH)
 
 SECONDS = 60
+chaos: packages ## Two hosts on one PostgreSQL, hung, killed, with wrong clocks and without connections; SECONDS
+	@scripts/packages postgresql-15
+	swift build $(SWIFT_FLAGS) --build-tests
+	POSTERN_CHAOS_SECONDS=$(SECONDS) swift test $(SWIFT_FLAGS) --skip-build --filter EventTests.ChaosTests
+
 TARGETS =
 fuzz: packages ## Each fuzz target for so many seconds, two at a time; SECONDS, TARGETS
 	swift build --package-path Fuzzing --scratch-path .build/fuzzing --product fuzz
@@ -71,5 +76,5 @@ soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages build release demo test-tools test soak bench fuzz models soak-memory
+.PHONY: help packages build release demo test-tools test soak chaos bench fuzz models soak-memory
 .DEFAULT_GOAL = help

@@ -11,7 +11,7 @@ import PostgresHarness
 import Testing
 
 /// Team juice with an endpoint, and users who have an address each. Ends its processes with its last reference.
-final class EventHosts: @unchecked Sendable {
+final class EventHosts: Sendable {
     let program: String
     let receiver: TestReceiver
     let store: Store
@@ -21,7 +21,8 @@ final class EventHosts: @unchecked Sendable {
     private let folder: URL
     private let dns: TestDNSServer
     private let installation: Installation
-    private var processes: [ManagedProcess] = []
+    private let started = Watched<[ManagedProcess]>([])
+    private var processes: [ManagedProcess] { started.with { $0 } }
 
     static let hasCompiler = FileManager.default.isExecutableFile(atPath: "/usr/bin/cc")
 
@@ -38,14 +39,20 @@ final class EventHosts: @unchecked Sendable {
         return ["LD_PRELOAD": library, "WRONG_CLOCK": file.path]
     }
 
-    init(_ server: PostgresServer, users: Int) async throws {
+    /// - Parameter connectionLimit: connections that the server takes from all of them together; it can be changed for user `relay`.
+    init(_ server: PostgresServer, users: Int, connectionLimit: Int? = nil) async throws {
         program = try ManagedProcess.builtProduct("postern")
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("ph-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         receiver = try await TestReceiver()
         dns = try TestDNSServer(zone: ZoneFile(json: Data(#"{"hooks.example": {"A": ["127.0.0.1"]}}"#.utf8)))
         data = folder.appendingPathComponent("data").path
-        let database = try server.url(schema: "e\(UUID().uuidString.prefix(8).lowercased())")
+        let schema = "e\(UUID().uuidString.prefix(8).lowercased())"
+        var database = try server.url(schema: schema)
+        if let connectionLimit {
+            try server.psql("CREATE USER relay CONNECTION LIMIT \(connectionLimit); ALTER SCHEMA \(schema) OWNER TO relay")
+            database = try server.url(schema: schema, user: "relay")
+        }
         let made = try ManagedProcess.run(
             program, ["init", "--directory", data, "--relay-domain", "relay.example", "--database", database])
         try #require(made.status == 0, "\(made.output)")
@@ -74,7 +81,7 @@ final class EventHosts: @unchecked Sendable {
         ].merging(settings) { $1 }
         let arguments = ["serve", "--config", data] + all.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
         let process = try ManagedProcess(program, arguments, environment: environment)
-        processes.append(process)
+        started.with { $0.append(process) }
         try process.waitForLine(containing: "serving")
         return process
     }
@@ -82,21 +89,31 @@ final class EventHosts: @unchecked Sendable {
     /// Switches forwarding of every user, `rounds` times each: as many events for each of them.
     func toggleAll(rounds: Int, from start: Int = 0) throws {
         for round in start..<start + rounds {
-            for address in addresses {
-                let change = Change(actor: "uid:0", now: Int64(Date().timeIntervalSince1970))
-                try store.addresses.setForwarding(address, on: round % 2 == 1, change)
-            }
+            for user in addresses.indices { try toggle(user, on: round % 2 == 1) }
         }
     }
 
+    func toggle(_ user: Int, on isOn: Bool) throws {
+        let change = Change(actor: "uid:0", now: Int64(Date().timeIntervalSince1970))
+        try store.addresses.setForwarding(addresses[user], on: isOn, change)
+    }
+
+    private func address(_ user: Int) throws -> RelayAddress {
+        try #require(try store.addresses.addresses(team: "juice", user: "u\(user)").first)
+    }
+
+    func isForwarding(_ user: Int) throws -> Bool { try address(user).isForwardingOn }
+    func account(_ user: Int) throws -> Int64 { try address(user).account.number }
+
     /// Waits until every event was taken.
     func waitUntilTaken(sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let end = Date(timeIntervalSinceNow: 2 * patience)
+        var (best, end) = (0, Date(timeIntervalSinceNow: 2 * patience))
         while true {
-            let all = try store.outbox.events(limit: 100_000)
+            let all = try store.outbox.events(limit: 1_000_000)
             guard !all.isEmpty else { throw HarnessError("no event was written") }
             let taken = Set(receiver.taken.map(\.jti))
             if all.allSatisfy({ taken.contains($0.jti) && $0.state == .delivered }) { return }
+            if taken.count > best { (best, end) = (taken.count, Date(timeIntervalSinceNow: 2 * patience)) }
             guard Date() < end else {
                 let logs = processes.map { $0.lines.suffix(5).joined(separator: "\n") }.joined(separator: "\n--\n")
                 throw HarnessError("\(taken.count) of \(all.count) events were taken\n\(logs)")
@@ -107,7 +124,7 @@ final class EventHosts: @unchecked Sendable {
 
     /// What arrived of each account, repetitions left out, is what was written, in that order.
     func checkOrder(sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let written = try store.outbox.events(limit: 100_000).reversed()
+        let written = try store.outbox.events(limit: 1_000_000).reversed()
         var seen: Set<String> = []
         let firsts = receiver.taken.filter { seen.insert($0.jti).inserted }
         for sub in Set(written.map(\.sub)) {

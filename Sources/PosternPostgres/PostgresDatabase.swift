@@ -3,6 +3,7 @@
 import CPQ
 import Foundation
 import PosternStore
+import Synchronization
 
 /// A PostgreSQL database, 15 or later.
 ///
@@ -30,6 +31,14 @@ package final class PostgresDatabase: Database {
     private let isFirst: Bool
     private let settings: Settings
     private let connect: @Sendable () throws -> PostgresLink
+    private let repeated = Counter()
+
+    private final class Counter: Sendable {
+        let count = Atomic(0)
+    }
+
+    /// How often a change was run again, as it had lost against another one.
+    package var repetitions: Int { repeated.count.load(ordering: .relaxed) }
 
     /// Identifiers may be given explicitly, so that a store can be copied with its numbers; no transaction uses one twice, since
     /// a sequence never goes back.
@@ -44,10 +53,13 @@ package final class PostgresDatabase: Database {
     /// Throws `TemporaryStoreError` or `PermanentStoreError`; no message holds the password.
     package init(url: String, settings: Settings = Settings()) throws {
         let parameters = try Self.parameters(url, settings)
+        // A table that is read from end to end is locked as a whole against what others write into it at the same time, and a small table is
+        // read so even where it has the right index: SERIALIZABLE changes of different accounts were repeated against each other.
         let setup = """
             SET statement_timeout = \(settings.statementMilliseconds); SET lock_timeout = \(settings.statementMilliseconds);
             SET idle_in_transaction_session_timeout = 60000; SET client_min_messages = error;
-            SET default_transaction_read_only = on; SET jit = off
+            SET default_transaction_read_only = on; SET jit = off;
+            SET enable_seqscan = off
             """
         self.settings = settings
         isFirst = false
@@ -139,6 +151,7 @@ package final class PostgresDatabase: Database {
                     return try transaction(beginning, writes: true, body)
                 } catch let failure as PostgresFailure where failure.isRepeatable && repetition < settings.repetitions {
                     repetition += 1
+                    repeated.count.add(1, ordering: .relaxed)
                     // Apart by chance, so that two of them do not meet again; longer the more often they did.
                     Thread.sleep(forTimeInterval: Double.random(in: 0...0.002) * Double(min(repetition, 8)))
                 }

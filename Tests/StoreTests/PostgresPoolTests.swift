@@ -110,7 +110,8 @@ struct PostgresPoolTests {
             for _ in 0..<2 { #expect(held.wait(timeout: .now() + 90) == .success) }
             try first.read { outer in
                 _ = try outer.rows("SELECT 1", [])
-                try first.read { #expect(try $0.rows("SELECT 1", []).count == 1) }
+                let count = try first.read { try $0.rows("SELECT 1", []).count }
+                #expect(count == 1)
             }
             for _ in 0..<6 { isOver.signal() }
             ended.wait()

@@ -1,0 +1,92 @@
+// Many change different accounts of one PostgreSQL at the same time: how often one has to be repeated, as it lost against another one.
+
+import Foundation
+import PosternPostgres
+import PosternStore
+import PostgresHarness
+import Synchronization
+import Testing
+
+@Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+struct ContentionTests {
+    private static func parameter(_ name: String, _ standard: Int) -> Int {
+        ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard
+    }
+
+    /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each other.
+    @Test func changesAndDeliveriesOfDifferentAccountsSeldomMeet() throws {
+        let users = Self.parameter("POSTERN_CONTENTION_USERS", 100)
+        let rounds = Self.parameter("POSTERN_CONTENTION_ROUNDS", 6)
+        let lanes = 8
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        var settings = PostgresDatabase.Settings()
+        settings.connections = 20
+        let database = try PostgresDatabase(url: server.url(schema: "relay"), settings: settings)
+        defer { try? database.close() }
+        _ = try Migrator().migrate(database, now: 1)
+        let store = Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        let change = TestStore.change
+        _ = try store.teams.add(id: "juice", name: "Juice", change)
+        _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
+        let endpoint = try store.endpoints.set(team: "juice", app: nil, url: EndpointURL("https://hooks.example/"), change)
+        let addresses = try (0..<users).map { number in
+            _ = try store.users.add(id: "u\(number)", name: nil, inbox: TestStore.inbox("u\(number)@home.example"), isVerified: true, change)
+            return try store.addresses.issue(team: "juice", user: "u\(number)", change).address.address
+        }
+        try server.psql("ANALYZE")
+        let before = database.repetitions
+        let isOver = Mutex(false)
+        let delivered = Mutex(0)
+        let group = DispatchGroup()
+        group.enter()
+        Thread.detachNewThread {
+            defer { group.leave() }
+            do {
+                let lease = try #require(
+                    try store.leases.take(OutboxRepository.lease, seen: store.leases.state(OutboxRepository.lease), holder: "test"))
+                var now = TestStore.now
+                while true {
+                    let isLast = isOver.withLock { $0 }
+                    let due = try #require(try store.outbox.due(endpoint: endpoint.number, now: now, isProbe: false, limit: 256, under: lease))
+                    #expect(try store.outbox.settle(due.map { DeliveryResult($0) }, under: lease, now: now))
+                    _ = try store.leases.renew(lease)
+                    delivered.withLock { $0 += due.count }
+                    now += 1
+                    if isLast, due.isEmpty { return }
+                }
+            } catch { Issue.record("\(error)") }
+        }
+        let changes = DispatchGroup()
+        for lane in 0..<lanes {
+            changes.enter()
+            Thread.detachNewThread {
+                defer { changes.leave() }
+                do {
+                    for round in 0..<rounds {
+                        for user in stride(from: lane, to: users, by: lanes) {
+                            try store.addresses.setForwarding(addresses[user], on: round % 2 == 1, change)
+                        }
+                    }
+                } catch { Issue.record("\(error)") }
+            }
+        }
+        changes.wait()
+        isOver.withLock { $0 = true }
+        group.wait()
+        let count = users * rounds
+        #expect(delivered.withLock { $0 } == count)
+        let repeated = (database.repetitions - before) * 1000 / count
+        print("contention: \(repeated) repetitions for 1,000 changes, beside deliveries")
+        if ProcessInfo.processInfo.environment["POSTERN_CONTENTION_LOG"] != nil {
+            let log = try String(contentsOf: server.folder.appendingPathComponent("server.log"), encoding: .utf8)
+            var counts: [String: Int] = [:]
+            var isConflict = false
+            for line in log.split(separator: "\n") {
+                if line.contains("ERROR:") { isConflict = line.contains("could not serialize") || line.contains("deadlock") }
+                if isConflict, let start = line.range(of: "STATEMENT:  ") { counts[String(line[start.upperBound...].prefix(90)), default: 0] += 1 }
+            }
+            for (statement, count) in counts.sorted(by: { $0.value > $1.value }).prefix(12) { print("  \(count) \(statement)") }
+        }
+        #expect(repeated < 200)
+    }
+}

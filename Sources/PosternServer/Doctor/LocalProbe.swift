@@ -75,10 +75,12 @@ package enum LocalProbe {
 }
 
 extension LocalProbe {
-    /// This machine's clock, and those of all services that said something lately.
+    /// This machine's clock, and those of all services that run.
     private static func clockSkew(_ store: Store, here: String, now: Int64) throws -> String? {
-        let others = try store.serviceStatus.all().filter { now - $0.updatedAt <= 3600 && $0.host != here }.compactMap { entry in
-            (try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8)))?.clockAhead.map { (entry.host, $0) }
+        let others = try store.serviceStatus.all().filter { $0.host != here }.compactMap { entry -> (host: String, ahead: Double)? in
+            let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
+            guard let ahead = snapshot?.clockAhead, now - entry.updatedAt + ClockSkew.seconds(ahead) <= StatusService.patience else { return nil }
+            return (entry.host, ahead)
         }
         return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
     }

@@ -38,7 +38,7 @@ package struct StatusReport: Encodable, Sendable {
         let entries = try store.serviceStatus.all().map { entry in
             let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
             // By the store's clock: one that is behind is not silent.
-            let silence = max(0, now - entry.updatedAt + Int64(snapshot?.clockAhead ?? 0))
+            let silence = max(0, now - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead))
             return Host(
                 host: entry.host, pid: entry.pid, isRunning: silence <= StatusService.patience, silentFor: silence, snapshot: snapshot)
         }

@@ -3,40 +3,48 @@
 import PosternStore
 import Synchronization
 
-/// Whose turn it is to write. Those who wait are served in their order; each gives up by itself when its time is over, however many are
-/// ahead of it, and whatever another process does.
+/// Whose turn it is to write. Those who wait are served in their order, mail and decisions before requests over HTTP, which come in any
+/// number; each gives up by itself when its time is over, however many are ahead of it, and whatever another process does.
 final class WriterTurn: Sendable {
     private struct State {
         var isTaken = false
-        var waiting: [MonotonicSignal] = []
+        /// In order, with those on shared threads last.
+        var waiting: [(signal: MonotonicSignal, isShared: Bool)] = []
         /// Threads that others wait for, here or at work.
         var shared = 0
     }
 
+    private let burst: Duration
     private let state = Mutex(State())
+
+    /// - Parameter burst: how long those beyond `WriteQueue.sharedThreads` wait: quick changes pass, and who reads waits no longer than this.
+    init(burst: Duration = .milliseconds(250)) { self.burst = burst }
+
+    /// How many wait.
+    var waiting: Int { state.withLock { $0.waiting.count } }
 
     /// Runs `body` when it is our turn. Throws `TemporaryStoreError` (`busy`) where that does not come by `deadline`.
     func run<T>(by deadline: ContinuousClock.Instant, _ body: () throws -> T) throws -> T {
         let isShared = WriteQueue.isOnSharedThread
-        let place: MonotonicSignal? = try state.withLock { state in
+        var deadline = deadline
+        let place: MonotonicSignal? = state.withLock { state in
             if isShared {
-                guard state.shared < WriteQueue.sharedThreads else {
-                    throw TemporaryStoreError(.busy, "\(WriteQueue.sharedThreads) changes wait for another one already")
-                }
                 state.shared += 1
+                if state.shared > WriteQueue.sharedThreads { deadline = min(deadline, .now + burst) }
             }
             guard state.isTaken else {
                 state.isTaken = true
                 return nil
             }
             let waiter = MonotonicSignal()
-            state.waiting.append(waiter)
+            let position = isShared ? nil : state.waiting.firstIndex(where: \.isShared)
+            state.waiting.insert((waiter, isShared), at: position ?? state.waiting.count)
             return waiter
         }
         defer { if isShared { state.withLock { $0.shared -= 1 } } }
         if let place, !place.wait(until: deadline) {
             let isLeft = state.withLock { state in
-                guard let index = state.waiting.firstIndex(where: { $0 === place }) else { return false }
+                guard let index = state.waiting.firstIndex(where: { $0.signal === place }) else { return false }
                 state.waiting.remove(at: index)
                 return true
             }
@@ -53,7 +61,7 @@ final class WriterTurn: Sendable {
                 state.isTaken = false
                 return nil
             }
-            return state.waiting.removeFirst()
+            return state.waiting.removeFirst().signal
         }
         next?.signal()
     }

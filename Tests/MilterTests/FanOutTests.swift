@@ -134,12 +134,13 @@ private final class Carrier: CopyCarrier {
 
     @Test func aLoginIsForgottenOnlyOnceItHasEnded() {
         let used = UsedCopyLogins()
-        let start = RelayScene.now
-        #expect(used.take("a", now: start) && !used.take("a", now: start))
+        let start = ContinuousClock.now
+        func take(_ login: String, after seconds: Int) -> Bool { used.take(login, at: start + .seconds(seconds)) }
+        #expect(take("a", after: 0) && !take("a", after: 0))
         // A period begins just before it would be forgotten.
-        for (login, time) in [("b", start + 599), ("c", start + 601), ("d", start + 1_202)] { #expect(used.take(login, now: time)) }
-        #expect(!used.take("c", now: start + 1_203) && !used.take("d", now: start + 1_203))
-        #expect(used.take("a", now: start + 1_203), "its time is long over")
+        for (login, time) in [("b", 599), ("c", 601), ("d", 1_202)] { #expect(take(login, after: time)) }
+        #expect(!take("c", after: 1_203) && !take("d", after: 1_203))
+        #expect(take("a", after: 1_203), "its time is long over")
     }
 
     // MARK: Lists that name Postern twice

@@ -116,6 +116,36 @@ import Testing
         #expect(try Self.rows(test, ["accounts", "once_marks", "teams"]) == ["accounts": 0, "once_marks": 0, "teams": 1])
     }
 
+    /// What was left of the account was moved to the new team, and came to life there.
+    @Test(arguments: Engine.all) func anAccountThatIsRemovedFollowsNoApp(_ engine: Engine) throws {
+        let (test, addresses) = try Self.team(engine, users: 2, marks: 2 * RemovalRepository.rows)
+        _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
+        _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", TestStore.change)
+        try test.store.accounts.delete(account: addresses[0].account.number, Self.later)
+        #expect(try test.store.removals.isPending())
+        while try !test.store.transfers.step(app: "com.juice", Self.later).isFinished {}
+        let moved = try test.store.accountList.accounts(team: nil, limit: 1_000).filter { $0.teamID == "milk" }
+        #expect(moved.map(\.userID) == ["u1"])
+        while try test.store.removals.step(now: Self.later.now) {}
+        // The old account of u1, and the new one.
+        #expect(try Self.rows(test, ["accounts", "grants"]) == ["accounts": 2, "grants": 1])
+    }
+
+    /// Accounts of the other team that had not followed went on with consent to an app "removed 12".
+    @Test(arguments: Engine.all) func aTeamThatIsRemovedTakesTheAppsThatWereMovingToIt(_ engine: Engine) throws {
+        let (test, _) = try Self.team(engine, users: 60)
+        _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
+        _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", TestStore.change)
+        #expect(try !test.store.transfers.step(app: "com.juice", limit: 3, TestStore.change).isFinished)
+        try test.store.teams.remove("milk", Self.later)
+        repeat {
+            #expect(try test.store.persons.accounts(user: "u59", since: 0, now: TestStore.now).flatMap(\.consents).isEmpty)
+            #expect(try test.store.accountList.accounts(team: nil, limit: 1_000).allSatisfy(\.grants.isEmpty))
+        } while try test.store.removals.step(now: Self.later.now, rows: 20)
+        #expect(try test.store.teams.all().map(\.id) == ["juice"])
+        #expect(try Self.rows(test, ["grants", "apps", "app_groups"]) == ["grants": 0, "apps": 0, "app_groups": 0])
+    }
+
     @Test(arguments: Engine.all) func noStepOfARemovalTakesMoreThanItsRows(_ engine: Engine) throws {
         let (test, _) = try Self.team(engine, users: 80, marks: 40)
         try test.store.teams.remove("juice", Self.later)

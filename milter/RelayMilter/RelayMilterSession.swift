@@ -94,7 +94,7 @@ final class RelayMilterSession: MilterSession {
     private func isOurLogin(_ login: String) -> Bool {
         let time = now()
         guard currentEngine?.isCopyLogin(login, for: connection.peer.ipAddress, now: time) == true else { return false }
-        if copyLogin != login, !usedLogins.take(login, now: time) { return false }
+        if copyLogin != login, !usedLogins.take(login) { return false }
         copyLogin = login
         return true
     }

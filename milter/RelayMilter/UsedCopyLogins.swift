@@ -12,18 +12,19 @@ final class UsedCopyLogins: Sendable {
         /// Those of the last period and of the one before it.
         var now: Set<String> = []
         var before: Set<String> = []
-        /// When the period began, in seconds since 1970.
-        var began: Int64 = 0
+        /// When the period began, by a clock that nobody sets.
+        var began: ContinuousClock.Instant?
     }
 
     private let state = Mutex(State())
 
     /// Takes a login for one session; false where another one had it.
-    func take(_ login: String, now: Int64) -> Bool {
+    func take(_ login: String, at now: ContinuousClock.Instant = .now) -> Bool {
         state.withLock { state in
             // Whatever is forgotten has ended.
-            if now - state.began > CopyLogin.lifetime {
-                state.before = now - state.began > 2 * CopyLogin.lifetime ? [] : state.now
+            let age = state.began.map { now - $0 } ?? .seconds(2 * CopyLogin.lifetime + 1)
+            if age > .seconds(CopyLogin.lifetime) {
+                state.before = age > .seconds(2 * CopyLogin.lifetime) ? [] : state.now
                 (state.now, state.began) = ([], now)
             }
             guard !state.before.contains(login), state.now.count < Self.maximum else { return false }

@@ -127,8 +127,8 @@ extension Database {
 
 /// Threads that change something for one and read for others.
 package enum WriteQueue {
-    /// How many of a pool's threads may wait for their turn to write; further changes are refused at once (`busy`), so that reads always find
-    /// a thread.
+    /// How many of a pool's threads may wait for their turn to write as long as they have time; further changes wait a moment and are refused
+    /// then (`busy`), so that reads find a thread.
     package static let sharedThreads = 32
 
     /// Whether this thread is one of a pool that others wait for.

@@ -198,7 +198,7 @@ package struct ProviderRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT a.client_id, t.handle, x.scopes FROM access_tokens x
-                JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id
+                JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
                 WHERE x.token_hash = ?1 AND x.expires_at > ?2 AND (x.refresh_id IS NULL OR EXISTS (
                     SELECT 1 FROM refresh_tokens r JOIN grants c ON c.id = r.grant_id
                     WHERE r.id = x.refresh_id AND c.state = 'authorized' AND c.generation = r.generation))

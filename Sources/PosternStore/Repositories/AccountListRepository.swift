@@ -45,7 +45,7 @@ package struct AccountListRepository: Sendable {
                 let grants = try connection.rows(
                     """
                     SELECT p.primary_client_id, g.state FROM grants g JOIN app_groups p ON p.id = g.group_id
-                    WHERE g.account_id = ?1 ORDER BY g.id
+                    JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = ?1 ORDER BY g.id
                     """, [.integer(number)]
                 ).map { AccountSummary.GrantSummary(app: try $0.optionalText(0), state: Grant.State(rawValue: try $0.text(1)) ?? .revoked) }
                 return AccountSummary(

@@ -79,7 +79,7 @@ package struct AccountRepository: Sendable {
 
     /// Removes an account at once, and what hangs on it as far as that is not more than so many rows. Otherwise it loses its names, its
     /// user and its consents, and goes to a team that was removed, with which the rest goes in steps.
-    private func remove(_ connection: any DatabaseConnection, account: Int64, rows: inout Int, now: Int64) throws {
+    func remove(_ connection: any DatabaseConnection, account: Int64, rows: inout Int, now: Int64) throws {
         if try connection.clearAccount(account, rows: &rows) { return try end(connection, account: account) }
         try retireNames(connection, account: account)
         for table in ["relay_addresses", "external_identities", "transfer_subs"] {

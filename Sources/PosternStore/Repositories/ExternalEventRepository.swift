@@ -76,7 +76,8 @@ package struct ExternalEventRepository: Sendable {
                 try watch.begin(.account(account))
                 if event.type == .accountDelete {
                     try accounts.bury(connection, account: account, now: change.now)
-                    try accounts.end(connection, account: account)
+                    var rows = RemovalRepository.rows
+                    try accounts.remove(connection, account: account, rows: &rows, now: change.now)
                     try connection.audit(change, "account.delete", "account:\(account)", "team:\(team.id)")
                 } else {
                     _ = try connection.revoke(account: account, group: group, at: event.happenedAt / 1000, change)

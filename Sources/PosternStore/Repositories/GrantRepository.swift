@@ -133,7 +133,8 @@ extension DatabaseConnection {
         let row = try row(
             """
             SELECT t.id, t.handle, t.name, t.created_at, g.id, g.primary_client_id
-            FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id WHERE a.client_id = ?1
+            FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
+            WHERE a.client_id = ?1
             """, [.text(clientID)])
         guard let row else { throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list") }
         return (try Team(row: row), AppGroup(number: try row.integer(4), primaryClientID: try row.optionalText(5)))
@@ -190,7 +191,8 @@ extension DatabaseConnection {
             """
             SELECT g.id, g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at,
                 g.real_user_status, g.prior_status, g.generation
-            FROM grants g JOIN app_groups p ON p.id = g.group_id WHERE g.account_id = ?1 ORDER BY g.id
+            FROM grants g JOIN app_groups p ON p.id = g.group_id
+            JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = ?1 ORDER BY g.id
             """, [.integer(number)]
         ).map { row in
             Grant(

@@ -185,6 +185,10 @@ package struct InboxRepository: Sendable {
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try watch.begin(.user(user))
+            // Nor does the number come back that it had before numbers were the user's.
+            try connection.run(
+                "UPDATE users SET last_inbox_number = f.former_number FROM inboxes f WHERE f.id = ?2 AND users.id = ?1 AND f.former_number > last_inbox_number",
+                [.integer(user), .integer(inbox.id)])
             try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.id)])
             try settleDefault(connection, user: user, change)
             try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")

@@ -48,7 +48,8 @@ package struct PersonRepository: Sendable {
         try connection.rows(
             """
             SELECT g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at
-            FROM grants g JOIN app_groups p ON p.id = g.group_id WHERE g.account_id = ?1 ORDER BY g.id
+            FROM grants g JOIN app_groups p ON p.id = g.group_id
+            JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = ?1 ORDER BY g.id
             """, [.integer(account)]
         ).map { row in
             let group = AppGroup(number: try row.integer(0), primaryClientID: try row.optionalText(1))

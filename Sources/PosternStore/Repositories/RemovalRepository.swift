@@ -30,6 +30,7 @@ package struct RemovalRepository: Sendable {
     /// Takes away so many rows of a team that was removed, and the team where that was all.
     func takeAway(_ connection: any DatabaseConnection, _ watch: AccountWatch, team: Int64, rows: Int = rows) throws {
         var left = rows
+        guard try connection.clear(RemovedRows.ofMovingApps, team, &left) else { return }
         let limit = max(1, rows / Self.rowsPerAccount)
         let found = try connection.rows(
             "SELECT id FROM accounts WHERE team_id = ?1 ORDER BY id LIMIT ?2", [.integer(team), .integer(Int64(limit))]
@@ -96,8 +97,17 @@ private enum RemovedRows {
         Table(
             name: "app_signups", key: "app_id, slice",
             condition: "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"),
-        // Consents to its apps of accounts of a team from which they were moving.
-        Table(name: "grants", key: "id", condition: "group_id IN (SELECT id FROM app_groups WHERE team_id = ?1)"),
+    ]
+
+    /// Consents to its apps of accounts of a team from which they were moving. Nobody is told: that team gave the apps away.
+    static let ofMovingApps = [
+        Table(
+            name: "grants", key: "id",
+            condition: """
+                group_id IN (SELECT p.id FROM app_groups p WHERE p.team_id = ?1
+                    AND EXISTS (SELECT 1 FROM app_transfers x WHERE x.group_id = p.id AND x.to_team = ?1))
+                AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = grants.account_id AND a.team_id = ?1)
+                """)
     ]
 }
 

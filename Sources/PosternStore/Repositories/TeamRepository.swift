@@ -102,7 +102,7 @@ extension Team {
 extension DatabaseConnection {
     /// The team, or `StoreRefusal` (`notFound`).
     func team(_ id: String) throws -> Team {
-        let row = try row("SELECT id, handle, name, created_at FROM teams WHERE handle = ?1", [.text(id)])
+        let row = try row("SELECT id, handle, name, created_at FROM teams WHERE handle = ?1 AND removed_at IS NULL", [.text(id)])
         guard let row else { throw StoreRefusal(.notFound, "there is no team \(id): see postern team list") }
         return try Team(row: row)
     }

@@ -57,7 +57,7 @@ struct TransferBatch {
         return (last.number, found.count)
     }
 
-    /// Those that wait, by their accounts. What is less common is moved by itself, here and now.
+    /// Those that wait, by their accounts; an account that was removed goes nowhere, whatever is still there of it. What is less common is moved by itself, here and now.
     private func grants(_ connection: any DatabaseConnection, _ numbers: [Int64: Int64]) throws -> [Grant] {
         let rows = try connection.rows(for: numbers.keys.sorted().map { .integer($0) }) { list in
             """
@@ -68,7 +68,8 @@ struct TransferBatch {
                     WHERE s.account_id = a.id AND s.target_team = \(team.number)) THEN 1 ELSE 0 END,
                 CASE WHEN EXISTS (SELECT 1 FROM accounts k
                     WHERE k.team_id = \(team.number) AND k.user_id = a.user_id) THEN 1 ELSE 0 END
-            FROM accounts a LEFT JOIN users u ON u.id = a.user_id WHERE a.id IN \(list) AND a.team_id <> \(team.number)
+            FROM accounts a JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
+            LEFT JOIN users u ON u.id = a.user_id WHERE a.id IN \(list) AND a.team_id <> \(team.number)
             """
         }
         return try rows.compactMap { row in

@@ -207,7 +207,8 @@ package struct TransferRepository: Sendable {
     ) throws {
         let waiting = try connection.rows(
             """
-            SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id JOIN app_groups p ON p.id = g.group_id
+            SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
+            JOIN app_groups p ON p.id = g.group_id
             WHERE a.user_id = ?1 AND g.group_id = ?2 AND a.team_id <> p.team_id
             """, [.integer(user), .integer(group)])
         for grant in waiting { try move(connection, grant: grant.integer(0), addresses: addresses, change) }
@@ -224,7 +225,7 @@ package struct TransferRepository: Sendable {
         let row = try connection.row(
             """
             SELECT g.account_id, g.group_id, a.user_id, x.id, x.ends_at, t.id, t.handle, t.name, t.created_at, u.handle
-            FROM grants g JOIN accounts a ON a.id = g.account_id
+            FROM grants g JOIN accounts a ON a.id = g.account_id JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
             JOIN app_transfers x ON x.group_id = g.group_id AND x.state = 'moving'
             JOIN teams t ON t.id = x.to_team LEFT JOIN users u ON u.id = a.user_id
             WHERE g.id = ?1 AND a.team_id <> x.to_team

@@ -1,0 +1,84 @@
+// Who waits for the one connection that writes.
+
+import Foundation
+@testable import PosternSQLite
+import PosternStore
+import Synchronization
+import Testing
+
+@Suite struct WriterTurnTests {
+    /// Somebody who writes until told to end, and those who wait meanwhile.
+    private final class Line: Sendable {
+        let turn: WriterTurn
+        let served = Mutex<[String]>([])
+        let refused = Mutex<[TemporaryStoreError.Code]>([])
+        private let release = DispatchSemaphore(value: 0)
+        private let group = DispatchGroup()
+
+        init(burst: Duration) {
+            turn = WriterTurn(burst: burst)
+            let begun = DispatchSemaphore(value: 0)
+            start("first", isRequest: false) {
+                begun.signal()
+                self.release.wait()
+            }
+            begun.wait()
+        }
+
+        private func start(_ name: String, isRequest: Bool, _ body: @escaping @Sendable () -> Void) {
+            group.enter()
+            Thread.detachNewThread { [self] in
+                WriteQueue.$isOnSharedThread.withValue(isRequest) {
+                    do {
+                        try turn.run(by: .now + .seconds(60)) {
+                            body()
+                            served.withLock { $0.append(name) }
+                        }
+                    } catch {
+                        refused.withLock { refused in if let known = error as? TemporaryStoreError { refused.append(known.code) } }
+                    }
+                }
+                group.leave()
+            }
+        }
+
+        /// Returns when it waits, or was refused.
+        func add(_ name: String, isRequest: Bool) {
+            let before = settled
+            start(name, isRequest: isRequest) {}
+            while settled == before { Thread.sleep(forTimeInterval: 0.001) }
+        }
+
+        private var settled: Int { turn.waiting + refused.withLock(\.count) }
+
+        func end() {
+            release.signal()
+            group.wait()
+        }
+    }
+
+    /// 32 requests stood before them: with 16 ms a commit every decision gave up, and mail was deferred.
+    @Test func mailAndDecisionsComeBeforeRequests() {
+        let line = Line(burst: .seconds(60))
+        for (name, isRequest) in [("request 1", true), ("decision", false), ("request 2", true), ("mail", false)] { line.add(name, isRequest: isRequest) }
+        line.end()
+        #expect(line.served.withLock { $0 } == ["first", "decision", "mail", "request 1", "request 2"])
+    }
+
+    /// Those beyond 32 were refused at once, however quick the changes were.
+    @Test func aBurstOfChangesPasses() {
+        let line = Line(burst: .seconds(60))
+        for number in 0..<2 * WriteQueue.sharedThreads { line.add("request \(number)", isRequest: true) }
+        line.end()
+        #expect(line.served.withLock(\.count) == 1 + 2 * WriteQueue.sharedThreads)
+        #expect(line.refused.withLock(\.isEmpty))
+    }
+
+    @Test func whereNothingMovesThreadsAreLeftToThoseWhoRead() {
+        let line = Line(burst: .zero)
+        for number in 0..<WriteQueue.sharedThreads + 3 { line.add("request \(number)", isRequest: true) }
+        #expect(line.refused.withLock { $0 } == [.busy, .busy, .busy])
+        line.end()
+        #expect(line.served.withLock(\.count) == 1 + WriteQueue.sharedThreads)
+    }
+}

@@ -88,6 +88,25 @@ import Testing
         #expect(log.lines.count == 1 && log.lines[0].contains("silent"), "one line a minute: \(log.lines)")
     }
 
+    /// Large answers that nobody read kept everybody else out for a minute at a time.
+    @Test func whoDoesNotFetchAnAnswerGivesWay() throws {
+        let (log, ended) = (LogRecorder(), Ended())
+        let counts = OpenConnections(limit: 6, perClient: 100, proxies: TrustedProxies(), logger: log.logger)
+        for number in 1...5 {
+            let id = try #require(try Self.open(counts, "192.0.2.\(number)", at: Int64(number), ended))
+            counts.enter(.working, id, now: Self.at(Int64(number)))
+            if number > 1 { counts.enter(.fetching, id, now: Self.at(Int64(number))) }
+        }
+        // An answer takes some round trips.
+        #expect(try Self.open(counts, "192.0.2.6", at: 500, ended) != nil)
+        #expect(ended.take() == [])
+        #expect(try Self.open(counts, "192.0.2.7", at: 1_100, ended) != nil)
+        #expect(ended.take() == ["192.0.2.2", "192.0.2.3"], "one place is kept free")
+        // Who is at work stays, however long it takes.
+        #expect(try Self.open(counts, "192.0.2.8", at: 1_200, ended) != nil)
+        #expect(ended.take() == ["192.0.2.4"])
+    }
+
     @Test func whereAllAreAtWorkTheNextToEndGivesWay() throws {
         let ended = Ended()
         let counts = OpenConnections(limit: 3, perClient: 100, proxies: TrustedProxies(), logger: LogRecorder().logger)

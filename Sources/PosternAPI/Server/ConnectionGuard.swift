@@ -71,6 +71,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private var unanswered = 0
     /// An answer's head was written, but not its end.
     private var isAnswering = false
+    /// Answers whose head was written and whose end did not leave: the client does not fetch them, or has not yet.
+    private var unfetched = 0
     /// The connection ends with the answer that is being written.
     private var closesAfterAnswer = false
     /// Nothing more is read or written.
@@ -188,6 +190,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapOutboundIn(data) {
         case .head(var head):
             isAnswering = true
+            unfetched += 1
+            enter(phase)
             // What has not arrived by now is not waited for.
             if isReading { closesAfterAnswer = true }
             if closesAfterAnswer { head.headers.replaceOrAdd(name: "Connection", value: "close") }
@@ -204,6 +208,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func answered() {
+        unfetched -= 1
         guard !isOver, let context else { return }
         guard closesAfterAnswer, unanswered == 0 else { return watch() }
         if isReading {
@@ -221,6 +226,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     private var phase: OpenConnections.Phase {
         if isReading { return .arriving }
+        if unfetched > 0 { return .fetching }
         if unanswered > 0 { return .working }
         return hasHeadBegun || !hasSpoken ? .arriving : .idle
     }

@@ -8,7 +8,8 @@ import Synchronization
 /// Counts open connections, so that neither one network nor silence takes all there are.
 ///
 /// Where there are as many as there may be, the one closes that has kept a request waiting for longest (TLS, a head or a body that does
-/// not end, or nothing at all), else the one that has been without a request for longest. Those of reverse proxies and of this machine
+/// not end, or nothing at all), else the one that has been without a request for longest, else the one that has been fetching its answer
+/// for longest. Those of reverse proxies and of this machine
 /// count for no network, since they are of many clients, whom the proxy counts; they close only for one another, and some places are
 /// theirs alone.
 final class OpenConnections: Sendable {
@@ -18,6 +19,8 @@ final class OpenConnections: Sendable {
         case arriving
         /// A request is answered.
         case working
+        /// The answer is there, and the client fetches it.
+        case fetching
         /// Between requests.
         case idle
     }
@@ -185,6 +188,8 @@ extension OpenConnections.State {
             let arriving = longest(.init(isProxy: isProxy, phase: .arriving))
             if let arriving, now - arriving.since >= OpenConnections.patience { return remove(arriving.id) }
             if let idle = longest(.init(isProxy: isProxy, phase: .idle)) { return remove(idle.id) }
+            let fetching = longest(.init(isProxy: isProxy, phase: .fetching))
+            if let fetching, now - fetching.since >= OpenConnections.patience { return remove(fetching.id) }
             if let arriving { return remove(arriving.id) }
         }
         return nil

@@ -9,6 +9,11 @@ import PosternStore
 /// A connection that cannot be made is no failure while there are others: whoever needs one waits until one comes back, and a thread goes on
 /// trying. Some may be set apart for those who go first.
 final class PostgresPool: @unchecked Sendable {
+    /// Who asks for a connection: those who go first (decisions), others (mail, services), and requests over HTTP, which come in any number.
+    private enum Claim: Int { case first, other, request }
+
+    /// Connections that requests leave to mail.
+    private static let leftToMail = 2
     /// Between two attempts of that thread: doubled from the first to the last.
     private static let pauses = (first: 0.05, last: 1.0)
 
@@ -20,8 +25,8 @@ final class PostgresPool: @unchecked Sendable {
     /// Connections there are, and those that are being made.
     private var open = 0
     private var opening = 0
-    /// Connections in use, by those who go first and by all others.
-    private var inUse = (first: 0, others: 0)
+    /// Connections in use, by who asked.
+    private var inUse = [0, 0, 0]
     private var reserved = 0
     private var waiting = 0
     private var isGrowing = false
@@ -48,12 +53,13 @@ final class PostgresPool: @unchecked Sendable {
     /// Runs `body` with a connection of its own. Throws `PostgresFailure`, `TemporaryStoreError`, and what `body` throws.
     /// - Parameter isFirst: may have those that are set apart.
     func with<T>(isFirst: Bool = false, _ body: (PostgresLink) throws -> T) throws -> T {
-        let link = try take(isFirst)
-        defer { give(link, isFirst) }
+        let claim: Claim = isFirst ? .first : WriteQueue.isOnSharedThread ? .request : .other
+        let link = try take(claim)
+        defer { give(link, claim) }
         return try body(link)
     }
 
-    private func take(_ isFirst: Bool) throws -> PostgresLink {
+    private func take(_ claim: Claim) throws -> PostgresLink {
         let deadline = ContinuousClock.now + patience
         condition.lock()
         waiting += 1
@@ -64,18 +70,18 @@ final class PostgresPool: @unchecked Sendable {
         var failure: PostgresFailure?
         while true {
             guard !isClosed else { throw TemporaryStoreError(.unreachable, "the store is closed") }
-            if mayHaveIdle(isFirst), let link = idle.popLast() {
-                count(isFirst, 1)
+            if mayHaveIdle(claim), let link = idle.popLast() {
+                count(claim, 1)
                 if outside({ link.isAlive }) { return link }
-                count(isFirst, -1)
+                count(claim, -1)
                 open -= 1
                 outside { link.close() }
                 continue
             }
             // Where there is none, each asks for itself: the server may just have come back.
-            if failure == nil, mayHaveNew(isFirst), !isGrowing || open == 0 {
+            if failure == nil, mayHaveNew(claim), !isGrowing || open == 0 {
                 opening += 1
-                count(isFirst, 1)
+                count(claim, 1)
                 let made = Result { try outside { try connect() } }
                 opening -= 1
                 switch made {
@@ -83,7 +89,7 @@ final class PostgresPool: @unchecked Sendable {
                     open += 1
                     return link
                 case .failure(let error):
-                    count(isFirst, -1)
+                    count(claim, -1)
                     condition.broadcast()
                     guard let known = error as? PostgresFailure, open > 0 || known.isServerFull else { throw error }
                     failure = known
@@ -103,23 +109,32 @@ final class PostgresPool: @unchecked Sendable {
         return try body()
     }
 
-    private func count(_ isFirst: Bool, _ change: Int) {
-        if isFirst { inUse.first += change } else { inUse.others += change }
+    private func count(_ claim: Claim, _ change: Int) { inUse[claim.rawValue] += change }
+
+    /// Whether as many are in use by those who ask so as may be.
+    private func isBelowLimit(_ claim: Claim) -> Bool {
+        let others = inUse[Claim.other.rawValue] + inUse[Claim.request.rawValue]
+        return switch claim {
+        case .first: true
+        case .other: others < limit - reserved
+        case .request: others < limit - reserved && inUse[Claim.request.rawValue] < max(1, limit - reserved - Self.leftToMail)
+        }
     }
 
     /// What the others have to leave: of few connections less, as they could have none otherwise.
-    private func mayHaveIdle(_ isFirst: Bool) -> Bool {
-        isFirst || (inUse.others < limit - reserved && idle.count > min(max(0, reserved - inUse.first), max(0, open - 1)))
+    private func mayHaveIdle(_ claim: Claim) -> Bool {
+        guard claim != .first else { return true }
+        return isBelowLimit(claim) && idle.count > min(max(0, reserved - inUse[Claim.first.rawValue]), max(0, open - 1))
     }
 
-    private func mayHaveNew(_ isFirst: Bool) -> Bool { open + opening < limit && (isFirst || inUse.others < limit - reserved) }
+    private func mayHaveNew(_ claim: Claim) -> Bool { open + opening < limit && isBelowLimit(claim) }
 
-    private func give(_ link: PostgresLink, _ isFirst: Bool) {
+    private func give(_ link: PostgresLink, _ claim: Claim) {
         // One in the middle of a transaction is not one to give to somebody else.
         let isReusable = link.isReusable
         if !isReusable { link.close() }
         condition.lock()
-        count(isFirst, -1)
+        count(claim, -1)
         if isReusable { idle.append(link) } else { open -= 1 }
         condition.broadcast()
         condition.unlock()

@@ -55,6 +55,39 @@ struct PostgresPoolTests {
         }
     }
 
+    /// Requests over HTTP took all of them, and mail was deferred.
+    @Test func requestsLeaveConnectionsToMail() throws {
+        try withServer(limit: 10, connections: 4) { _, open in
+            let database = try open()
+            defer { try? database.close() }
+            let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let inside = Mutex(0)
+            let requests = Mutex<[(any Error)?]>([])
+            let held = Thread { [self] in
+                let results = together(4) { _ in
+                    try WriteQueue.$isOnSharedThread.withValue(true) {
+                        try database.read { _ in
+                            inside.withLock { $0 += 1 }
+                            entered.signal()
+                            release.wait()
+                        }
+                    }
+                }
+                requests.withLock { $0 = results }
+                entered.signal()
+            }
+            held.start()
+            for _ in 0..<2 { entered.wait() }
+            #expect(try database.rows("SELECT 1", []).count == 1)
+            #expect(inside.withLock { $0 } == 2)
+            for _ in 0..<4 { release.signal() }
+            // The other two, and the end of all.
+            for _ in 0..<3 { entered.wait() }
+            #expect(requests.withLock { $0.count } == 4)
+            for case let error? in requests.withLock({ $0 }) { Issue.record("\(error)") }
+        }
+    }
+
     @Test func aConnectionIsMadeAsSoonAsTheServerHasOne() throws {
         try withServer(limit: 1, connections: 4) { server, open in
             let database = try open()

@@ -43,8 +43,7 @@ import Testing
     }
 
     /// Whatever comes first: nothing refers to what is gone, every deletion is told once, and no name is given to two.
-    // On PostgreSQL small tables are at odds as a whole, and what loses twenty times over is told that the store is busy.
-    @Test(arguments: [Engine.sqlite]) func accountsAreDeletedWhileDecisionsAreMadeAboutThem(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func accountsAreDeletedWhileDecisionsAreMadeAboutThem(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store
         _ = try store.endpoints.set(

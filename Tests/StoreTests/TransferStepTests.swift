@@ -57,8 +57,7 @@ import Testing
     }
 
     /// It counted all consents in a transaction that every sign-up was at odds with, and never came to its end on PostgreSQL.
-    // On PostgreSQL small tables are at odds as a whole, and what loses twenty times over is told that the store is busy.
-    @Test(arguments: [Engine.sqlite]) func anAppMovesWhileUsersSignUp(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func anAppMovesWhileUsersSignUp(_ engine: Engine) async throws {
         let test = try Self.world(engine, grants: Self.count)
         _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
         let isOver = Mutex(false)

@@ -10,8 +10,8 @@ import Testing
     /// Somebody who writes until told to end, and those who wait meanwhile.
     private final class Line: Sendable {
         let turn: WriterTurn
-        let served = Mutex<[String]>([])
-        let refused = Mutex<[TemporaryStoreError.Code]>([])
+        private let served = Mutex<[String]>([])
+        private let refused = Mutex<[TemporaryStoreError.Code]>([])
         private let release = DispatchSemaphore(value: 0)
         private let group = DispatchGroup()
 
@@ -49,7 +49,9 @@ import Testing
             while settled == before { Thread.sleep(forTimeInterval: 0.001) }
         }
 
-        private var settled: Int { turn.waiting + refused.withLock(\.count) }
+        private var settled: Int { turn.waiting + refusals.count }
+        var refusals: [TemporaryStoreError.Code] { refused.withLock { $0 } }
+        var names: [String] { served.withLock { $0 } }
 
         func end() {
             release.signal()
@@ -62,7 +64,7 @@ import Testing
         let line = Line(burst: .seconds(60))
         for (name, isRequest) in [("request 1", true), ("decision", false), ("request 2", true), ("mail", false)] { line.add(name, isRequest: isRequest) }
         line.end()
-        #expect(line.served.withLock { $0 } == ["first", "decision", "mail", "request 1", "request 2"])
+        #expect(line.names == ["first", "decision", "mail", "request 1", "request 2"])
     }
 
     /// Those beyond 32 were refused at once, however quick the changes were.
@@ -70,15 +72,15 @@ import Testing
         let line = Line(burst: .seconds(60))
         for number in 0..<2 * WriteQueue.sharedThreads { line.add("request \(number)", isRequest: true) }
         line.end()
-        #expect(line.served.withLock(\.count) == 1 + 2 * WriteQueue.sharedThreads)
-        #expect(line.refused.withLock(\.isEmpty))
+        #expect(line.names.count == 1 + 2 * WriteQueue.sharedThreads)
+        #expect(line.refusals.isEmpty)
     }
 
     @Test func whereNothingMovesThreadsAreLeftToThoseWhoRead() {
         let line = Line(burst: .zero)
         for number in 0..<WriteQueue.sharedThreads + 3 { line.add("request \(number)", isRequest: true) }
-        #expect(line.refused.withLock { $0 } == [.busy, .busy, .busy])
+        #expect(line.refusals == [.busy, .busy, .busy])
         line.end()
-        #expect(line.served.withLock(\.count) == 1 + WriteQueue.sharedThreads)
+        #expect(line.names.count == 1 + WriteQueue.sharedThreads)
     }
 }

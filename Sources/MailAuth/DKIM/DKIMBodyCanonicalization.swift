@@ -6,7 +6,7 @@
 /// second looks only at the ends of what it gets, and holds back line ends, since they vanish where nothing follows.
 final class DKIMBodyCanonicalizer {
     /// What the first stage gathers before it passes it on: more costs cache, less costs calls of the hash.
-    private static let bufferSize = 16384
+    private static let bufferSize = 4_096
 
     let kind: DKIMCanonicalization
     private let output: (UnsafeRawBufferPointer) -> Void

@@ -57,7 +57,10 @@ final class ForwardBody {
 
     func update(_ chunk: UnsafeRawBufferPointer) {
         count += chunk.count
-        look(walker.feed(chunk))
+        // In steps, as hundreds of messages may be coming in at once: what was found in one step is let go before the next.
+        for start in stride(from: 0, to: chunk.count, by: TextWalker.stretch) {
+            look(walker.feed(UnsafeRawBufferPointer(rebasing: chunk[start..<min(chunk.count, start + TextWalker.stretch)])))
+        }
         hold(chunk)
     }
 

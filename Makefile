@@ -72,9 +72,14 @@ models: packages ## Check the models of what hosts do side by side, with spin
 	@scripts/packages spin
 	scripts/check-models
 
+SUITES =
+sanitize: packages test-tools ## The tests under AddressSanitizer, then under ThreadSanitizer; SUITES="StoreTests RelayCoreTests"
+	scripts/sanitize address $(SUITES)
+	scripts/sanitize thread $(SUITES)
+
 soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages build release demo test-tools test soak chaos bench fuzz models soak-memory
+.PHONY: help packages build release demo test-tools test soak chaos bench fuzz models sanitize soak-memory
 .DEFAULT_GOAL = help

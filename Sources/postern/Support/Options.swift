@@ -83,9 +83,10 @@ func thisChange() -> Change {
     return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }
 
-/// Takes away what is left of what was removed, and leaves others their turn in between.
+/// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: where others keep us from
+/// writing, the service goes on.
 func takeAway(from store: Store) throws {
-    try store.removals.run(now: PosternClock.now(), pause: leaveTurn)
+    do { try store.removals.run(now: PosternClock.now(), pause: leaveTurn) } catch let error as TemporaryStoreError where error.code == .busy {}
 }
 
 /// Leaves other writers their turn, after a step that took so long: SQLite hands it to whoever asks at the moment.

@@ -206,8 +206,8 @@ struct ReplyMemoryTests {
             over.enter()
             Thread.detachNewThread {
                 try? held.value.rewrite(whileWaiting: { told.change { $0 += 1 } }) { _ throws(Refusal) in
-                    started.change { $0 += 1 }
                     order.change { $0.append(number) }
+                    started.change { $0 += 1 }
                     mayEnd.wait { $0 }
                 }
                 over.leave()

@@ -71,9 +71,11 @@ final class EventRig: Sendable {
         poster = try HTTPEventPoster(rootsPath: TestReceiver.certificate("authority.pem"), patience: patience)
         threads = NIOThreadPool(numberOfThreads: 4)
         threads.start()
+        // Beside other tests this process may stand still for longer than a lease lasts; then events come twice, as they should.
+        let begun = ContinuousClock.now
         delivery = EventDelivery(
             outbox: store.outbox, signer: signer, issuer: Self.issuer, poster: poster, resolver: resolver, threads: threads,
-            now: { clock.now }, random: random, logger: logger)
+            now: { clock.now }, leaseClock: { begun }, random: random, logger: logger)
         _ = try store.teams.add(id: "juice", name: "Juice", change)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         for number in 0..<users { try addUser("u\(number)") }

@@ -45,14 +45,16 @@ package final class EventDelivery: Sendable {
     ///   - resolver: may block; it is asked on `threads`.
     ///   - threads: for everything that blocks.
     ///   - now: seconds since 1970.
+    ///   - leaseClock: by which the lease runs out; it goes on while the process stands still.
     ///   - random: 0 ..< 1, for jitter.
     package init(
         outbox: OutboxRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting, resolver: any DNSResolver,
         threads: NIOThreadPool, now: @escaping @Sendable () -> Int64,
+        leaseClock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now },
         random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, metrics: ServiceMetrics? = nil, logger: Logger
     ) {
         self.outbox = outbox
-        leader = LeaderLease(outbox.leases, name: OutboxRepository.lease)
+        leader = LeaderLease(outbox.leases, name: OutboxRepository.lease, now: leaseClock)
         book = DeliveryBook { results, lease in
             try await threads.runIfActive { try outbox.settle(results, under: lease, now: now()) }
         }

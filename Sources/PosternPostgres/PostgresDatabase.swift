@@ -20,8 +20,9 @@ package final class PostgresDatabase: Database {
         package var connectSeconds = 3
         /// Milliseconds for one statement on the path of mail, before it is cancelled.
         package var statementMilliseconds = 10_000
-        /// How often a change is tried again that lost against another one.
-        package var repetitions = 20
+        /// Seconds in which a change is tried again that lost against another one. By time, not by number: beside a change that locks
+        /// many rows, and on a busy machine, a small one may lose some dozen times in a row.
+        package var contention = 3.0
 
         package init() {}
     }
@@ -140,20 +141,26 @@ package final class PostgresDatabase: Database {
         try storeErrors { try pool.with(isFirst: isFirst) { link in try link.rows(sql, arguments) } }
     }
 
+    /// Repetitions after which a change asks for a turn alone. Two that lose against each other, as a move of many rows and a sign-up do,
+    /// would otherwise lose against each other for as long as there are both.
+    private static let repetitionsBeside = 4
+
     package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        // Relaxed: a crash of the server may lose the last few tenths of a second, one of this process nothing.
-        let beginning =
-            ["BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE"] + (durability == .relaxed ? ["SET LOCAL synchronous_commit = off"] : [])
-        return try storeErrors {
+        try storeErrors {
             var repetition = 0
+            var turn = Turn.beside
+            let end = ContinuousClock.now + .seconds(settings.contention)
             while true {
                 do {
-                    return try transaction(beginning, writes: true, body)
-                } catch let failure as PostgresFailure where failure.isRepeatable && repetition < settings.repetitions {
+                    return try transaction(turn.beginning(durability, lockMilliseconds: settings.statementMilliseconds), writes: true, body)
+                } catch let failure as PostgresFailure where turn != .untold && failure.isWithoutTurns {
+                    turn = .untold
+                } catch let failure as PostgresFailure where ContinuousClock.now < end && (failure.isRepeatable || failure.isTurnTaken(turn)) {
                     repetition += 1
                     repeated.count.add(1, ordering: .relaxed)
+                    if turn != .untold { turn = repetition % (Self.repetitionsBeside + 1) == Self.repetitionsBeside ? .alone : .beside }
                     // Apart by chance, so that two of them do not meet again; longer the more often they did.
-                    Thread.sleep(forTimeInterval: Double.random(in: 0...0.002) * Double(min(repetition, 8)))
+                    Thread.sleep(forTimeInterval: Double.random(in: 0...0.002) * Double(min(repetition, 16)))
                 }
             }
         }
@@ -180,7 +187,9 @@ package final class PostgresDatabase: Database {
             } catch {
                 // Where this fails too the connection is lost, and with it the transaction.
                 try? link.rollBack()
-                if let failure = connection.failure, failure.isRepeatable || failure.isConnectionLost || failure.isNoPrimary { throw failure }
+                if let failure = connection.failure,
+                    failure.isRepeatable || failure.isConnectionLost || failure.isNoPrimary || failure.isAboutTurns
+                { throw failure }
                 throw error
             }
         }

@@ -13,6 +13,73 @@ struct ContentionTests {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard
     }
 
+    /// A database with so many rows, all of which each change reads and of which it writes its own.
+    private static func ring(_ server: PostgresServer, rows: Int) throws -> PostgresDatabase {
+        let database = try PostgresDatabase(url: server.url(schema: "relay"))
+        _ = try Migrator().migrate(database, now: 1)
+        try database.write(.durable) { connection in
+            try connection.run("CREATE TABLE ring (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)", [])
+            for row in 0..<rows { try connection.run("INSERT INTO ring VALUES (?1, 0)", [.integer(Int64(row))]) }
+        }
+        return database
+    }
+
+    private static func change(_ database: PostgresDatabase, row: Int) throws {
+        try database.write(.durable) { connection in
+            let last = try connection.rows("SELECT MAX(value) FROM ring", []).first?.integer(0) ?? 0
+            try connection.run("UPDATE ring SET value = ?2 WHERE id = ?1", [.integer(Int64(row)), .integer(last + 1)])
+        }
+    }
+
+    /// A change that always lost against others was given up after 20 repetitions: a move never came to its end beside sign-ups.
+    @Test func whoLostAgainAndAgainWritesAlone() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 6)
+        defer { try? database.close() }
+        try await together(
+            (0..<6).map { row in
+                { for _ in 0..<40 { try Self.change(database, row: row) } }
+            })
+        // As if they had come one after the other: each is one more than the highest, so that no two are the same.
+        let values = try database.rows("SELECT value FROM ring", []).map { try $0.integer(0) }
+        #expect(Set(values).count == 6)
+        #expect(database.repetitions > 0)
+    }
+
+    /// Who hangs in the middle of a change keeps the turn alone from others; these go on beside it.
+    @Test func whoHangsInAChangeHoldsUpNobody() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 5)
+        defer { try? database.close() }
+        let (hangs, others) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        try await together(
+            [
+                {
+                    try database.write(.durable) { connection in
+                        try connection.run("INSERT INTO teams (handle, name, created_at) VALUES ('juice', 'Juice', 1)", [])
+                        hangs.signal()
+                        others.wait()
+                    }
+                }
+            ]
+                + [
+                    {
+                        hangs.wait()
+                        defer { others.signal() }
+                        let done = DispatchGroup()
+                        for row in 0..<4 {
+                            done.enter()
+                            Thread.detachNewThread {
+                                defer { done.leave() }
+                                do { for _ in 0..<15 { try Self.change(database, row: row) } } catch { Issue.record("\(error)") }
+                            }
+                        }
+                        done.wait()
+                    }
+                ])
+        #expect(Set(try database.rows("SELECT value FROM ring WHERE id < 4", []).map { try $0.integer(0) }).count == 4)
+    }
+
     /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each other.
     @Test func changesAndDeliveriesOfDifferentAccountsSeldomMeet() throws {
         let users = Self.parameter("POSTERN_CONTENTION_USERS", 100)

@@ -55,7 +55,7 @@ func cleanUp() {
 var logger = Logger(label: "bench")
 logger.logLevel = .error
 let policy = try LoadedPolicy(.builtIn)
-let issuer = try await SandboxIssuer.make(issuer: "https://issuer.example")
+let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
 let verifier = TokenVerifier(issuers: issuer, keys: issuer)
 let log = DecisionLogBuffer(seeded.store.decisions, seeded.store.settlements)
 let (commits, reads) = (GroupCommit(seeded.database), GroupRead(seeded.database))

@@ -1,6 +1,8 @@
 // libcrypto for MailCrypto, its only importer.
 #pragma once
+#include <openssl/bn.h>
 #include <openssl/crypto.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>

@@ -52,11 +52,21 @@ package final class RSAPublicKey: Sendable {
     /// Takes a SubjectPublicKeyInfo with rsaEncryption (RFC 5280), or an RSAPublicKey (PKCS#1, RFC 8017 appendix A.1.1), in DER.
     /// - Throws: `invalidKey` for anything else, also where octets follow, or where it takes over 4 KiB (a modulus of over
     ///   16,384 bits, more than libcrypto uses).
-    package init(der: [UInt8]) throws {
+    package convenience init(der: [UInt8]) throws {
         guard der.count <= 4096 else { throw CryptoError(.invalidKey, "an RSA key of \(der.count) octets is too long") }
         guard let numbers = RSAPublicNumbers(der: der) else {
             throw CryptoError(.invalidKey, "neither a SubjectPublicKeyInfo nor a PKCS#1 public key of RSA")
         }
+        try self.init(numbers)
+    }
+
+    /// Takes the numbers of a key, big-endian without leading zeros.
+    /// - Throws: `invalidKey` where libcrypto does not take them.
+    package convenience init(modulus: [UInt8], exponent: [UInt8]) throws {
+        try self.init(RSAPublicNumbers(modulus: modulus[...], exponent: exponent[...]))
+    }
+
+    private init(_ numbers: RSAPublicNumbers) throws {
         guard let context = EVP_PKEY_CTX_new_from_name(nil, "RSA", nil) else {
             throw CryptoError.fromLibrary(.libraryFailure, "no RSA")
         }

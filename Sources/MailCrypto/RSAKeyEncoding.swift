@@ -10,6 +10,8 @@ struct RSAPublicNumbers {
     /// FIPS 186-5 section A.1.1: e < 2^256. Beyond, a key would only cost time.
     private static let maximumExponentLength = 32
 
+    init(modulus: ArraySlice<UInt8>, exponent: ArraySlice<UInt8>) { (self.modulus, self.exponent) = (modulus, exponent) }
+
     /// A SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7, RFC 3279 section 2.3.1) or a bare RSAPublicKey (RFC 8017
     /// appendix A.1.1); nil for anything else, octets left over, and numbers that are no RSA key.
     init?(der: [UInt8]) {

@@ -33,7 +33,7 @@ import Testing
     }
 
     private func setting() async throws -> Setting {
-        let issuer = try await SandboxIssuer.make(issuer: "https://issuer.example")
+        let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
         let policy = try LoadedPolicy(.builtIn)
         let rig = try APIRig { rig in
             let breaker = StoreBreaker()

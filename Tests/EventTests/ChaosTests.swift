@@ -30,7 +30,7 @@ struct ChaosTests {
     private static let manyConnections = 100
 
     private func run(_ hosts: EventHosts, _ server: PostgresServer) async throws {
-        let (signing, _) = try await IdentitySigningKey.generate()
+        let (signing, _) = try IdentitySigningKey.generate()
         let asker = try Asker(hosts, signing)
         let pair = Pair(hosts)
         try pair.start()

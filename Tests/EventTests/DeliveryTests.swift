@@ -21,7 +21,7 @@ import Testing
             #expect(taken.email == (try rig.store.addresses.current(account: account.number)?.address.wireForm))
             #expect(taken.eventTime == rig.clock.now * 1000)
             // As a receiver checks it: by the published keys alone.
-            let keys = try await JWKSet.parse(rig.signer.publishedKeys())
+            let keys = try JWKSet.parse(await rig.signer.publishedKeys())
             let issuer = IssuerConfiguration(
                 name: "postern", issuer: EventRig.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw, leeway: 60)
             let event = try IncomingEvent.verify(

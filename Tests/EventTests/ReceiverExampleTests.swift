@@ -76,7 +76,7 @@ import Testing
         let again = try await rig.delivery.body(event)
         #expect(try await post(rig, again, port) == .delivered)
         #expect(try users() == "\(accounts[1].sub) account-delete\n\(accounts[0].sub) email-disabled")
-        let (stranger, _) = try await IdentitySigningKey.generate()
+        let (stranger, _) = try IdentitySigningKey.generate()
         let forged = OutgoingEvent(
             issuer: EventRig.issuer, audience: "com.juice", id: "forged", issuedAt: rig.clock.now, kind: .accountDelete,
             subject: accounts[0].sub, relayAddress: nil, happenedAt: rig.clock.now * 1000)

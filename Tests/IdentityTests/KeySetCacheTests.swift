@@ -75,7 +75,7 @@ private final class MemoryStorage: KeySetStorage {
     }
 
     private func key() async throws -> (id: String, document: [UInt8], jwk: JSONObject) {
-        let key = try await IdentitySigningKey.generate().key
+        let key = try IdentitySigningKey.generate().key
         return (key.keyID, PublishedKeys.document([key.publicJWK]), key.publicJWK)
     }
 

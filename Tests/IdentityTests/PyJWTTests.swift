@@ -10,7 +10,7 @@ struct PyJWTTests {
     private let script = Files.own.appendingPathComponent("Tools/pyjwt_check.py").path
 
     @Test func pyJWTTakesWhatWeSign() async throws {
-        let (active, next) = (try await IdentitySigningKey.generate().key, try await IdentitySigningKey.generate().key)
+        let (active, next) = (try IdentitySigningKey.generate().key, try IdentitySigningKey.generate().key)
         var content = IdentityTokenContent(
             issuer: TestIssuer.iss, subject: "s1", audience: TestIssuer.audience, issuedAt: TestIssuer.now, lifetime: 600)
         content.nonce = "n\u{E9}\"\\"

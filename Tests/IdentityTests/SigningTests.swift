@@ -55,18 +55,18 @@ import Testing
     }
 
     @Test func aKeyIsItselfAgainFromItsPEM() async throws {
-        let (key, pem) = try await IdentitySigningKey.generate()
-        let again = try await IdentitySigningKey(pem: pem)
+        let (key, pem) = try IdentitySigningKey.generate()
+        let again = try IdentitySigningKey(pem: pem)
         #expect(again.keyID == key.keyID)
         #expect(again.publicJWK == key.publicJWK)
         #expect(!"\(key)".contains(pem.split(separator: "\n")[1]))
-        await #expect(throws: KeySetError.self) { try await IdentitySigningKey(pem: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----") }
+        #expect(throws: KeySetError.self) { try IdentitySigningKey(pem: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----") }
     }
 
     @Test func aPublishedSetIsReadByOurOwnReader() async throws {
-        let first = try await IdentitySigningKey.generate().key
-        let second = try await IdentitySigningKey.generate().key
-        let set = try await JWKSet.parse(PublishedKeys.document([first.publicJWK, second.publicJWK]))
+        let first = try IdentitySigningKey.generate().key
+        let second = try IdentitySigningKey.generate().key
+        let set = try JWKSet.parse(PublishedKeys.document([first.publicJWK, second.publicJWK]))
         #expect(set.keys.map(\.keyID) == [first.keyID, second.keyID])
         #expect(set.unusable.isEmpty)
         for key in [first, second] {
@@ -77,9 +77,9 @@ import Testing
 
     /// An issuer's key set is somebody else's text, and is shown on a terminal.
     @Test func aKeyIdWithControlCharactersIsNotUsed() async throws {
-        var jwk = try await IdentitySigningKey.generate().key.publicJWK
+        var jwk = try IdentitySigningKey.generate().key.publicJWK
         jwk["kid"] = "a\u{1B}[2J"
-        let set = try await JWKSet.parse(PublishedKeys.document([jwk]))
+        let set = try JWKSet.parse(PublishedKeys.document([jwk]))
         #expect(set.keys.isEmpty && set.unusable.count == 1)
         #expect("a\u{1B}[2J\u{9B}x".withoutControls(limit: 5) == "a\u{FFFD}[2J")
     }
@@ -135,11 +135,11 @@ import Testing
             0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
         ]
         let pem = "-----BEGIN PUBLIC KEY-----\n\(Data(head + x + y).base64EncodedString())\n-----END PUBLIC KEY-----\n"
-        let key = try await VerificationKey(keyID: issuer.key.keyID, pem: pem)
+        let key = try VerificationKey(keyID: issuer.key.keyID, pem: pem)
         #expect(check(try secret(issuer.key), JWKSet([key])) == "valid")
         let rsa = try JSONSerialization.jsonObject(with: Data(contentsOf: Files.vectors.appendingPathComponent("test-keys.json")))
         for wrong in ["", "nothing", (rsa as? [String: String])?["rsa"] ?? "", (rsa as? [String: String])?["ec"] ?? ""] {
-            await #expect(throws: KeySetError.self) { try await VerificationKey(keyID: "k", pem: wrong) }
+            #expect(throws: KeySetError.self) { try VerificationKey(keyID: "k", pem: wrong) }
         }
     }
 }

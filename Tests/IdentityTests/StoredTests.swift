@@ -45,7 +45,7 @@ import Testing
         let stored = try Stored()
         let signer = stored.signer()
         let key = try await signer.key()
-        let set = try await JWKSet.parse(try await signer.publishedKeys())
+        let set = try JWKSet.parse(try await signer.publishedKeys())
         #expect(set.keys.count == 2)
         #expect(set.keys.first?.keyID == key.keyID)
         // Another host of the same database signs alike.
@@ -76,13 +76,13 @@ import Testing
             // Somebody who would rotate every six hours if they were let.
             if hour % 6 == 5 {
                 do {
-                    _ = try keys.rotate(replacement: try await NewIdentityKey.generate(), early: false, stored.change)
+                    _ = try keys.rotate(replacement: try NewIdentityKey.generate(), early: false, stored.change)
                 } catch let refusal as StoreRefusal {
                     #expect(refusal.code == .unmet)
                 }
             }
             try keys.retireExpired(stored.change)
-            let set = try await JWKSet.parse(try await signer.publishedKeys())
+            let set = try JWKSet.parse(try await signer.publishedKeys())
             published.append((now, set))
             let token = try CompactJWS(try await signer.key().sign(TestIssuer.claims))
             signed.append((now, token))
@@ -105,7 +105,7 @@ import Testing
         let signer = stored.signer()
         let first = try await signer.key().keyID
         let keys = stored.store.identityKeys
-        let replacement = try await NewIdentityKey.generate()
+        let replacement = try NewIdentityKey.generate()
         #expect(throws: StoreRefusal.self) { try keys.rotate(replacement: replacement, early: false, stored.change) }
         let result = try keys.rotate(replacement: replacement, early: true, stored.change)
         #expect(result.replaced.keyID == first)
@@ -115,7 +115,7 @@ import Testing
         // The one that was stolen is ended at once.
         #expect(try keys.retire(first, stored.change).state == .retired)
         stored.clock.advance(2)
-        let set = try await JWKSet.parse(try await signer.publishedKeys())
+        let set = try JWKSet.parse(try await signer.publishedKeys())
         #expect(set.keys.map(\.keyID) == [result.active.keyID, result.next.keyID])
         #expect(throws: StoreRefusal.self) { try keys.retire(result.active.keyID, stored.change) }
         #expect(throws: StoreRefusal.self) { try keys.retire(result.next.keyID, stored.change) }
@@ -134,8 +134,8 @@ import Testing
 
     @Test func thePrivateKeyIsNotInTheDatabase() async throws {
         let stored = try Stored()
-        let key = try await NewIdentityKey.generate()
-        let next = try await NewIdentityKey.generate()
+        let key = try NewIdentityKey.generate()
+        let next = try NewIdentityKey.generate()
         _ = try stored.store.identityKeys.install(active: key, next: next, stored.change)
         let secret = Data(key.pem.split(separator: "\n")[1].utf8)
         for file in try FileManager.default.contentsOfDirectory(at: stored.folder, includingPropertiesForKeys: nil) {

@@ -197,7 +197,7 @@ package actor KeySetCache: VerificationKeySource {
         guard var entry = entries[issuer.name], entry.source == issuer.source, !entry.isStorageRead else { return }
         entry.isStorageRead = true
         entries[issuer.name] = entry
-        guard let stored, let keys = try? await JWKSet.parse(stored.document) else { return }
+        guard let stored, let keys = try? JWKSet.parse(stored.document) else { return }
         guard var entry = entries[issuer.name], entry.source == issuer.source, entry.keys == nil else { return }
         entry.keys = keys
         // A clock that was set back must not make old keys young.
@@ -217,7 +217,7 @@ package actor KeySetCache: VerificationKeySource {
     private func fetch(_ issuer: IssuerConfiguration) async {
         do {
             let fetched = try await fetcher.fetch(issuer.source)
-            let keys = try await JWKSet.parse(fetched.document)
+            let keys = try JWKSet.parse(fetched.document)
             // A set without one usable key is somebody's mistake: the last good one serves better.
             guard !keys.keys.isEmpty else {
                 throw KeySetError("the key set has no usable key\(keys.unusable.first.map { " (\($0.reason))" } ?? "")")

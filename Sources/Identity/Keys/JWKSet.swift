@@ -57,7 +57,7 @@ package struct JWKSet: Sendable {
     /// different keys of one id and algorithm, is not taken at all or, for those two, not used.
     /// - Parameter allowingPrivateKeys: whether a key whose private part stands beside it may be used all the same. Only for
     ///   documents that a person hands in: what is published with its private part proves nothing.
-    package static func parse(_ octets: [UInt8], allowingPrivateKeys: Bool = false) async throws(KeySetError) -> JWKSet {
+    package static func parse(_ octets: [UInt8], allowingPrivateKeys: Bool = false) throws(KeySetError) -> JWKSet {
         let document: JSONObject
         do {
             document = try StrictJSON.parseObject(octets, limit: maximumLength)
@@ -69,7 +69,7 @@ package struct JWKSet: Sendable {
         var set = JWKSet()
         for element in elements {
             guard case .object(let jwk) = element else { throw KeySetError("a key of the key set is no object") }
-            switch await JWKReader(jwk: jwk, allowsPrivateParts: allowingPrivateKeys).read() {
+            switch JWKReader(jwk: jwk, allowsPrivateParts: allowingPrivateKeys).read() {
             case .success(let key): set.keys.append(key)
             case .failure(let defect): set.unusable.append(Unusable(keyID: jwk["kid"]?.string, reason: defect.reason))
             }
@@ -109,15 +109,15 @@ private struct JWKReader {
     let jwk: JSONObject
     let allowsPrivateParts: Bool
 
-    func read() async -> Result<VerificationKey, Defect> {
+    func read() -> Result<VerificationKey, Defect> {
         do throws(Defect) {
-            return .success(try await key())
+            return .success(try key())
         } catch {
             return .failure(error)
         }
     }
 
-    private func key() async throws(Defect) -> VerificationKey {
+    private func key() throws(Defect) -> VerificationKey {
         guard case .string(let keyID)? = jwk["kid"], (1...256).contains(keyID.utf8.count) else {
             throw Defect("a key without kid")
         }
@@ -129,22 +129,20 @@ private struct JWKReader {
         switch jwk["kty"]?.string {
         case "RSA":
             try checkAlgorithm(.rs256)
-            return try await rsa(keyID)
+            return try rsa(keyID)
         case "EC":
             try checkAlgorithm(.es256)
             guard jwk["crv"]?.string == "P-256" else { throw Defect("a key on another curve than P-256") }
             guard let x = octets("x"), let y = octets("y"), x.count == 32, y.count == 32 else {
                 throw Defect("a key whose coordinates are not 32 octets each in base64url")
             }
-            guard let key = await VerificationKey.es256(keyID: keyID, x: x, y: y) else {
-                throw Defect("a key that is no point of P-256")
-            }
-            return key
+            guard let key = try? P256PublicKey(x: x, y: y) else { throw Defect("a key that is no point of P-256") }
+            return VerificationKey(keyID: keyID, key)
         default: throw Defect("a key that is neither RSA nor EC")
         }
     }
 
-    private func rsa(_ keyID: String) async throws(Defect) -> VerificationKey {
+    private func rsa(_ keyID: String) throws(Defect) -> VerificationKey {
         guard let modulus = octets("n"), let exponent = octets("e"), let first = modulus.first, first != 0,
             let leading = exponent.first, leading != 0
         else { throw Defect("an RSA key whose numbers are not base64url without leading zeros") }
@@ -158,7 +156,7 @@ private struct JWKReader {
             throw Defect("an RSA key with the weakness of CVE-2017-15361 (ROCA)")
         }
         guard modulus.last.map({ $0 & 1 == 1 }) == true,
-            let key = await VerificationKey.rs256(keyID: keyID, modulus: modulus, exponent: exponent)
+            let key = VerificationKey(keyID: keyID, modulus: modulus, exponent: exponent)
         else { throw Defect("an RSA key that is not one") }
         return key
     }

@@ -188,7 +188,7 @@ package struct TokenQuestions: Sendable {
         let keys: JWKSet
         do {
             // Who hands in keys by hand may hand in a pair: the private part is not looked at.
-            keys = try await JWKSet.parse(document.octets, allowingPrivateKeys: true)
+            keys = try JWKSet.parse(document.octets, allowingPrivateKeys: true)
         } catch {
             throw TokenRejection(.key, error.reason)
         }

@@ -6,8 +6,8 @@ import PosternStore
 
 extension NewIdentityKey {
     /// A new key on P-256, ready for the store.
-    package static func generate() async throws(KeySetError) -> NewIdentityKey {
-        let (key, pem) = try await IdentitySigningKey.generate()
+    package static func generate() throws(KeySetError) -> NewIdentityKey {
+        let (key, pem) = try IdentitySigningKey.generate()
         return NewIdentityKey(keyID: key.keyID, publicJWK: JSONValue.object(key.publicJWK).text, pem: pem)
     }
 }
@@ -77,7 +77,7 @@ package actor IdentitySigner {
         let repository = repository
         var stored = try await NIOThreadPool.singleton.runIfActive { try repository.signing() }
         if stored.active == nil {
-            let (first, second) = (try await NewIdentityKey.generate(), try await NewIdentityKey.generate())
+            let (first, second) = (try NewIdentityKey.generate(), try NewIdentityKey.generate())
             let change = Change(actor: "serve", now: now())
             stored = try await NIOThreadPool.singleton.runIfActive {
                 _ = try repository.install(active: first, next: second, change)
@@ -92,7 +92,7 @@ package actor IdentitySigner {
                 try StrictJSON.parseObject(Array(key.publicJWK.utf8), limit: 4096)
             }
             return State(
-                revision: stored.revision, key: try await IdentitySigningKey(pem: active.pem),
+                revision: stored.revision, key: try IdentitySigningKey(pem: active.pem),
                 document: PublishedKeys.document(published))
         } catch {
             throw PermanentStoreError(.unexpectedData, "the signing key \(active.key.keyID) cannot be read: \(error)")

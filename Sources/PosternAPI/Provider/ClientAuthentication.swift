@@ -25,11 +25,8 @@ struct ClientAuthentication: Sendable {
         guard let client = try await pool.run({ [store] in try store.clients.client(clientID) }) else {
             throw AuthError.invalidClient("there is no such client", byHeader: byHeader)
         }
-        var keys: [VerificationKey] = []
-        for key in client.keys {
-            // Checked when it was registered.
-            if let key = try? await VerificationKey(keyID: key.keyID, pem: key.pem) { keys.append(key) }
-        }
+        // They were checked when they were registered.
+        let keys = client.keys.compactMap { try? VerificationKey(keyID: $0.keyID, pem: $0.pem) }
         do {
             try ClientSecret.verify(
                 secret, team: client.teamID, clientID: clientID, issuer: issuer, keys: JWKSet(keys), now: now())

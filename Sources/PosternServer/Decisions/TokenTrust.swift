@@ -15,9 +15,9 @@ package struct TokenTrust: IssuerDirectory, VerificationKeySource {
         private var document: [UInt8] = []
         private var keys = JWKSet()
 
-        func keys(_ document: [UInt8]) async throws -> JWKSet {
+        func keys(_ document: [UInt8]) throws -> JWKSet {
             if document == self.document { return keys }
-            let parsed = try await JWKSet.parse(document)
+            let parsed = try JWKSet.parse(document)
             (self.document, keys) = (document, parsed)
             return parsed
         }

@@ -72,7 +72,7 @@ package struct Sandbox {
             team: "sandbox", clientID: settings.clientID, form: settings.nonceForm, isRequired: settings.isNonceRequired, change)
         let issued = try store.apiKeys.issue(
             team: "sandbox", scopes: [.decisionsRead, .decisionsWrite], expiresAt: nil, note: "sandbox", change)
-        let issuer = try await SandboxIssuer.make(issuer: "https://issuer.sandbox.example")
+        let issuer = try SandboxIssuer.make(issuer: "https://issuer.sandbox.example")
 
         let pool = BlockingPool(threads: 4)
         let log = DecisionLogBuffer(store.decisions, store.settlements)

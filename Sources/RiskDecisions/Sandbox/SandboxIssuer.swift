@@ -42,9 +42,9 @@ package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
     private let keySet: JWKSet
 
     /// Makes a key. Throws where the library cannot.
-    package static func make(issuer: String) async throws -> SandboxIssuer {
-        let (key, _) = try await IdentitySigningKey.generate()
-        return SandboxIssuer(issuer: issuer, key: key, keySet: JWKSet([try await key.verificationKey()]))
+    package static func make(issuer: String) throws -> SandboxIssuer {
+        let (key, _) = try IdentitySigningKey.generate()
+        return SandboxIssuer(issuer: issuer, key: key, keySet: JWKSet([key.verificationKey]))
     }
 
     private init(issuer: String, key: IdentitySigningKey, keySet: JWKSet) {

@@ -85,7 +85,7 @@ extension AppCommand {
                     throw CommandError.data("this is a private key: it stays with the team; give the public one (see --help)")
                 }
                 let key: VerificationKey
-                do { key = try await VerificationKey(keyID: kid ?? "-", pem: pem) } catch {
+                do { key = try VerificationKey(keyID: kid ?? "-", pem: pem) } catch {
                     throw CommandError.data("\(file == "-" ? "standard input" : file): \(error)")
                 }
                 let id = kid ?? key.thumbprint

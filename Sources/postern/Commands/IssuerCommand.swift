@@ -115,7 +115,7 @@ struct IssuerCommand: ParsableCommand {
             let path = jwksFile ?? jwksInline ?? ""
             let document = try TokenFiles.read(path, limit: JWKSet.maximumLength)
             do {
-                let keys = try await JWKSet.parse(document)
+                let keys = try JWKSet.parse(document)
                 guard !keys.keys.isEmpty else {
                     throw KeySetError("no usable key\(keys.unusable.first.map { ": \($0.reason)" } ?? "")")
                 }
@@ -215,7 +215,7 @@ struct IssuerCommand: ParsableCommand {
             let keys: JWKSet
             do {
                 let document = try await TokenFiles.withFetcher { try await $0.fetch(issuer.source) }.document
-                keys = try await JWKSet.parse(document)
+                keys = try JWKSet.parse(document)
             } catch let error as KeySetFetchError {
                 throw CommandError(status: EX_TEMPFAIL, message: "issuer \(issuer.name): \(error)")
             } catch let error as KeySetError {

@@ -45,7 +45,7 @@ struct SigningKeyCommand: ParsableCommand {
         @OptionGroup var options: InstallationOptions
 
         mutating func run() async throws {
-            let (active, next) = (try await newKey(), try await newKey())
+            let (active, next) = (try newKey(), try newKey())
             let isNew = try options.withStore { try $0.identityKeys.install(active: active, next: next, thisChange()) }
             print(isNew ? "\(active.keyID) signs now; \(next.keyID) is the next." : "There are keys already: see postern signing-key list.")
         }
@@ -94,7 +94,7 @@ struct SigningKeyCommand: ParsableCommand {
         @OptionGroup var options: InstallationOptions
 
         mutating func run() async throws {
-            let replacement = try await newKey()
+            let replacement = try newKey()
             let result = try options.withStore {
                 try $0.identityKeys.rotate(replacement: replacement, early: early, thisChange())
             }
@@ -137,9 +137,9 @@ struct SigningKeyCommand: ParsableCommand {
     }
 }
 
-private func newKey() async throws -> NewIdentityKey {
+private func newKey() throws -> NewIdentityKey {
     do {
-        return try await NewIdentityKey.generate()
+        return try NewIdentityKey.generate()
     } catch {
         throw CommandError(status: EX_SOFTWARE, message: "\(error)")
     }

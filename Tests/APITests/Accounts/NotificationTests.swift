@@ -17,7 +17,7 @@ import Testing
         let sub = "a234567a234567a234567a234567a234"
 
         init() async throws {
-            let (key, _) = try await IdentitySigningKey.generate()
+            let (key, _) = try IdentitySigningKey.generate()
             self.key = key
             rig = try APIRig { rig in
                 let now: @Sendable () -> Int64 = { [weak rig] in rig?.now ?? 0 }
@@ -101,7 +101,7 @@ import Testing
 
     @Test func whatIsNotSignedByThisIssuerForUsIsRefused() async throws {
         let world = try await World()
-        let (stranger, _) = try await IdentitySigningKey.generate()
+        let (stranger, _) = try IdentitySigningKey.generate()
         let answers = [
             try await world.post("account-delete", jti: "1", by: stranger),
             try await world.post("account-delete", jti: "2", iss: "https://other.example"),

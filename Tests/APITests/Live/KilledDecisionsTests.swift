@@ -41,7 +41,7 @@ import Testing
 
     @Test func killedUnderDecisionsItLosesASecondOfTheLogAndNoNonce() async throws {
         let service = try LiveService()
-        let (signing, _) = try await IdentitySigningKey.generate()
+        let (signing, _) = try IdentitySigningKey.generate()
         let keys = service.folder + "/issuer.json"
         try Data(PublishedKeys.document([signing.publicJWK])).write(to: URL(fileURLWithPath: keys))
         try service.run("team", "add", "juice", "--name", "Juice")

@@ -4,7 +4,7 @@ import Foundation
 import HTTPTypes
 import Identity
 import InternetMessage
-import JWTKit
+import MailCrypto
 import PosternAPI
 import PosternStore
 import Testing
@@ -14,10 +14,11 @@ struct TeamKey: Sendable {
     let key: IdentitySigningKey
     let publicPEM: String
 
-    init() async throws {
-        let (key, pem) = try await IdentitySigningKey.generate()
+    init() throws {
+        let (key, pem) = try IdentitySigningKey.generate()
         self.key = key
-        publicPEM = try ES256PrivateKey(pem: pem).publicKey.pemRepresentation
+        let info = Data(try P256PrivateKey(pem: pem).publicKey.publicKeyInfo).base64EncodedString()
+        publicPEM = "-----BEGIN PUBLIC KEY-----\n\(info)\n-----END PUBLIC KEY-----\n"
     }
 }
 
@@ -45,8 +46,8 @@ final class ProviderRig: Sendable {
                 MigrationRoutes(settings: settings, store: rig.store, pool: rig.pool, now: now),
             ]
         }
-        juice = try await TeamKey()
-        soda = try await TeamKey()
+        juice = try TeamKey()
+        soda = try TeamKey()
         operatorKey = try api.key(nil)
         let (store, change) = (api.store, APIRig.change)
         for (team, client, group) in [
@@ -134,7 +135,7 @@ final class ProviderRig: Sendable {
     /// The claims of an identity token, verified with the keys that the provider publishes.
     func claims(_ answer: Answer, audience: String = "com.example.juice") async throws -> IdentityClaims {
         try #require(answer.status == 200, "\(answer.text)")
-        let keys = try await JWKSet.parse(try await api.ask(.get, "/auth/keys").body)
+        let keys = try JWKSet.parse(try await api.ask(.get, "/auth/keys").body)
         let token = try CompactJWS(try #require(answer.json["id_token"].string))
         try TokenChecks.signature(token, algorithms: [.es256], keys: keys)
         let claims = try IdentityClaims(payload: token.payload)

@@ -218,7 +218,7 @@ import Testing
     @Test func aClientSecretIsAJWTOfTheTeam() async throws {
         let rig = try await ProviderRig()
         let now = rig.api.now
-        let stranger = try await TeamKey()
+        let stranger = try TeamKey()
         let cases: [(String, String)] = [
             ("another team", try rig.secret(changing: ["iss": "soda"])),
             ("another client", try rig.secret(changing: ["sub": "com.example.juice.web"])),

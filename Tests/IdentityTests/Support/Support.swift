@@ -55,9 +55,9 @@ struct TestIssuer: Sendable {
 
     let key: IdentitySigningKey
 
-    init() async throws { key = try await IdentitySigningKey.generate().key }
+    init() async throws { key = try IdentitySigningKey.generate().key }
 
-    func keys() async throws -> JWKSet { JWKSet([try await key.verificationKey()]) }
+    func keys() async throws -> JWKSet { JWKSet([key.verificationKey]) }
 
     static func configuration(
         _ name: String = "test", source: KeySource = .uri("https://issuer.example/keys"),

@@ -46,7 +46,8 @@ soak: packages ## Two relay hosts on one PostgreSQL, killed and restarted, and k
 # Each benchmark takes its sizes as arguments: make bench MAIL_BENCH="--messages 100 --rounds 3" STORE_BENCH="--sizes 10000,100000"
 MAIL_BENCH =
 STORE_BENCH =
-BENCHES = AuthBench PolicyBench RelayBench DecisionBench MailBench StoreBench
+SIDE_BY_SIDE_BENCH =
+BENCHES = AuthBench PolicyBench RelayBench DecisionBench MailBench StoreBench SideBySideBench
 bench: packages ## Benchmarks, in release builds; results also in .build/bench.json
 	@scripts/packages wrk opendkim postgresql-15
 	for product in postern bench-filter $(BENCHES); do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
@@ -56,6 +57,7 @@ bench: packages ## Benchmarks, in release builds; results also in .build/bench.j
 	.build/release/DecisionBench
 	.build/release/MailBench $(MAIL_BENCH)
 	.build/release/StoreBench $(STORE_BENCH)
+	.build/release/SideBySideBench $(SIDE_BY_SIDE_BENCH)
 
 SECONDS = 60
 chaos: packages ## Two hosts on one PostgreSQL, hung, killed, with wrong clocks and without connections; SECONDS

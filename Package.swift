@@ -180,6 +180,13 @@ let package = Package(
                 "BenchReport", "PosternServer", "PosternStore", "PosternSQLite", "PosternPostgres", "RelayCore", "InternetMessage",
                 "MailCrypto", "PostfixHarness", "PostgresHarness",
             ], path: "Benchmarks/StoreBench", swiftSettings: strict),
+        .executableTarget(
+            name: "SideBySideBench",
+            dependencies: [
+                "BenchReport", "PosternServer", "PosternStore", "PosternPostgres", "Identity", "MailAuth", "InternetMessage", "MailCrypto",
+                "PostgresHarness", .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
+            ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
 
         // MARK: Tests
         .testTarget(

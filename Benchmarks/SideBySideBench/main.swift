@@ -1,0 +1,246 @@
+// What goes on side by side on one PostgreSQL: deliveries beside changes, a move of an app beside sign-ups, an import, a full server.
+//
+// SideBySideBench [--only import,deliver,transfer,full] [--events 20000] [--consents 200000] [--rows 20000] [--clients 48] [--check]
+
+import BenchReport
+import Foundation
+import Identity
+import InternetMessage
+import Logging
+import MailAuth
+import NIOPosix
+import PosternPostgres
+import PosternServer
+import PosternStore
+import PostgresHarness
+import Synchronization
+
+let arguments = BenchArguments()
+var report = BenchReport()
+
+func isWanted(_ name: String) -> Bool { arguments.words("only")?.contains(name) ?? true }
+
+/// A DNS that knows the receiver's name.
+struct Loopback: DNSResolver {
+    func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer { type == .a ? .records([.address([127, 0, 0, 1])]) : .noData }
+}
+
+// MARK: Import
+
+@MainActor func importRows(_ world: World, _ count: Int) throws {
+    let start = ContinuousClock.now
+    for first in stride(from: 0, to: count, by: 250) {
+        let rows = (first..<min(first + 250, count)).map { number in
+            ImportRow(
+                user: "u\(number)", name: "Name",
+                inbox: ImportRow.Inbox(
+                    address: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")), isVerified: true, isDefault: false,
+                    isReplyOnly: false),
+                account: ImportRow.Account(team: "juice", app: "com.juice"))
+        }
+        for outcome in try world.store.imports.apply(rows, World.change) {
+            if case .refused(let refusal) = outcome { throw BenchFailure(description: "a row was refused: \(refusal)") }
+        }
+    }
+    let rate = Double(count) / seconds(ContinuousClock.now - start)
+    report.add(BenchResult("import", rate, "rows/s"))
+    report.goal("import, rows a second", rate, 3_000, atMost: false)
+    try world.server.psql("SET search_path TO bench; ANALYZE")
+}
+
+// MARK: Deliveries
+
+/// Switches forwarding of users by turns, from several threads, until told to stop; how many changes a second.
+func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @Sendable () -> Bool) async throws -> Double {
+    let count = Mutex(0)
+    let start = ContinuousClock.now
+    let addresses = try (0..<users).map { try world.store.addresses.addresses(team: "juice", user: "u\($0)")[0].address }
+    try await together(
+        (0..<threads).map { thread in
+            {
+                var round = 0
+                while !isOver() {
+                    // Each thread has users of its own, as people do.
+                    let mine = stride(from: thread, to: users, by: threads).map { $0 }
+                    for user in mine where !isOver() {
+                        try world.store.addresses.setForwarding(addresses[user], on: round % 2 == 1, World.change)
+                        count.withLock { $0 += 1 }
+                    }
+                    round += 1
+                }
+            }
+        })
+    return Double(count.withLock { $0 }) / seconds(ContinuousClock.now - start)
+}
+
+@MainActor func deliver(_ world: World, _ count: Int) async throws {
+    let receiver = try await Receiver()
+    let endpoint = try world.store.endpoints.set(
+        team: "juice", app: "com.juice", url: EndpointURL("http://hooks.example:\(receiver.port)/"), allowsHTTP: true, allowsPrivate: true,
+        World.change)
+    var logger = Logger(label: "bench")
+    logger.logLevel = .error
+    let threads = NIOThreadPool(numberOfThreads: 6)
+    threads.start()
+    let poster = try HTTPEventPoster()
+    let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+    let delivery = EventDelivery(
+        outbox: world.store.outbox, signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger), issuer: "https://relay.example",
+        poster: poster, resolver: Loopback(), threads: threads, now: clock, logger: logger)
+    // Alone.
+    try world.post(count, endpoint: endpoint.number)
+    let start = ContinuousClock.now
+    await delivery.deliverDue()
+    let rate = Double(count) / seconds(ContinuousClock.now - start)
+    guard try world.store.outbox.backlog().events == 0 else { throw BenchFailure(description: "not everything was delivered") }
+    report.add(BenchResult("deliver", rate, "events/s"))
+    report.goal("deliveries a second", rate, 2_000, atMost: false)
+    // Changes alone; what they post is delivered later.
+    let users = 1_000
+    let end = ContinuousClock.now + .seconds(5)
+    let alone = try await changes(world, users: users, threads: 4) { .now > end }
+    await delivery.deliverDue()
+    // And both.
+    try world.post(count, endpoint: endpoint.number)
+    let isOver = Mutex(false)
+    let before = world.database.repetitions
+    async let beside = changes(world, users: users, threads: 4) { isOver.withLock { $0 } }
+    let second = ContinuousClock.now
+    // Until what was there at the beginning is away.
+    let done = Task { @Sendable in await delivery.deliverDue() }
+    while try world.store.outbox.backlog(limit: Int(Int32.max)).events > 500 { try await Task.sleep(for: .milliseconds(50)) }
+    let took = seconds(ContinuousClock.now - second)
+    isOver.withLock { $0 = true }
+    let changed = try await beside
+    await done.value
+    let both = (Double(count) + changed * took) / took
+    report.add(BenchResult("deliver.beside", both, "events/s", ratio: both / rate, against: "deliver"))
+    report.add(BenchResult("changes", alone, "changes/s"))
+    report.add(BenchResult("changes.beside", changed, "changes/s", ratio: changed / alone, against: "changes"))
+    report.add(
+        BenchResult("changes.repeated", 1000 * Double(world.database.repetitions - before) / max(1, changed * took), "of 1,000 changes"))
+    await receiver.stop()
+    await poster.stop()
+    try await threads.shutdownGracefully()
+}
+
+// MARK: Transfer
+
+@MainActor func transfer(_ world: World, perSecond: Int) async throws {
+    let isOver = Mutex(false)
+    let failed = Mutex(0)
+    let signedUp = Mutex(0)
+    let slowest = Mutex(Duration.zero)
+    let store = world.store
+    let threads = 4
+    let signsUp: [@Sendable () throws -> Void] = (0..<threads).map { thread in
+        {
+            let begin = ContinuousClock.now
+            var number = 0
+            while !isOver.withLock({ $0 }) {
+                let due = begin + .seconds(Double(number * threads) / Double(perSecond))
+                Thread.sleep(forTimeInterval: max(0, seconds(due - .now)))
+                let start = ContinuousClock.now
+                let user = "n\(thread)-\(number)"
+                do {
+                    _ = try store.users.add(
+                        id: user, name: nil, inbox: InboxAddress(AddrSpec(localPart: user, domain: "home.example")), isVerified: true, World.change)
+                    _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), World.change)
+                    signedUp.withLock { $0 += 1 }
+                } catch is TemporaryStoreError { failed.withLock { $0 += 1 } }
+                slowest.withLock { $0 = max($0, ContinuousClock.now - start) }
+                number += 1
+            }
+        }
+    }
+    let grants = try world.database.rows("SELECT COUNT(*) FROM grants", []).first?.integer(0) ?? 0
+    _ = try store.transfers.start(team: "juice", app: "com.juice", to: "milk", World.change)
+    let took = Mutex(Duration.zero)
+    try await together(
+        signsUp + [
+            {
+                defer { isOver.withLock { $0 = true } }
+                let start = ContinuousClock.now
+                try store.transfers.complete(app: "com.juice", World.change)
+                took.withLock { $0 = ContinuousClock.now - start }
+            }
+        ])
+    let time = seconds(took.withLock { $0 })
+    report.add(BenchResult("transfer.\(grants)", time, "s"))
+    report.add(BenchResult("transfer.signups", Double(signedUp.withLock { $0 }) / time, "sign-ups/s"))
+    report.add(BenchResult("transfer.signups.failed", Double(failed.withLock { $0 }), "sign-ups"))
+    report.add(BenchResult("transfer.signups.slowest", seconds(slowest.withLock { $0 }), "s"))
+    report.goal("seconds for \(grants) consents beside \(perSecond) sign-ups a second", time, 60, atMost: true)
+}
+
+// MARK: A full server
+
+/// Clients of one process that has some of its connections and gets no further ones.
+@MainActor func full(_ clients: Int) async throws {
+    guard let binaries = PostgresServer.installed else { throw BenchFailure(description: "PostgreSQL is not installed") }
+    let server = try PostgresServer(binaries: binaries)
+    try server.psql("CREATE USER relay CONNECTION LIMIT 4; CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT); GRANT ALL ON t TO relay")
+    try server.psql("INSERT INTO t SELECT i, 0 FROM generate_series(1, \(clients)) AS s (i)")
+    var settings = PostgresDatabase.Settings()
+    settings.connections = 10
+    let database = try PostgresDatabase(url: "postgresql://relay@\(server.host)/postgres", settings: settings)
+    let asked = Mutex(0)
+    let failed = Mutex(0)
+    let decided = Mutex(0)
+    let degraded = Mutex(0)
+    let end = ContinuousClock.now + .seconds(10)
+    try await together(
+        (0..<clients).map { client in
+            {
+                let isDecision = client % 6 == 0
+                while .now < end {
+                    let start = ContinuousClock.now
+                    let target: any Database = isDecision ? database.first : database
+                    do {
+                        try WriteQueue.$isOnSharedThread.withValue(!isDecision) {
+                            try target.write(.relaxed, patience: isDecision ? .milliseconds(500) : nil) {
+                                _ = try $0.run("UPDATE t SET n = n + 1 WHERE id = ?1", [.integer(Int64(client + 1))])
+                            }
+                        }
+                        if isDecision, .now - start > .milliseconds(500) { degraded.withLock { $0 += 1 } }
+                    } catch is TemporaryStoreError { isDecision ? degraded.withLock { $0 += 1 } : failed.withLock { $0 += 1 } }
+                    isDecision ? decided.withLock { $0 += 1 } : asked.withLock { $0 += 1 }
+                }
+            }
+        })
+    let share = 100 * Double(failed.withLock { $0 }) / Double(max(1, asked.withLock { $0 }))
+    let late = 100 * Double(degraded.withLock { $0 }) / Double(max(1, decided.withLock { $0 }))
+    report.add(BenchResult("full.requests", Double(asked.withLock { $0 }), "requests"))
+    report.add(BenchResult("full.failed", share, "%"))
+    report.add(BenchResult("full.decisions", Double(decided.withLock { $0 }), "decisions"))
+    report.add(BenchResult("full.degraded", late, "%"))
+    report.goal("full server: requests that fail, %", share, 0, atMost: true)
+    report.goal("full server: decisions that are degraded, %", late, 1, atMost: true)
+    try database.close()
+}
+
+var status: Int32 = 0
+do {
+    print(Machine.description)
+    fflush(nil)
+    let rows = arguments.number("rows", 20_000)
+    if isWanted("import") || isWanted("deliver") {
+        let world = try World(users: arguments.number("events", 20_000))
+        try importRows(world, rows)
+        if isWanted("deliver") { try await deliver(world, arguments.number("events", 20_000)) }
+        world.end()
+    }
+    if isWanted("transfer") {
+        let world = try World(users: arguments.number("consents", 200_000))
+        try await transfer(world, perSecond: 120)
+        world.end()
+    }
+    if isWanted("full") { try await full(arguments.number("clients", 48)) }
+    report.printTable()
+    try report.write()
+    if !report.missed.isEmpty, arguments.flag("check") { status = 1 }
+} catch {
+    FileHandle.standardError.write(Data("SideBySideBench: \(error)\n".utf8))
+    status = 1
+}
+exit(status)

@@ -90,7 +90,7 @@ package struct Store: Sendable {
         teams = TeamRepository(accounts: accounts)
         removals = RemovalRepository(accounts: accounts)
         sources = SourceRepository(database: database, relayDomains: domains)
-        apps = AppRepository(events: events)
+        apps = AppRepository(accounts: accounts)
         inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)
         users = UserRepository(accounts: accounts, sealer: sealer, inboxes: inboxes)
         addresses = AddressRepository(events: events, marks: marks, relayDomains: domains, addressLength: addressLength)

@@ -53,6 +53,41 @@ import Testing
     private func relayed(_ report: StatusReport) -> Int { report.lastHour["messages forward relayed"] ?? 0 }
     private func relay(_ metrics: ServiceMetrics) { metrics.messages("forward", "relayed").add() }
 
+    @Test func whatWasRemovedAndIsStillThereIsTold() throws {
+        let opened = try Opened()
+        let store = opened.installation.store
+        let change = Change(actor: "uid:0", now: Self.now - StatusReport.removalTime)
+        _ = try store.teams.add(id: "juice", name: "Juice", change)
+        try store.database.write(.durable) { try $0.run("UPDATE teams SET removed_at = ?1", [.integer(change.now)]) }
+        func isTold(_ now: Int64) throws -> Bool { try opened.report(at: now).warnings.contains { $0.contains("rows of 1 removed") } }
+        #expect(try !isTold(Self.now - 1))
+        #expect(try isTold(Self.now))
+        #expect(try opened.report().removals.count == 1)
+        var facts = LocalFacts()
+        facts.removals = try StatusReport.removals(store, Self.now)
+        #expect(LocalChecks.judge(facts).contains { $0.name == "removals" && $0.verdict == .warning })
+        #expect(try store.removals.run(now: Self.now).isEmpty)
+        #expect(try !isTold(Self.now))
+    }
+
+    /// Each second a line, for as long as it failed.
+    @Test func aRemovalThatFailsIsToldOnce() throws {
+        struct Trouble: Error, CustomStringConvertible { let description: String }
+        var failed = FailedRemovals()
+        let start = ContinuousClock.now
+        func failure(_ reason: String, _ number: Int64 = 1) -> RemovalRepository.Failure {
+            RemovalRepository.Failure(item: .team(number), error: Trouble(description: reason))
+        }
+        #expect(failed.passing(at: start).isEmpty)
+        #expect(failed.isNew(failure("a"), at: start))
+        #expect(failed.passing(at: start + .seconds(59)) == [.team(1)])
+        #expect(failed.passing(at: start + .seconds(60)).isEmpty)
+        #expect(!failed.isNew(failure("a"), at: start + .seconds(60)))
+        #expect(failed.passing(at: start + .seconds(61)) == [.team(1)])
+        #expect(failed.isNew(failure("b"), at: start + .seconds(120)))
+        #expect(failed.isNew(failure("a", 2), at: start + .seconds(120)))
+    }
+
     /// For as long as its last word was kept, although another one served.
     @Test func aServiceThatWasKilledIsNotMissedOnceItsSuccessorRuns() throws {
         let opened = try Opened()

@@ -43,6 +43,8 @@ package struct LocalFacts: Sendable {
     package var isClockKept: Bool?
     /// Which hosts' clocks differ; nil where none do.
     package var clockSkew: String?
+    /// What was removed long ago and is still there, a sentence each.
+    package var removals: [String] = []
     /// Hosts that decide by another policy than is active, since that one does not load there, a line each.
     package var policyRefusals: [String] = []
 
@@ -63,6 +65,7 @@ package enum LocalChecks {
         [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts)
             + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
             + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts)].compactMap { $0 }
+            + facts.removals.map { .warning("removals", $0, remedy: StatusReport.removalRemedy) }
     }
 
     private static func configuration(_ facts: LocalFacts) -> Check {

@@ -61,6 +61,7 @@ package enum LocalProbe {
             facts.newestChange = try store.audit.entries(limit: 1).first?.at
             facts.clockSkew = try clockSkew(store, here: configuration.hostname, now: now)
             facts.policyProblems = try policyProblems(store)
+            facts.removals = try StatusReport.removals(store, now)
             // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
             if configuration.database.path != nil {
                 facts.damage = try database.read { connection in

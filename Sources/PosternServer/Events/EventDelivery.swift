@@ -36,6 +36,9 @@ package final class EventDelivery: Sendable {
     private let logger: Logger
     /// Endpoints that are delivered to just now, and when the last step began.
     private let busy = Mutex<[Int64: ContinuousClock.Instant]>([:])
+    /// When all events that wait were counted last, where they are many.
+    private let wholeCount = Mutex<ContinuousClock.Instant?>(nil)
+    private static let wholeCountInterval: Duration = .seconds(30)
     private let metrics: ServiceMetrics?
     private let leader: LeaderLease
     private let book: DeliveryBook
@@ -280,7 +283,17 @@ package final class EventDelivery: Sendable {
 
     /// Notes how many events wait, and since when.
     func measure() async {
-        guard let metrics, let backlog = try? await blocking({ try $0.outbox.backlog() }) else { return }
+        guard let metrics, var backlog = try? await blocking({ try $0.outbox.backlog() }) else { return }
+        if !backlog.isWhole {
+            // What was counted last is nearer the truth than a part of it.
+            let isTurn = wholeCount.withLock { last in
+                guard last.map({ .now - $0 >= Self.wholeCountInterval }) ?? true else { return false }
+                last = .now
+                return true
+            }
+            guard isTurn, let whole = try? await blocking({ try $0.outbox.backlog(limit: Int(Int32.max)) }) else { return }
+            backlog = whole
+        }
         metrics.outboxSize.set(Double(backlog.events))
         metrics.outboxAge.set(Double(backlog.oldest.map { max(0, now() - $0) } ?? 0))
     }

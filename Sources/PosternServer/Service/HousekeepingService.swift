@@ -39,12 +39,11 @@ package struct HousekeepingService: Service {
             var nextDeletion = ContinuousClock.now
             var nextRelease = ContinuousClock.now + Self.starting
             var isInPlace = true
+            var removals = FailedRemovals()
             while !Task.isCancelled {
                 isInPlace = look(was: isInPlace)
-                await blocking {
-                    write()
-                    takeAway()
-                }
+                await blocking { write() }
+                removals = await takeAway(removals)
                 if ContinuousClock.now >= nextDeletion {
                     await blocking { deleteExpired() }
                     nextDeletion = ContinuousClock.now + Self.deletionInterval
@@ -75,10 +74,22 @@ package struct HousekeepingService: Service {
     }
 
     /// What is left of what was removed, some steps at a time: counters wait no longer than for these.
-    private func takeAway() {
-        do { try store.removals.run(now: now(), steps: Self.steps) } catch {
-            logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"])
+    private func takeAway(_ failed: FailedRemovals) async -> FailedRemovals {
+        let result = try? await pool.run { () -> FailedRemovals in
+            var failed = failed
+            do {
+                let failures = try store.removals.run(now: now(), steps: Self.steps, passing: failed.passing(at: .now))
+                for failure in failures where failed.isNew(failure, at: .now) {
+                    logger.warning(
+                        "what was removed cannot be taken away yet; it is tried again each minute",
+                        metadata: ["of": "\(failure.item)", "detail": "\(failure.error)"])
+                }
+            } catch {
+                if failed.isNew("\(error)") { logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"]) }
+            }
+            return failed
         }
+        return result ?? failed
     }
 
     private func write() {
@@ -120,5 +131,32 @@ package struct HousekeepingService: Service {
         case .audit: while try store.audit.deleteExpired(before: before) == 1000 {}
         default: break
         }
+    }
+}
+
+/// Removals that failed: each is told once, not each second, and stops no other.
+package struct FailedRemovals: Sendable {
+    /// Until one is tried again.
+    private static let pause: Duration = .seconds(60)
+
+    private var failed: [RemovalRepository.Item: (reason: String, since: ContinuousClock.Instant)] = [:]
+    private var trouble: String?
+
+    package init() {}
+
+    /// What is not to be tried now.
+    package func passing(at time: ContinuousClock.Instant) -> Set<RemovalRepository.Item> {
+        Set(failed.filter { time - $0.value.since < Self.pause }.keys)
+    }
+
+    /// Notes a failure; whether it was not the same before.
+    package mutating func isNew(_ failure: RemovalRepository.Failure, at time: ContinuousClock.Instant) -> Bool {
+        failed.updateValue(("\(failure.error)", time), forKey: failure.item)?.reason != "\(failure.error)"
+    }
+
+    /// The same of trouble that met none in particular.
+    package mutating func isNew(_ trouble: String) -> Bool {
+        defer { self.trouble = trouble }
+        return self.trouble != trouble
     }
 }

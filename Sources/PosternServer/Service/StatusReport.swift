@@ -29,6 +29,8 @@ package struct StatusReport: Encodable, Sendable {
     package let lastHour: [String: Int]
     /// Sentences, the worst first; each says what to do.
     package let warnings: [String]
+    /// What was removed and goes in steps.
+    package let removals: RemovalRepository.Backlog
 
     /// Reads the database; asks nobody else.
     package init(_ installation: Installation, now: Int64) throws {
@@ -52,6 +54,7 @@ package struct StatusReport: Encodable, Sendable {
         let teams = try store.teams.all()
         self.teams = teams.count
         accounts = try teams.reduce(0) { try $0 + store.teams.dependents($1.id).accounts }
+        removals = try store.removals.backlog()
         warnings = try Self.warnings(installation, hosts, minutes + recent, now)
     }
 
@@ -112,6 +115,21 @@ package struct StatusReport: Encodable, Sendable {
         ]
     }
 
+    /// Seconds after which what was removed should be away: a large team takes minutes.
+    package static let removalTime: Int64 = 3600
+
+    static let removalRemedy = "start postern serve, or search its log for \"taken away\""
+
+    /// What was removed and is still there.
+    package static func removals(_ store: Store, _ now: Int64) throws -> [String] {
+        let backlog = try store.removals.backlog()
+        guard let oldest = backlog.oldest, now - oldest >= removalTime else { return [] }
+        return [
+            "rows of \(backlog.count) removed \(backlog.count == 1 ? "team, app, account or endpoint" : "teams, apps, accounts or endpoints") are "
+                + "still there, the first removed \(duration(now - oldest)) ago"
+        ]
+    }
+
     private static func warnings(_ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64) throws -> [String] {
         var warnings: [String] = []
         let running = hosts.filter(\.isRunning)
@@ -137,7 +155,8 @@ package struct StatusReport: Encodable, Sendable {
         if let complaint = ClockSkew.complaint(running.compactMap { host in host.snapshot?.clockAhead.map { (host.host, $0) } }) {
             warnings.append("\(complaint): \(ClockSkew.remedy)")
         }
-        warnings += trouble(minutes, now) + (try suspended(installation.store))
+        warnings += trouble(minutes, now) + (try suspended(installation.store)) 
+        warnings += try removals(installation.store, now).map { "\($0): \(removalRemedy)" }
         for entry in try installation.store.counters.inboxesWritten(since: Day.number(now) - probingDays) {
             warnings.append(
                 "team \(entry.team) wrote real inboxes of \(entry.accounts) users in \(entry.messages) messages within \(probingDays) days: "

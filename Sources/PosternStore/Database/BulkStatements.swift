@@ -67,6 +67,18 @@ extension DatabaseConnection {
         }
     }
 
+    /// Runs a change for many keys; how many rows it touched.
+    /// - Parameters:
+    ///   - fixed: arguments of each statement, `?1`…
+    ///   - sql: the change, given the list in parentheses that stands behind `IN`.
+    @discardableResult
+    func run(_ fixed: [SQLValue], for keys: [SQLValue], _ sql: (_ list: String) -> String) throws -> Int {
+        try BulkStatements.ranges(keys.count).reduce(0) { count, range in
+            let places = (1...range.count).map { "?\($0 + fixed.count)" }.joined(separator: ", ")
+            return try count + run(sql("(\(places))"), fixed + keys[range])
+        }
+    }
+
     /// Which of these marks are of names that ended once.
     func retired(_ marks: [[UInt8]]) throws -> Set<[UInt8]> {
         Set(try rows(for: marks.map { .blob($0) }) { "SELECT mark FROM retired_names WHERE mark IN \($0)" }.map { try $0.blob(0) })

@@ -8,8 +8,8 @@ enum AccountScope: Sendable, Hashable {
     case account(Int64)
     /// All accounts of a user, by the store's number.
     case user(Int64)
-    /// All accounts that ever gave consent to a group of apps.
-    case group(Int64)
+    /// An account that ends, or a consent of it with its app: endpoints of what was removed before are told of it too, and of nothing else.
+    case ending(Int64)
 }
 
 /// Runs changes of accounts, and writes in the same transaction what the endpoints have to be told of them.
@@ -135,27 +135,30 @@ final class AccountWatch {
 
     /// Accounts of external issuers have no relay address of ours: nobody is told of them. In the middle of a transfer the apps and their
     /// endpoint are the new team's already: it is not told of accounts that are still the old one's.
-    private static let select = """
+    private static func select(_ isTold: String) -> String {
+        """
         SELECT a.id, e.id, a.sub, CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END, a.email_kind,
             CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END, c.local_part, c.domain, a.event_time
         FROM accounts a
         JOIN grants g ON g.account_id = a.id
-        JOIN app_groups p ON p.id = g.group_id AND p.team_id = a.team_id
+        JOIN app_groups p ON p.id = g.group_id AND \(isTold)
         JOIN event_endpoints e ON e.group_id = g.group_id
         LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
         LEFT JOIN inboxes i ON i.id = a.target_inbox
         WHERE (c.account_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM external_identities x WHERE x.account_id = a.id))
         """
+    }
+    private static let ofApps = select("p.team_id = a.team_id AND p.removed_from IS NULL")
+    private static let ofRemovedAppsToo = select("COALESCE(p.removed_from, p.team_id) = a.team_id")
 
     private func read(_ scope: AccountScope) throws -> [Known] {
-        let condition: String
-        let number: Int64
-        switch scope {
-        case .account(let account): (condition, number) = ("a.id = ?1", account)
-        case .user(let user): (condition, number) = ("a.user_id = ?1", user)
-        case .group(let group): (condition, number) = ("a.id IN (SELECT account_id FROM grants WHERE group_id = ?1)", group)
-        }
-        return try connection.rows(Self.select + " AND \(condition) ORDER BY a.id, g.id", [.integer(number)]).map { row in
+        let (select, condition, number) =
+            switch scope {
+            case .account(let account): (Self.ofApps, "a.id = ?1", account)
+            case .ending(let account): (Self.ofRemovedAppsToo, "a.id = ?1", account)
+            case .user(let user): (Self.ofApps, "a.user_id = ?1", user)
+            }
+        return try connection.rows(select + " AND \(condition) ORDER BY a.id, g.id", [.integer(number)]).map { row in
             let email = try row.optionalText(6).map { "\($0)@\(try row.text(7))" }
             lastTimes[try row.integer(0)] = try row.integer(8)
             return Known(

@@ -167,7 +167,11 @@ package struct ImportRepository: Sendable {
         if let app = row.app {
             group = try connection.appGroup(team: team, clientID: app)
         } else {
-            let any = try connection.row("SELECT id FROM grants WHERE account_id = ?1 LIMIT 1", [.integer(account)])
+            let any = try connection.row(
+                """
+                SELECT g.id FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
+                WHERE g.account_id = ?1 LIMIT 1
+                """, [.integer(account)])
             guard any == nil else { return }
             group = try connection.usualGroup(team: team, change)
         }

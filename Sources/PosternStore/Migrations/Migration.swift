@@ -27,6 +27,6 @@ package struct Migration: Sendable {
     package static let all: [Migration] = [
         .first, .dkimKeys, .identity, .decisions, .policies, .api, .accounts, .provider, .inboxVerification,
         .inboxSuspension, .liveGrants, .lookups, .tokenExpiry, .teamMentions, .serviceMinutes, .sharedInbox, .eventTimes, .inboxNumbers,
-        .removals, .transferSteps, .deliveryLease,
+        .removals, .transferSteps, .deliveryLease, .removedApps,
     ]
 }

@@ -13,8 +13,8 @@ package struct ClientRepository: Sendable {
         try database.read { connection in
             let row = try connection.row(
                 """
-                SELECT a.id, g.id, t.id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id
-                WHERE a.client_id = ?1
+                SELECT a.id, g.id, t.id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+                JOIN teams t ON t.id = g.team_id WHERE a.client_id = ?1
                 """, [.text(clientID)])
             guard let row else { return nil }
             return ProviderClient(

@@ -54,16 +54,15 @@ package struct AccountRepository: Sendable {
     package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws {
         try events.write(at: change.now) { connection, watch in
             let account = try connection.account(number)
-            try watch.begin(.account(number))
             if !isTeams { try bury(connection, account: number, now: change.now) }
             var rows = RemovalRepository.rows
-            try remove(connection, account: number, rows: &rows, now: change.now)
+            try remove(connection, watch, account: number, rows: &rows, now: change.now)
             try connection.audit(change, "account.delete", "account:\(number)", "team:\(account.teamID)")
         }
     }
 
     /// Deletes all accounts of a user.
-    func deleteAll(_ connection: any DatabaseConnection, user: Int64, now: Int64) throws {
+    func deleteAll(_ connection: any DatabaseConnection, _ watch: AccountWatch, user: Int64, now: Int64) throws {
         var rows = RemovalRepository.rows
         let found = try connection.rows(
             """
@@ -73,13 +72,16 @@ package struct AccountRepository: Sendable {
         for row in found {
             // That a team was removed is nothing the user did: it is not held against the inbox.
             if try row.bool(1) { try bury(connection, account: row.integer(0), now: now) }
-            try remove(connection, account: row.integer(0), rows: &rows, now: now)
+            try remove(connection, watch, account: row.integer(0), rows: &rows, now: now)
         }
     }
 
     /// Removes an account at once, and what hangs on it as far as that is not more than so many rows. Otherwise it loses its names, its
     /// user and its consents, and goes to a team that was removed, with which the rest goes in steps.
-    func remove(_ connection: any DatabaseConnection, account: Int64, rows: inout Int, now: Int64) throws {
+    func remove(
+        _ connection: any DatabaseConnection, _ watch: AccountWatch, account: Int64, rows: inout Int, now: Int64
+    ) throws {
+        try watch.begin(.ending(account))
         if try connection.clearAccount(account, rows: &rows) { return try end(connection, account: account) }
         try retireNames(connection, account: account)
         for table in ["relay_addresses", "external_identities", "transfer_subs"] {

@@ -96,7 +96,7 @@ package struct AddressRepository: Sendable {
             group = try connection.appGroup(team: team, clientID: clientID)
         } else {
             let live = try connection.row(
-                "SELECT id FROM grants WHERE account_id = ?1 AND state = 'authorized' LIMIT 1", [.integer(account)])
+                "SELECT 1 WHERE \(GrantRepository.isLive("?1"))", [.integer(account)])
             guard live == nil else { return }
             group = try connection.usualGroup(team: team, change)
         }
@@ -230,7 +230,7 @@ package struct AddressRepository: Sendable {
     private static let select = """
         SELECT r.local_part, r.domain, r.is_current, r.forwarding_on, r.retired_at, r.created_at,
             \(Account.columns),
-            a.has_live_grant
+            CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END
         FROM relay_addresses r JOIN accounts a ON a.id = r.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
             LEFT JOIN users u ON u.id = a.user_id
         """

@@ -8,7 +8,8 @@ package struct AppDependents: Sendable, Hashable {
 
 /// Adds, finds and removes apps.
 package struct AppRepository: Sendable {
-    let events: AccountEvents
+    let accounts: AccountRepository
+    private var events: AccountEvents { accounts.events }
     private var database: any Database { events.database }
 
     /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
@@ -121,7 +122,12 @@ package struct AppRepository: Sendable {
 
     /// Whether an app has this `client_id`.
     package func isClient(_ clientID: String) throws -> Bool {
-        try database.read { try $0.row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) != nil }
+        try database.read { connection in
+            // A removed one has a name that nobody can register, and that anybody may guess.
+            try connection.row(
+                "SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL WHERE a.client_id = ?1",
+                [.text(clientID)]) != nil
+        }
     }
 
     /// What removing the app would end.
@@ -136,17 +142,19 @@ package struct AppRepository: Sendable {
     }
 
     /// Removes an app; with the last of a group the group and its grants go. A primary app goes after those grouped under it.
+    /// The name is free and consents count no more from then on; rows that may be many stay until `removals` has taken them away, and with
+    /// them the group's endpoint is told of each consent.
     package func remove(team id: String, clientID: String, _ change: Change) throws {
         try events.write(at: change.now) { connection, watch in
-            let group = try connection.appGroup(team: connection.team(id), clientID: clientID)
+            let team = try connection.team(id)
+            let group = try connection.appGroup(team: team, clientID: clientID)
             let isLast = try connection.appCount(group) == 1
             guard isLast || group.primaryClientID != clientID else {
                 throw StoreRefusal(.unmet, "\(clientID) is the primary app of others: remove those first")
             }
-            if isLast { try watch.begin(.group(group.number)) }
-            try connection.run("DELETE FROM apps WHERE client_id = ?1", [.text(clientID)])
-            if isLast { try connection.run("DELETE FROM app_groups WHERE id = ?1", [.integer(group.number)]) }
+            let removed = try connection.retireApp(clientID, of: team.number, group: group.number, withGroup: isLast, now: change.now)
             try connection.audit(change, "app.remove", "team:\(id)", clientID)
+            try RemovalRepository(accounts: accounts).takeAway(connection, watch, team: removed)
         }
     }
 }
@@ -163,6 +171,41 @@ extension DatabaseConnection {
             throw StoreRefusal(.notFound, "team \(team.id) has no app \(clientID): see postern app list \(team.id)")
         }
         return AppGroup(number: try row.integer(0), primaryClientID: try row.optionalText(1))
+    }
+
+    /// Puts an app into a team of its own, which was removed: alone, or with its group and all consents. Names are free afterwards.
+    /// - Returns: that team.
+    fileprivate func retireApp(_ clientID: String, of team: Int64, group: Int64, withGroup: Bool, now: Int64) throws -> Int64 {
+        guard let app = try row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)])?.integer(0) else {
+            throw PermanentStoreError(.unexpectedData, "an app that was just found is not there")
+        }
+        // No name that may be chosen has a space in it.
+        let name = SQLValue.text("removed app \(app)")
+        let removed = try row("INSERT INTO teams (handle, name, created_at, removed_at) VALUES (?1, '', ?2, ?2) RETURNING id", [name, .integer(now)])
+        guard let removed = try removed?.integer(0) else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
+        for table in ["app_redirects", "policy_app_bindings"] { try run("DELETE FROM \(table) WHERE app_id = ?1", [.integer(app)]) }
+        guard withGroup else {
+            try run(
+                "INSERT INTO app_groups (team_id, primary_client_id, created_at, removed_from) VALUES (?1, ?2, ?3, ?1)",
+                [.integer(removed), name, .integer(now)])
+            try run(
+                "UPDATE apps SET client_id = ?2, group_id = (SELECT id FROM app_groups WHERE team_id = ?3) WHERE id = ?1",
+                [.integer(app), name, .integer(removed)])
+            return removed
+        }
+        try run("UPDATE apps SET client_id = ?2 WHERE id = ?1", [.integer(app), name])
+        // Where it was on its way, consents that have not followed are another team's.
+        try run(
+            """
+            UPDATE teams SET loses_apps = 1
+            WHERE id = ?2 OR id IN (SELECT from_team FROM app_transfers WHERE group_id = ?1 AND state = 'moving')
+            """, [.integer(group), .integer(team)])
+        try run("DELETE FROM app_transfers WHERE group_id = ?1 AND state = 'started'", [.integer(group)])
+        try run("UPDATE app_transfers SET state = 'finished' WHERE group_id = ?1 AND state = 'moving'", [.integer(group)])
+        try run(
+            "UPDATE app_groups SET team_id = ?2, primary_client_id = ?3, removed_from = ?4 WHERE id = ?1",
+            [.integer(group), .integer(removed), name, .integer(team)])
+        return removed
     }
 
     fileprivate func appCount(_ group: AppGroup) throws -> Int64 {

@@ -17,7 +17,7 @@ package struct EndpointRepository: Sendable {
         guard url.isSecure || allowsHTTP else {
             throw StoreRefusal(.invalid, "events go to https only: over http everybody on the way can read and change what comes back")
         }
-        let endpoint = try database.write(.durable) { connection in
+        let number = try database.write(.durable) { connection in
             let team = try connection.team(id)
             let group = try clientID.map { try connection.appGroup(team: team, clientID: $0) }
                 ?? connection.usualGroup(team: team, change)
@@ -37,14 +37,18 @@ package struct EndpointRepository: Sendable {
                 INSERT INTO endpoint_health (endpoint_id) SELECT id FROM event_endpoints WHERE group_id = ?1
                 ON CONFLICT (endpoint_id) DO UPDATE SET failures = 0, retry_at = 0, last_error = NULL
                 """, [.integer(group.number)])
-            let endpoint = try find(connection, group: group, team: id)
+            let endpoint = try find(connection, Self.uncounted, group: group, team: id)
+            // The others are due already, however many wait.
             try connection.run(
-                "UPDATE outbox SET next_attempt_at = ?2 WHERE endpoint_id = ?1 AND state = 'pending'",
+                "UPDATE outbox SET next_attempt_at = ?2 WHERE endpoint_id = ?1 AND state = 'pending' AND next_attempt_at > ?2",
                 [.integer(endpoint.number), .integer(OutboxEvent.atOnce)])
             try connection.audit(change, "endpoint.set", "team:\(id)", "app:\(group.title) \(url)")
-            return endpoint
+            return endpoint.number
         }
         signal.raise()
+        guard let endpoint = try database.rows(Self.select + " WHERE e.id = ?1", [.integer(number)]).first.map(EventEndpoint.init(row:)) else {
+            throw StoreRefusal(.notFound, "the endpoint was removed meanwhile: see postern endpoint list")
+        }
         return endpoint
     }
 
@@ -58,7 +62,7 @@ package struct EndpointRepository: Sendable {
     /// All endpoints of a team, or of everybody; those of removed groups, which still have events to deliver, for everybody only.
     package func endpoints(team id: String? = nil) throws -> [EventEndpoint] {
         try database.read { connection in
-            guard let id else { return try connection.rows(Self.select + " ORDER BY e.id", []).map(EventEndpoint.init(row:)) }
+            guard let id else { return try connection.rows(Self.select + " WHERE e.removed_at IS NULL ORDER BY e.id", []).map(EventEndpoint.init(row:)) }
             let team = try connection.team(id)
             return try connection.rows(
                 Self.select + " WHERE e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?1) ORDER BY e.id",
@@ -67,14 +71,18 @@ package struct EndpointRepository: Sendable {
         }
     }
 
-    /// Removes the endpoint with every event that waits for it.
+    /// Removes the endpoint with every event that waits for it: nothing is delivered there from then on. Events that may be many stay until
+    /// `removals` has taken them away; nothing finds them any more.
     package func remove(team id: String, app clientID: String?, _ change: Change) throws {
+        // Counted before: whoever writes waits for what follows.
+        let pending = try endpoint(team: id, app: clientID).pending
         try database.write(.durable) { connection in
             let group = try group(connection, team: connection.team(id), app: clientID)
-            let endpoint = try find(connection, group: group, team: id)
-            try connection.run("DELETE FROM event_endpoints WHERE id = ?1", [.integer(endpoint.number)])
+            let endpoint = try find(connection, Self.uncounted, group: group, team: id)
+            try connection.run(
+                "UPDATE event_endpoints SET group_id = NULL, removed_at = ?2 WHERE id = ?1", [.integer(endpoint.number), .integer(change.now)])
             try connection.audit(
-                change, "endpoint.remove", "team:\(id)", "app:\(group.title) with \(endpoint.pending) pending events")
+                change, "endpoint.remove", "team:\(id)", "app:\(group.title) with \(pending) pending events")
         }
     }
 
@@ -84,8 +92,10 @@ package struct EndpointRepository: Sendable {
         return group
     }
 
-    private func find(_ connection: any DatabaseConnection, group: AppGroup, team: String) throws -> EventEndpoint {
-        let row = try connection.row(Self.select + " WHERE e.group_id = ?1", [.integer(group.number)])
+    private func find(
+        _ connection: any DatabaseConnection, _ select: String = select, group: AppGroup, team: String
+    ) throws -> EventEndpoint {
+        let row = try connection.row(select + " WHERE e.group_id = ?1", [.integer(group.number)])
         guard let row else { throw Self.unknown(team) }
         return try EventEndpoint(row: row)
     }

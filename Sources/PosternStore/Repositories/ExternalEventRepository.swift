@@ -73,13 +73,13 @@ package struct ExternalEventRepository: Sendable {
                 try connection.run(
                     "UPDATE external_identities SET consent_event_at = ?2 WHERE account_id = ?1",
                     [.integer(account), .integer(event.happenedAt)])
-                try watch.begin(.account(account))
                 if event.type == .accountDelete {
                     try accounts.bury(connection, account: account, now: change.now)
                     var rows = RemovalRepository.rows
-                    try accounts.remove(connection, account: account, rows: &rows, now: change.now)
+                    try accounts.remove(connection, watch, account: account, rows: &rows, now: change.now)
                     try connection.audit(change, "account.delete", "account:\(account)", "team:\(team.id)")
                 } else {
+                    try watch.begin(.account(account))
                     _ = try connection.revoke(account: account, group: group, at: event.happenedAt / 1000, change)
                 }
             case .test, nil: return .unknownType

@@ -45,7 +45,10 @@ package struct GrantRepository: Sendable {
     private func settle(
         _ connection: any DatabaseConnection, account: Int64, user: Int64, _ request: AuthorizationRequest
     ) throws {
-        guard let before = try connection.row("SELECT has_live_grant, email_kind FROM accounts WHERE id = ?1", [.integer(account)]) else { return }
+        let before = try connection.row(
+            "SELECT CASE WHEN \(Self.isLive("accounts.id")) THEN 1 ELSE 0 END, email_kind FROM accounts WHERE id = ?1",
+            [.integer(account)])
+        guard let before else { return }
         let isLive = try before.bool(0)
         let kind = try isLive ? EmailKind(rawValue: before.text(1)) : request.emailKind ?? EmailKind(rawValue: before.text(1))
         if !isLive, let kind = request.emailKind {
@@ -68,6 +71,14 @@ package struct GrantRepository: Sendable {
         if let sharesName = request.sharesName {
             try connection.run("UPDATE accounts SET shares_name = ?2 WHERE id = ?1", [.integer(account), .bool(sharesName)])
         }
+    }
+
+    /// A condition: the account has a live grant to an app that is there. `has_live_grant` says the same, but for teams with `loses_apps`.
+    static func isLive(_ account: String) -> String {
+        """
+        EXISTS (SELECT 1 FROM grants lg JOIN app_groups lp ON lp.id = lg.group_id AND lp.removed_from IS NULL
+            WHERE lg.account_id = \(account) AND lg.state = 'authorized')
+        """
     }
 
     /// The account's grants, the oldest first.
@@ -109,10 +120,15 @@ package struct GrantRepository: Sendable {
                     "SELECT id FROM accounts WHERE sub = ?1 AND team_id = ?2", [.text(sub), .integer(team.number)])?.integer(0)
             else { return .notFound }
             let group = try clientID.map { clientID in
-                try connection.row("SELECT group_id FROM apps WHERE client_id = ?1", [.text(clientID)])?.integer(0) ?? 0
+                try connection.row(
+                    "SELECT a.group_id FROM apps a JOIN app_groups p ON p.id = a.group_id AND p.removed_from IS NULL WHERE a.client_id = ?1",
+                    [.text(clientID)])?.integer(0) ?? 0
             }
             let states = try connection.rows(
-                "SELECT state, group_id FROM grants WHERE account_id = ?1", [.integer(account)]
+                """
+                SELECT g.state, g.group_id FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
+                WHERE g.account_id = ?1
+                """, [.integer(account)]
             ).filter { try group == nil || $0.integer(1) == group }.map { try $0.text(0) }
             if states.contains("authorized") { return .authorized }
             let moved = try connection.rows(

@@ -51,12 +51,27 @@ package struct OutboxRepository: Sendable {
     /// The lease of whoever delivers, one of all processes.
     package static let lease = "events"
 
-    /// How many events wait, and since when the oldest of them does (seconds since 1970).
-    package func backlog() throws -> (events: Int, oldest: Int64?) {
-        try database.read { connection in
-            let row = try connection.row("SELECT COUNT(*), MIN(created_at) FROM outbox WHERE state = 'pending'", [])
-            return (Int(try row?.integer(0) ?? 0), try row?.optionalInteger(1))
-        }
+    /// How much waits for delivery.
+    package struct Backlog: Sendable, Hashable {
+        package let events: Int
+        /// When the oldest of them was written, seconds since 1970.
+        package let oldest: Int64?
+        /// Whether all were counted; otherwise there are more, and perhaps older ones.
+        package let isWhole: Bool
+
+        package init(events: Int, oldest: Int64?, isWhole: Bool) { (self.events, self.oldest, self.isWhole) = (events, oldest, isWhole) }
+    }
+
+    /// Events that are counted each second; with more of them counting would keep a processor busy.
+    package static let counted = 2_000
+
+    /// How many events wait, and since when the oldest of them does, of at most `limit`.
+    package func backlog(limit: Int = counted) throws -> Backlog {
+        let row = try database.rows(
+            "SELECT COUNT(*), MIN(created_at) FROM (SELECT created_at FROM outbox WHERE state = 'pending' LIMIT ?1) w", [.integer(Int64(limit))]
+        ).first
+        let events = Int(try row?.integer(0) ?? 0)
+        return Backlog(events: events, oldest: try row?.optionalInteger(1), isWhole: events < limit)
     }
 
     /// Endpoints that events wait for.
@@ -64,24 +79,79 @@ package struct OutboxRepository: Sendable {
     package func waitingEndpoints(isCounted: Bool = true) throws -> [EventEndpoint] {
         try database.rows(
             (isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
-                + " WHERE EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id", []
+                + " WHERE e.removed_at IS NULL AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id", []
         ).map(EventEndpoint.init(row:))
     }
 
+    /// Events that are looked at in the order in which they are due, and accounts that are looked at one by one beyond them.
+    package static let window = 1_024
+
     /// The first pending event of each account for this endpoint that is due, at most `limit`; nil where the lease is another's.
-    /// - Parameter isProbe: for an endpoint that fails: whatever was tried least recently, due or not.
-    package func due(endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, under lease: Lease) throws -> [OutboxEvent]? {
+    ///
+    /// How many are looked at is bounded: the first ones that are due; where those are of few accounts, the first ones of other accounts, from
+    /// a random one on, so that all have their turn.
+    /// - Parameters:
+    ///   - isProbe: for an endpoint that fails: of those that are looked at, whatever was tried least recently, due or not.
+    ///   - window: how many are looked at.
+    package func due(
+        endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, window: Int = window, under lease: Lease
+    ) throws -> [OutboxEvent]? {
         try database.read { connection in
             guard try connection.holds(lease) else { return nil }
-            return try connection.rows(
+            if isProbe {
+                let heads = try connection.rows(for: heads(connection, endpoint, window)) {
+                    Self.select + " WHERE o.id IN \($0)"
+                }
+                return try heads.sorted { try ($0.integer(16), $0.integer(0)) < ($1.integer(16), $1.integer(0)) }.prefix(limit)
+                    .map(OutboxEvent.init(row:))
+            }
+            let isDue = "state = 'pending' AND endpoint_id = ?1 AND next_attempt_at <= ?2 ORDER BY next_attempt_at, id LIMIT"
+            let arguments: [SQLValue] = [.integer(endpoint), .integer(now)]
+            var found = try connection.rows(
                 Self.select + """
-                     WHERE o.state = 'pending' AND o.endpoint_id = ?1 AND o.next_attempt_at <= ?2 AND NOT EXISTS (
+                     WHERE o.id IN (SELECT id FROM outbox WHERE \(isDue) ?3) AND NOT EXISTS (
                         SELECT 1 FROM outbox p WHERE p.state = 'pending' AND p.endpoint_id = o.endpoint_id
                             AND p.account_id = o.account_id AND p.id < o.id)
-                    ORDER BY \(isProbe ? "o.last_attempt_at" : "o.next_attempt_at"), o.id LIMIT ?3
-                    """, [.integer(endpoint), .integer(isProbe ? Int64.max : now), .integer(Int64(limit))]
+                    ORDER BY o.next_attempt_at, o.id LIMIT ?4
+                    """, arguments + [.integer(Int64(window)), .integer(Int64(limit))]
             ).map(OutboxEvent.init(row:))
+            guard found.count < limit, try connection.row("SELECT id FROM outbox WHERE \(isDue) 1 OFFSET ?3", arguments + [.integer(Int64(window))]) != nil
+            else { return found }
+            let known = Set(found.map { SQLValue.integer($0.number) })
+            found += try connection.rows(for: heads(connection, endpoint, window).filter { !known.contains($0) }) {
+                Self.select + " WHERE o.id IN \($0)"
+            }.filter { try $0.integer(12) <= now }.map(OutboxEvent.init(row:)).sorted { $0.number < $1.number }
+            return Array(found.prefix(limit))
         }
+    }
+
+    /// The first pending event of each of so many accounts, from a random one on: a step in the index for each, however many wait.
+    private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws -> [SQLValue] {
+        let ofEndpoint = "state = 'pending' AND endpoint_id = ?1"
+        let last = try connection.row("SELECT MAX(account_id) FROM outbox WHERE \(ofEndpoint)", [.integer(endpoint)])?.optionalInteger(0)
+        guard let last else { return [] }
+        func first(after account: String) -> String {
+            "SELECT account_id, id FROM outbox WHERE \(ofEndpoint) AND account_id > \(account) ORDER BY account_id, id LIMIT 1"
+        }
+        func heads(after account: Int64, _ count: Int) throws -> [SQLValue] {
+            try connection.rows(
+                """
+                WITH RECURSIVE heads (account, event, place) AS (
+                    SELECT account_id, id, 1 FROM (\(first(after: "?2"))) f
+                    UNION ALL
+                    SELECT o.account_id, o.id, h.place + 1
+                    FROM heads h JOIN outbox o ON o.id = (SELECT f.id FROM (\(first(after: "h.account"))) f)
+                    WHERE h.place < ?3
+                )
+                SELECT event FROM heads
+                """, [.integer(endpoint), .integer(account), .integer(Int64(count))]
+            ).map { .integer(try $0.integer(0)) }
+        }
+        // Account 0 is that of test events.
+        let later = try heads(after: Int64.random(in: -1...max(0, last - 1)), count)
+        guard later.count < count else { return later }
+        let known = Set(later)
+        return later + (try heads(after: -1, count - later.count).filter { !known.contains($0) })
     }
 
     /// Writes down how attempts ended, in the order in which they did; false, and nothing is written, where the lease is another's.
@@ -165,22 +235,60 @@ package struct OutboxRepository: Sendable {
     package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws -> Int {
         try database.write(.relaxed) { connection in
             try connection.run("UPDATE endpoint_health SET retry_at = ?1 WHERE retry_at > ?2", [.integer(now), .integer(now + endpoint)])
-            return try connection.run(
-                "UPDATE outbox SET next_attempt_at = ?1 WHERE state = 'pending' AND next_attempt_at > ?2",
-                [.integer(now), .integer(now + event)])
+        }
+        return try inSteps(.relaxed) { _ in
+            ("o.state = 'pending' AND o.next_attempt_at > ?3", [.integer(now + event)])
+        } change: { connection, events in
+            try connection.run([.integer(now), .integer(now + event)], for: events) {
+                "UPDATE outbox SET next_attempt_at = ?1 WHERE id IN \($0) AND state = 'pending' AND next_attempt_at > ?2"
+            }
         }
     }
 
     /// Parks what waited for three days; how many.
     package func parkExpired(now: Int64) throws -> Int {
-        try database.write(.relaxed) { connection in
-            try connection.run(
-                "UPDATE outbox SET state = 'parked', ended_at = ?1, \(Self.forgetting) WHERE state = 'pending' AND park_at <= ?1",
-                [.integer(now)])
+        try inSteps(.relaxed) { _ in
+            ("o.state = 'pending' AND o.park_at <= ?3", [.integer(now)])
+        } change: { connection, events in
+            try connection.run([.integer(now)], for: events) {
+                "UPDATE outbox SET state = 'parked', ended_at = ?1, \(Self.forgetting) WHERE id IN \($0) AND state = 'pending' AND park_at <= ?1"
+            }
         }
     }
 
-    /// Deletes what ended long ago, at most `limit`, and endpoints of removed groups that nothing waits for; how many events.
+    /// Events that one transaction changes: some ten milliseconds, for which other writers wait.
+    package static let step = 1_000
+
+    /// Changes many events, some at a time. They are looked for before each transaction: what takes long keeps nobody from writing.
+    /// - Parameters:
+    ///   - condition: which ones, of `outbox o` with its endpoint `e`; its parameters begin at `?3`.
+    ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.
+    /// - Returns: how many were changed.
+    private func inSteps(
+        _ durability: Durability, _ condition: (any DatabaseConnection) throws -> (String, [SQLValue]),
+        change: (any DatabaseConnection, [SQLValue]) throws -> Int
+    ) throws -> Int {
+        var (count, after, isOver, isFirst) = (0, Int64(0), false, true)
+        while !isOver {
+            let events = try database.read { connection in
+                let (condition, arguments) = try condition(connection)
+                return try connection.rows(
+                    """
+                    SELECT o.id FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
+                    WHERE o.id > ?1 AND \(condition) ORDER BY o.id LIMIT ?2
+                    """, [.integer(after), .integer(Int64(Self.step))] + arguments
+                ).map { try $0.integer(0) }
+            }
+            isOver = events.count < Self.step
+            after = events.last ?? after
+            guard isFirst || !events.isEmpty else { break }
+            isFirst = false
+            count += try database.write(durability) { try change($0, events.map(SQLValue.integer)) }
+        }
+        return count
+    }
+
+    /// Deletes what ended long ago, at most `limit`, and marks endpoints of removed groups that nothing waits for as removed; how many events.
     package func deleteEnded(now: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             let count = try connection.run(
@@ -192,9 +300,9 @@ package struct OutboxRepository: Sendable {
                 [.integer(now - Self.keepsDelivered), .integer(now - Self.keepsParked), .integer(Int64(limit))])
             try connection.run(
                 """
-                DELETE FROM event_endpoints WHERE group_id IS NULL AND NOT EXISTS (
+                UPDATE event_endpoints SET removed_at = ?1 WHERE group_id IS NULL AND removed_at IS NULL AND NOT EXISTS (
                     SELECT 1 FROM outbox o WHERE o.endpoint_id = event_endpoints.id AND o.state <> 'delivered')
-                """, [])
+                """, [.integer(now)])
             return count
         }
     }
@@ -242,20 +350,21 @@ package struct OutboxRepository: Sendable {
 
     /// Makes parked events pending again, for three more days: one, or all of a team's. How many.
     package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws -> Int {
-        let count = try database.write(.durable) { connection in
-            let (condition, argument) = try selection(connection, jti: jti, team: team, parameter: 3)
-            let count = try connection.run(
+        let count = try inSteps(.durable) { connection in
+            try selection(connection, "o.state <> 'delivered'", jti: jti, team: team)
+        } change: { connection, events in
+            let count = try connection.run([.integer(OutboxEvent.atOnce), .integer(change.now + AccountWatch.patience)], for: events) {
                 """
                 UPDATE outbox SET state = 'pending', ended_at = NULL, next_attempt_at = ?1, park_at = ?2
-                WHERE state <> 'delivered' AND \(condition)
-                """,
-                [.integer(OutboxEvent.atOnce), .integer(change.now + AccountWatch.patience)] + argument)
-            let chosen = try selection(connection, jti: jti, team: team, parameter: 2)
-            try connection.run(
+                WHERE id IN \($0) AND state <> 'delivered'
+                """
+            }
+            try connection.run([.integer(OutboxEvent.atOnce)], for: events) {
                 """
                 UPDATE endpoint_health SET retry_at = ?1 WHERE retry_at > ?1
-                    AND endpoint_id IN (SELECT endpoint_id FROM outbox WHERE state = 'pending' AND next_attempt_at = ?1 AND \(chosen.condition))
-                """, [.integer(OutboxEvent.atOnce)] + chosen.arguments)
+                    AND endpoint_id IN (SELECT endpoint_id FROM outbox WHERE id IN \($0) AND state = 'pending')
+                """
+            }
             try connection.audit(change, "event.retry", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
             return count
         }
@@ -265,33 +374,30 @@ package struct OutboxRepository: Sendable {
 
     /// Parks pending events by hand: one, or all of a team's. How many.
     package func park(jti: String? = nil, team: String? = nil, _ change: Change) throws -> Int {
-        try database.write(.durable) { connection in
-            let (condition, argument) = try selection(connection, jti: jti, team: team, parameter: 2)
-            let count = try connection.run(
-                """
-                UPDATE outbox SET state = 'parked', ended_at = ?1, \(Self.forgetting)
-                WHERE state = 'pending' AND \(condition)
-                """, [.integer(change.now)] + argument)
+        try inSteps(.durable) { connection in
+            try selection(connection, "o.state = 'pending'", jti: jti, team: team)
+        } change: { connection, events in
+            let count = try connection.run([.integer(change.now)], for: events) {
+                "UPDATE outbox SET state = 'parked', ended_at = ?1, \(Self.forgetting) WHERE id IN \($0) AND state = 'pending'"
+            }
             try connection.audit(change, "event.park", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
             return count
         }
     }
 
+    /// A condition for `inSteps`.
     private func selection(
-        _ connection: any DatabaseConnection, jti: String?, team: String?, parameter: Int
-    ) throws -> (condition: String, arguments: [SQLValue]) {
+        _ connection: any DatabaseConnection, _ state: String, jti: String?, team: String?
+    ) throws -> (String, [SQLValue]) {
         if let jti {
             guard try connection.row("SELECT id FROM outbox WHERE jti = ?1", [.text(jti)]) != nil else {
                 throw StoreRefusal(.notFound, "there is no event \(jti): see postern event list")
             }
-            return ("jti = ?\(parameter)", [.text(jti)])
+            return ("\(state) AND o.jti = ?3", [.text(jti)])
         }
-        guard let team else { return ("1 = 1", []) }
-        let number = try connection.team(team).number
+        guard let team else { return (state, []) }
         return (
-            """
-            endpoint_id IN (SELECT e.id FROM event_endpoints e JOIN app_groups g ON g.id = e.group_id WHERE g.team_id = ?\(parameter))
-            """, [.integer(number)]
+            "\(state) AND e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?3)", [.integer(try connection.team(team).number)]
         )
     }
 
@@ -311,8 +417,8 @@ package struct OutboxRepository: Sendable {
 
     private static let select = """
         SELECT o.id, o.jti, o.endpoint_id, e.audience, o.account_id, o.type, o.sub, o.email, o.event_time, o.created_at, o.state,
-            o.attempts, o.next_attempt_at, o.park_at, o.last_error, o.ended_at
-        FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id
+            o.attempts, o.next_attempt_at, o.park_at, o.last_error, o.ended_at, COALESCE(o.last_attempt_at, 0)
+        FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
         """
 }
 

@@ -66,7 +66,7 @@ package struct PersonRepository: Sendable {
             """
             SELECT t.name, m.new_account, p.primary_client_id, m.moved_at, m.ends_at
             FROM account_transfers m JOIN accounts b ON b.id = m.new_account JOIN teams t ON t.id = b.team_id AND t.removed_at IS NULL
-            JOIN app_transfers x ON x.id = m.transfer_id JOIN app_groups p ON p.id = x.group_id
+            JOIN app_transfers x ON x.id = m.transfer_id JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
             WHERE m.old_account = ?1 AND m.ends_at > ?2 ORDER BY m.moved_at DESC, m.transfer_id DESC LIMIT 1
             """, [.integer(account), .integer(now)]
         ).map { row in

@@ -90,7 +90,7 @@ struct PersonSection: Sendable {
             """
             SELECT x.account_id, p.primary_client_id, x.state, x.first_authorized_at, x.last_authorized_at, x.revoked_at,
                 x.real_user_status, x.prior_status, x.signup_check, x.first_asked_at, x.last_seen_at, x.transferred_at
-            FROM grants x JOIN app_groups p ON p.id = x.group_id \(ofUser) ORDER BY x.id
+            FROM grants x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL \(ofUser) ORDER BY x.id
             """,
             [
                 ("account", .integer), ("app", .text), ("state", .text), ("first_given_at", .time), ("last_given_at", .time),
@@ -127,14 +127,14 @@ struct PersonSection: Sendable {
             "sign_ins_under_way",
             """
             SELECT c.client_id, y.scopes, y.authenticated_at, y.expires_at FROM authorization_codes y JOIN apps c ON c.id = y.app_id
-            JOIN grants x ON x.id = y.grant_id \(ofUser)
+            JOIN app_groups p ON p.id = c.group_id AND p.removed_from IS NULL JOIN grants x ON x.id = y.grant_id \(ofUser)
             """,
             [("app", .text), ("scopes", .words), ("signed_in_at", .time), ("expires_at", .time)]),
         PersonSection(
             "sign_ins",
             """
             SELECT c.client_id, y.scopes, y.authenticated_at, y.created_at FROM refresh_tokens y JOIN apps c ON c.id = y.app_id
-            JOIN grants x ON x.id = y.grant_id \(ofUser) ORDER BY y.id
+            JOIN app_groups p ON p.id = c.group_id AND p.removed_from IS NULL JOIN grants x ON x.id = y.grant_id \(ofUser) ORDER BY y.id
             """,
             [("app", .text), ("scopes", .words), ("signed_in_at", .time), ("given_at", .time)]),
         PersonSection(

@@ -8,7 +8,7 @@ package struct RelayRepository: Sendable {
     let sealer: Sealer
 
     /// Everything about a relay address, or nil for one that does not exist. Letter case aside. One statement; more only for an
-    /// address whose app has moved to another team.
+    /// address whose app has moved to another team, and while a removed app's consents go.
     /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil looks for none.
     package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws -> RelayAddressRecord? {
         let address = AddrSpec(localPart: localPart.lowercased(), domain: domain.lowercased())
@@ -16,16 +16,19 @@ package struct RelayRepository: Sendable {
             .text(address.localPart), .text(address.domain), .optional(now), .optional(now.map(Day.number)),
         ]
         let rows = try database.rows(Self.lookup, arguments)
-        guard let now, let first = rows.first, try first.bool(19) else { return try record(rows, address) }
+        guard let first = rows.first else { return nil }
+        let hasSuccessors = try now != nil && first.bool(19)
+        guard try hasSuccessors || first.bool(21) else { return try record(nil, rows, address) }
         // Together with those that came after it: once more, on one snapshot.
         return try database.read { connection in
-            guard var record = try self.record(connection.rows(Self.lookup, arguments), address) else { return nil }
+            guard var record = try self.record(connection, connection.rows(Self.lookup, arguments), address) else { return nil }
+            guard let now, hasSuccessors else { return record }
             // Of each account in turn: the sources of a team stand together.
             let rows = try connection.rows(Self.successors, [.integer(record.accountNumber), .integer(now), .integer(now), .integer(Day.number(now))])
             var numbers: [Int64] = []
             for row in rows where try !numbers.contains(row.integer(0)) { numbers.append(try row.integer(0)) }
             record.successors = try numbers.compactMap { number in
-                try self.record(try rows.filter { try $0.integer(0) == number }, address)
+                try self.record(connection, try rows.filter { try $0.integer(0) == number }, address)
             }
             return record
         }
@@ -37,17 +40,30 @@ package struct RelayRepository: Sendable {
         return sources.count < 2 ? sources : sources.sorted { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") }
     }
 
-    /// - Parameter rows: one for each source of the team, everything else repeated; nil of none.
-    private func record(_ rows: [SQLRow], _ address: AddrSpec) throws -> RelayAddressRecord? {
+    /// - Parameters:
+    ///   - connection: of the same snapshot; needed where the account's team loses an app.
+    ///   - rows: one for each source of the team, everything else repeated; nil of none.
+    private func record(
+        _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec
+    ) throws -> RelayAddressRecord? {
         guard let row = rows.first else { return nil }
         let current = try row.optionalText(8).map { AddrSpec(localPart: $0, domain: try row.text(9)) }
         var record = RelayAddressRecord(
             accountNumber: try row.integer(0), team: try Team(row: row, first: 1), address: address,
             currentAddress: current ?? address, isForwardingOn: try row.bool(5), isRetired: !row.isNull(6),
-            hasLiveGrant: try row.bool(7), inbox: try inbox(row, user: 10, address: 11), isInboxVerified: !row.isNull(13),
+            hasLiveGrant: try hasLiveGrant(connection, account: row.integer(0), noted: row.bool(7), losesApps: row.bool(21)),
+            inbox: try inbox(row, user: 10, address: 11), isInboxVerified: !row.isNull(13),
             isInboxSuspended: !row.isNull(14), forwarded: Int(try row.optionalInteger(20) ?? 0))
         record.sources = try Self.sources(rows)
         return record
+    }
+
+    /// Whether a consent counts that is noted: its app may have been removed, and the consent not yet.
+    private func hasLiveGrant(
+        _ connection: (any DatabaseConnection)?, account: Int64, noted: Bool, losesApps: Bool
+    ) throws -> Bool {
+        guard noted, losesApps, let connection else { return noted }
+        return try !connection.rows("SELECT 1 WHERE \(GrantRepository.isLive("?1"))", [.integer(account)]).isEmpty
     }
 
     private static let lookup = relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2"
@@ -65,7 +81,8 @@ package struct RelayRepository: Sendable {
             a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at,
             s.kind, s.value, s.envelope_domain, s.created_at,
             CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > ?3) THEN 1 ELSE 0 END,
-            (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?4 AND n.kind = 1)
+            (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?4 AND n.kind = 1),
+            t.loses_apps
         FROM relay_addresses r
         JOIN accounts a ON a.id = r.account_id
         JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
@@ -87,7 +104,7 @@ package struct RelayRepository: Sendable {
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 1),
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?2 AND n.kind = 2),
                     a.target_inbox, i.id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default, c.is_current,
-                    i.suspended_at
+                    i.suspended_at, t.loses_apps
                 FROM accounts a
                 JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 LEFT JOIN users u ON u.id = a.user_id
@@ -115,7 +132,8 @@ package struct RelayRepository: Sendable {
             return AccountRecord(
                 accountNumber: number, team: team,
                 currentAddress: isCurrent ? last : nil, lastAddress: last,
-                isForwardingOn: try isCurrent && first.bool(6), hasLiveGrant: try first.bool(7),
+                isForwardingOn: try isCurrent && first.bool(6),
+                hasLiveGrant: try hasLiveGrant(connection, account: number, noted: first.bool(7), losesApps: first.bool(23)),
                 inbox: target?.address, isInboxVerified: target?.isVerified ?? false,
                 isInboxSuspended: target?.isSuspended ?? false, inboxes: inboxes,
                 sharesName: try first.bool(8), userName: name, sources: try connection.sources(teamNumber: team.number),

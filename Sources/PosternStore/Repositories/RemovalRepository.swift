@@ -11,25 +11,83 @@ package struct RemovalRepository: Sendable {
 
     let accounts: AccountRepository
 
-    /// Whether anything is left to be taken away.
-    package func isPending() throws -> Bool {
-        try !accounts.database.rows("SELECT id FROM teams WHERE removed_at IS NOT NULL LIMIT 1", []).isEmpty
+    /// What waits to be taken away.
+    package struct Backlog: Sendable, Hashable, Encodable {
+        /// Teams, apps, accounts and endpoints that were removed.
+        package let count: Int
+        /// When the first of them was, seconds since 1970.
+        package let oldest: Int64?
+
+        package init(count: Int, oldest: Int64?) { (self.count, self.oldest) = (count, oldest) }
     }
 
-    /// Takes some rows away, in one transaction; whether there were any.
+    /// Something that was removed, and of which rows are left.
+    package enum Item: Sendable, Hashable, CustomStringConvertible {
+        /// A team, or one made for an app or an account that was removed by itself.
+        case team(Int64)
+        case endpoint(Int64)
+
+        package var description: String {
+            switch self {
+            case .team(let number): "team \(number)"
+            case .endpoint(let number): "endpoint \(number)"
+            }
+        }
+    }
+
+    /// One that cannot be taken away, and why.
+    package struct Failure: Sendable {
+        package let item: Item
+        package let error: any Error
+
+        package init(item: Item, error: any Error) { (self.item, self.error) = (item, error) }
+    }
+
+    private static let waiting = """
+        SELECT 0 AS kind, id, removed_at FROM teams WHERE removed_at IS NOT NULL
+        UNION ALL SELECT 1, id, removed_at FROM event_endpoints WHERE removed_at IS NOT NULL
+        """
+
+    /// How much waits, and since when.
+    package func backlog() throws -> Backlog {
+        let row = try accounts.database.rows("SELECT COUNT(*), MIN(removed_at) FROM (\(Self.waiting)) w", []).first
+        return Backlog(count: Int(try row?.integer(0) ?? 0), oldest: try row?.optionalInteger(1))
+    }
+
+    /// Whether anything is left to be taken away.
+    package func isPending() throws -> Bool { try !accounts.database.rows(Self.waiting + " LIMIT 1", []).isEmpty }
+
+    /// Takes some rows of what was removed first away, in one transaction; whether there were any.
     package func step(now: Int64, rows: Int = rows) throws -> Bool {
+        guard let item = try next(besides: []) else { return false }
+        try step(item, now: now, rows: rows)
+        return true
+    }
+
+    private func next(besides passed: Set<Item>) throws -> Item? {
+        // The first one that is not passed over is among so many.
+        try accounts.database.rows(
+            Self.waiting + " ORDER BY removed_at, kind, id LIMIT ?1", [.integer(Int64(passed.count) + 1)]
+        ).map { row -> Item in try row.integer(0) == 0 ? .team(try row.integer(1)) : .endpoint(try row.integer(1)) }
+            .first { !passed.contains($0) }
+    }
+
+    private func step(_ item: Item, now: Int64, rows: Int) throws {
         try accounts.events.write(at: now) { connection, watch in
-            let team = try connection.row(
-                "SELECT id FROM teams WHERE removed_at IS NOT NULL ORDER BY removed_at, id LIMIT 1", [])?.integer(0)
-            guard let team else { return false }
-            try takeAway(connection, watch, team: team, rows: rows)
-            return true
+            switch item {
+            case .team(let team):
+                // Somebody else may have done it meanwhile.
+                guard try connection.row("SELECT id FROM teams WHERE id = ?1 AND removed_at IS NOT NULL", [.integer(team)]) != nil else { return }
+                try takeAway(connection, watch, team: team, rows: rows)
+            case .endpoint(let endpoint): try takeAway(connection, endpoint: endpoint, rows: rows)
+            }
         }
     }
 
     /// Takes away so many rows of a team that was removed, and the team where that was all.
     func takeAway(_ connection: any DatabaseConnection, _ watch: AccountWatch, team: Int64, rows: Int = rows) throws {
         var left = rows
+        guard try endConsents(connection, watch, team: team, &left) else { return }
         guard try connection.clear(RemovedRows.ofMovingApps, team, &left) else { return }
         let limit = max(1, rows / Self.rowsPerAccount)
         let found = try connection.rows(
@@ -37,27 +95,73 @@ package struct RemovalRepository: Sendable {
         ).map { try $0.integer(0) }
         for account in found {
             guard try connection.clear(RemovedRows.ofAccount, account, &left) else { return }
-            try watch.begin(.account(account))
+            try watch.begin(.ending(account))
             try accounts.end(connection, account: account)
             left -= Self.rowsPerAccount
             guard left > 0 else { return }
         }
         guard found.count < limit, try connection.clear(RemovedRows.ofTeam, team, &left) else { return }
+        // What waits for endpoints of its apps still goes there.
+        try connection.run(
+            """
+            UPDATE teams SET loses_apps = 0 WHERE loses_apps = 1
+                AND NOT EXISTS (SELECT 1 FROM app_groups p WHERE p.removed_from IS NOT NULL AND p.team_id <> ?1)
+            """, [.integer(team)])
         try connection.run("DELETE FROM teams WHERE id = ?1", [.integer(team)])
     }
 
+    /// Ends consents to a group of apps that was removed by itself; whether none is left.
+    private func endConsents(_ connection: any DatabaseConnection, _ watch: AccountWatch, team: Int64, _ left: inout Int) throws -> Bool {
+        let group = try connection.row(
+            "SELECT id FROM app_groups WHERE team_id = ?1 AND removed_from <> team_id", [.integer(team)])?.integer(0)
+        guard let group else { return true }
+        let limit = max(1, left / Self.rowsPerAccount)
+        // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
+        let found = try connection.rows(
+            "SELECT id, account_id FROM grants WHERE group_id = ?1 ORDER BY id LIMIT \(limit)", [.integer(group)]
+        ).map { (grant: try $0.integer(0), account: try $0.integer(1)) }
+        for (grant, account) in found {
+            guard try connection.clear(RemovedRows.ofGrant, grant, &left) else { return false }
+            try watch.begin(.ending(account))
+            try connection.run("DELETE FROM grants WHERE id = ?1", [.integer(grant)])
+            left -= Self.rowsPerAccount
+            guard left > 0 else { return false }
+        }
+        return found.count < limit
+    }
+
+    /// Takes away so many events of an endpoint that was removed, and the endpoint where that was all.
+    func takeAway(_ connection: any DatabaseConnection, endpoint: Int64, rows: Int = rows) throws {
+        var left = rows
+        guard try connection.clear(RemovedRows.ofEndpoint, endpoint, &left) else { return }
+        try connection.run("DELETE FROM event_endpoints WHERE id = ?1 AND removed_at IS NOT NULL", [.integer(endpoint)])
+    }
+
     /// Takes everything away, and leaves others their turn in between. Whoever is at it already is left to it.
+    ///
+    /// What fails is passed over, so that it stops nothing else. Trouble of the store, which passes, ends the run: it meets all alike, and
+    /// what met it this time is the last to be tried in the next.
     /// - Parameters:
     ///   - steps: at most.
+    ///   - passing: what failed before, and is not to be tried.
     ///   - pause: called after each step, with the time that it took.
-    package func run(now: Int64, steps: Int = .max, pause: (Duration) -> Void = { _ in }) throws {
-        guard try isPending(), let lock = try accounts.database.lock("removal") else { return }
+    /// - Returns: what failed now.
+    package func run(
+        now: Int64, steps: Int = .max, passing: Set<Item> = [], pause: (Duration) -> Void = { _ in }
+    ) throws -> [Failure] {
+        guard try next(besides: passing) != nil, let lock = try accounts.database.lock("removal") else { return [] }
         defer { lock.release() }
+        var failures: [Failure] = []
         for _ in 0..<steps {
+            guard let item = try next(besides: passing.union(failures.map(\.item))) else { break }
             let start = ContinuousClock.now
-            guard try step(now: now) else { return }
+            do { try step(item, now: now, rows: Self.rows) } catch {
+                failures.append(Failure(item: item, error: error))
+                if error is TemporaryStoreError { break }
+            }
             pause(ContinuousClock.now - start)
         }
+        return failures
     }
 }
 
@@ -73,17 +177,27 @@ private enum RemovedRows {
         var change: String?
     }
 
-    private static let ofItsGrants = "grant_id IN (SELECT id FROM grants WHERE account_id = ?1)"
+    /// What hangs on consents: `condition` says which.
+    private static func ofGrants(_ condition: String) -> [Table] {
+        [
+            Table(name: "checks", key: "decision_id, challenge", condition: condition),
+            Table(name: "decisions", key: "id", condition: condition, change: "grant_id = NULL"),
+            Table(name: "refresh_tokens", key: "id", condition: condition),
+            Table(name: "authorization_codes", key: "code_hash", condition: condition),
+        ]
+    }
+
+    static let ofGrant = ofGrants("grant_id = ?1")
 
     static let ofAccount = [
         Table(name: "stored_tokens", key: "token", condition: "account_id = ?1"),
         Table(name: "once_marks", key: "account_id, purpose, mark", condition: "account_id = ?1"),
         Table(name: "daily_counters", key: "account_id, day, kind", condition: "account_id = ?1"),
-        Table(name: "checks", key: "decision_id, challenge", condition: ofItsGrants),
-        Table(name: "decisions", key: "id", condition: ofItsGrants, change: "grant_id = NULL"),
-        Table(name: "refresh_tokens", key: "id", condition: ofItsGrants),
-        Table(name: "authorization_codes", key: "code_hash", condition: ofItsGrants),
-    ]
+    ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = ?1)")
+
+    static let ofEndpoint = [Table(name: "outbox", key: "id", condition: "endpoint_id = ?1")]
+
+    private static let ofItsApps = "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"
 
     static let ofTeam = [
         Table(name: "decisions", key: "id", condition: "team_id = ?1"),
@@ -91,12 +205,16 @@ private enum RemovedRows {
         Table(name: "idempotency_keys", key: "team_id, endpoint, key_mark", condition: "team_id = ?1"),
         Table(name: "transfer_subs", key: "transfer_sub", condition: "target_team = ?1"),
         Table(name: "upgraded_accounts", key: "team_id, app_account", condition: "team_id = ?1"),
+        Table(name: "access_tokens", key: "token_hash", condition: ofItsApps),
+        Table(name: "refresh_tokens", key: "id", condition: ofItsApps),
+        Table(name: "authorization_codes", key: "code_hash", condition: ofItsApps),
+        Table(name: "app_signups", key: "app_id, slice", condition: ofItsApps),
         Table(
-            name: "access_tokens", key: "token_hash",
-            condition: "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"),
-        Table(
-            name: "app_signups", key: "app_id, slice",
-            condition: "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"),
+            name: "account_transfers", key: "old_account, transfer_id",
+            condition: """
+                transfer_id IN (SELECT id FROM app_transfers WHERE from_team = ?1 OR to_team = ?1
+                    OR group_id IN (SELECT id FROM app_groups WHERE team_id = ?1))
+                """),
     ]
 
     /// Consents to its apps of accounts of a team from which they were moving. Nobody is told: that team gave the apps away.

@@ -111,7 +111,7 @@ extension DatabaseConnection {
     /// The grant of an external issuer's subject, with an account where there is none. No user, no relay address.
     private func addExternalGrant(_ settlement: Settlement, issuer: String, subject: String, account: Int64?) throws -> Int64? {
         // An app removed meanwhile takes its group along.
-        guard try row("SELECT id FROM app_groups WHERE id = ?1", [.integer(settlement.group)]) != nil else { return nil }
+        guard try row("SELECT id FROM app_groups WHERE id = ?1 AND removed_from IS NULL", [.integer(settlement.group)]) != nil else { return nil }
         let number: Int64
         if let account {
             number = account

@@ -67,6 +67,12 @@ package struct TeamRepository: Sendable {
             }
             let ofApps = "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"
             for table in ["app_redirects", "policy_app_bindings"] { try connection.run("DELETE FROM \(table) WHERE \(ofApps)", number) }
+            try connection.run(
+                """
+                UPDATE teams SET loses_apps = 1 WHERE id IN (
+                    SELECT x.from_team FROM app_transfers x JOIN app_groups p ON p.id = x.group_id
+                    WHERE p.team_id = ?1 AND x.to_team = ?1 AND x.state = 'moving')
+                """, number)
             // No app goes to a team that is gone, and what has not followed from one goes with it.
             try connection.run("DELETE FROM app_transfers WHERE state = 'started' AND (from_team = ?1 OR to_team = ?1)", number)
             try connection.run(
@@ -78,7 +84,7 @@ package struct TeamRepository: Sendable {
                 WHERE group_id IN (SELECT id FROM app_groups WHERE team_id = ?1)
                 """, number)
             try connection.run(
-                "UPDATE app_groups SET primary_client_id = 'removed ' || CAST(id AS TEXT) WHERE team_id = ?1", number)
+                "UPDATE app_groups SET primary_client_id = 'removed ' || CAST(id AS TEXT), removed_from = ?1 WHERE team_id = ?1", number)
             try connection.run(
                 "UPDATE teams SET handle = 'removed ' || CAST(id AS TEXT), removed_at = ?2 WHERE id = ?1",
                 number + [.integer(change.now)])

@@ -98,20 +98,13 @@ package struct TransferRepository: Sendable {
         return (found.number, left == nil)
     }
 
-    /// Takes steps until it is finished. Where others are at odds with one again and again, the next ones are smaller; an interruption and an
-    /// error leave what can be gone on with.
+    /// Takes steps until it is finished. An interruption and an error leave what can be gone on with.
     /// - Parameter pause: told after each step how many grants it looked at, at most, and how long it took.
     package func complete(app clientID: String, _ change: Change, pause: (Int, Duration) throws -> Void = { _, _ in }) throws {
-        var size = Self.batch
-        while true {
-            let start = ContinuousClock.now
-            do {
-                if try step(app: clientID, limit: size, change).isFinished { return }
-                try pause(size, ContinuousClock.now - start)
-                size = min(size * 2, Self.batch)
-            } catch let error as TemporaryStoreError where error.code == .busy && size > 1 {
-                size = max(1, size / 4)
-            }
+        var start = ContinuousClock.now
+        while try !step(app: clientID, change).isFinished {
+            try pause(Self.batch, ContinuousClock.now - start)
+            start = .now
         }
     }
 
@@ -351,7 +344,7 @@ package struct TransferRepository: Sendable {
             (SELECT COUNT(*) FROM account_transfers m WHERE m.transfer_id = x.id),
             (SELECT COUNT(*) FROM transfer_subs s JOIN accounts a ON a.id = s.account_id
                 WHERE a.team_id = x.from_team AND s.target_team = x.to_team)
-        FROM app_transfers x JOIN app_groups p ON p.id = x.group_id JOIN teams f ON f.id = x.from_team AND f.removed_at IS NULL
+        FROM app_transfers x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL JOIN teams f ON f.id = x.from_team AND f.removed_at IS NULL
             JOIN teams t ON t.id = x.to_team AND t.removed_at IS NULL
         """
 }

@@ -83,8 +83,7 @@ package struct UserRepository: Sendable {
     package func remove(_ id: String, _ change: Change) throws {
         try accounts.events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
-            try watch.begin(.user(user))
-            try accounts.deleteAll(connection, user: user, now: change.now)
+            try accounts.deleteAll(connection, watch, user: user, now: change.now)
             try connection.run("DELETE FROM users WHERE id = ?1", [.integer(user)])
             try connection.audit(change, "user.remove", "user:\(id)")
         }

@@ -82,6 +82,7 @@ enum StatusScreen {
         }.joined(separator: ", ")
         return [
             emphasised("Last hour"), "  decisions   \(decisions)", "  events      \(waiting) waiting" + (waiting > 0 ? ", the oldest for \(StatusReport.duration(oldest))" : ""),
+        ] + (report.removals.count > 0 ? ["  removals    \(report.removals.count) under way"] : []) + [
             "  http        \(http)", "  dns         \(dns)", "  milter ms   \(latency.isEmpty ? "-" : latency + "  (median/95th, up to)")",
         ]
     }

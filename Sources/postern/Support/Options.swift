@@ -86,7 +86,12 @@ func thisChange() -> Change {
 /// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: where others keep us from
 /// writing, the service goes on.
 func takeAway(from store: Store) throws {
-    do { try store.removals.run(now: PosternClock.now(), pause: leaveTurn) } catch let error as TemporaryStoreError where error.code == .busy {}
+    do {
+        for failure in try store.removals.run(now: PosternClock.now(), pause: leaveTurn)
+        where (failure.error as? TemporaryStoreError)?.code != .busy {
+            Failure.warn("rows of what was removed are still there, and postern serve goes on with them: \(failure.error)")
+        }
+    } catch let error as TemporaryStoreError where error.code == .busy {}
 }
 
 /// Leaves other writers their turn, after a step that took so long: SQLite hands it to whoever asks at the moment.

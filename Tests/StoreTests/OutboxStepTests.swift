@@ -1,0 +1,111 @@
+// Many events: whoever changes all of them does it in steps, and whoever looks at them looks at some.
+
+import PosternStore
+import Testing
+
+@Suite struct OutboxStepTests {
+    private static let change = TestStore.change
+
+    /// Pending events, one for each of these accounts, in this order, for the first endpoint.
+    static func post(_ test: TestStore, accounts: some Sequence<Int>) throws {
+        let list = accounts.map { $0 }
+        let endpoint = try #require(try test.store.endpoints.endpoints().first).number
+        let before = try test.database.rows("SELECT COALESCE(MAX(id), 0) FROM outbox", []).first?.integer(0) ?? 0
+        try test.database.write(.durable) { connection in
+            for (place, account) in list.enumerated() {
+                try connection.run(
+                    """
+                    INSERT INTO outbox (jti, endpoint_id, account_id, type, sub, event_time, created_at, state, park_at, next_attempt_at)
+                    VALUES (?1, ?2, ?3, 'test', 'test', 1, ?4, 'pending', ?5, 0)
+                    """,
+                    [
+                        .text("j\(before)-\(place)"), .integer(endpoint), .integer(Int64(account)), .integer(TestStore.now),
+                        .integer(TestStore.now + 3 * 86_400),
+                    ])
+            }
+        }
+    }
+
+    /// All of a team's were changed in one transaction, and others waited for as long.
+    @Test(arguments: Engine.all) func manyEventsAreParkedAndRetriedInSteps(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let count = 2 * OutboxRepository.step + 10
+        try Self.post(test, accounts: 1...count)
+        let recorder = RecordingDatabase(test.database)
+        let outbox = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]).outbox
+        #expect(try outbox.park(team: "juice", Self.change) == count)
+        #expect(try outbox.events(state: .parked, limit: count + 1).count == count)
+        #expect(try outbox.retry(team: "juice", Self.change) == count)
+        #expect(try outbox.events(state: .pending, limit: count + 1).count == count)
+        // Each step is a line of its own; none looks for what it changes.
+        let lines = try test.store.audit.entries(limit: 6).map(\.detail)
+        #expect(lines == ["10 events", "1000 events", "1000 events", "10 events", "1000 events", "1000 events"])
+        #expect(recorder.changes("SELECT o.id FROM outbox").isEmpty)
+        #expect(recorder.changes("UPDATE outbox").allSatisfy { $0.count < 200 })
+        #expect(try outbox.parkExpired(now: Self.change.now + 4 * 86_400) == count)
+        #expect(try outbox.events(state: .pending).isEmpty)
+    }
+
+    /// An account with a thousand events was looked at a thousand times before the next one's turn.
+    @Test(arguments: Engine.all) func anAccountWithManyEventsHoldsUpNobodyElse(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        try Self.post(test, accounts: Array(repeating: 5, count: 50) + [7, 3, 9, 7])
+        let endpoint = try #require(try test.store.outbox.waitingEndpoints().first).number
+        let lease = try test.deliveryLease()
+        func due(limit: Int, window: Int, isProbe: Bool = false) throws -> [Int64] {
+            try #require(
+                try test.store.outbox.due(endpoint: endpoint, now: TestStore.now, isProbe: isProbe, limit: limit, window: window, under: lease)
+            ).map(\.accountNumber)
+        }
+        #expect(try due(limit: 10, window: 100) == [5, 7, 3, 9])
+        // What is looked at first is all of one account's.
+        #expect(try due(limit: 10, window: 8) == [5, 7, 3, 9])
+        #expect(try due(limit: 2, window: 8).count == 2)
+        #expect(try Set(due(limit: 10, window: 8, isProbe: true)) == [3, 5, 7, 9])
+        // Fewer than there are accounts: each has its turn in the end.
+        var seen: Set<Int64> = []
+        for _ in 0..<200 where seen.count < 4 { seen.formUnion(try due(limit: 10, window: 2)) }
+        #expect(seen == [3, 5, 7, 9])
+    }
+
+    /// One that waits for its time is not found by the way around.
+    @Test(arguments: Engine.all) func whatIsNotDueIsNotTakenOutOfTurn(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        try Self.post(test, accounts: [7] + Array(repeating: 5, count: 50))
+        let endpoint = try #require(try test.store.outbox.waitingEndpoints().first).number
+        let lease = try test.deliveryLease()
+        let event = try #require(try test.store.outbox.events(account: 7).first)
+        let failure = DeliveryFailure(
+            reason: "500", isEndpoints: false, endpointFailures: 0, retryEventAt: TestStore.now + 5, retryEndpointAt: 0)
+        #expect(try test.store.outbox.settle([DeliveryResult(event, failure: failure)], under: lease, now: TestStore.now))
+        func due(_ now: Int64) throws -> [Int64]? {
+            try test.store.outbox.due(endpoint: endpoint, now: now, isProbe: false, limit: 10, window: 8, under: lease)?.map(\.accountNumber)
+        }
+        #expect(try due(TestStore.now + 4) == [5])
+        #expect(try due(TestStore.now + 5) == [5, 7])
+    }
+
+    /// Each host counted all events that wait, each second.
+    @Test(arguments: Engine.all) func noMoreEventsAreCountedThanAsked(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        #expect(try test.store.outbox.backlog() == OutboxRepository.Backlog(events: 0, oldest: nil, isWhole: true))
+        try Self.post(test, accounts: 1...30)
+        #expect(try test.store.outbox.backlog() == OutboxRepository.Backlog(events: 30, oldest: TestStore.now, isWhole: true))
+        #expect(try test.store.outbox.backlog(limit: 20) == OutboxRepository.Backlog(events: 20, oldest: TestStore.now, isWhole: false))
+    }
+
+    /// Both were the lock of one name once.
+    @Test(arguments: Engine.all) func housekeepingAndRemovalsKeepNobodyFromDelivering(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let housekeeping = try #require(try test.database.lock("housekeeping"))
+        let removal = try #require(try test.database.lock("removal"))
+        #expect(try test.database.lock("housekeeping") == nil)
+        let lease = try test.deliveryLease()
+        #expect(try test.store.leases.renew(lease))
+        housekeeping.release()
+        removal.release()
+        #expect(try test.store.leases.renew(lease))
+        // Nor does who delivers keep others from it.
+        #expect(try test.database.lock("housekeeping") != nil)
+    }
+}

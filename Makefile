@@ -60,7 +60,7 @@ bench: packages ## Benchmarks, in release builds; results also in .build/bench.j
 	.build/release/SideBySideBench $(SIDE_BY_SIDE_BENCH)
 
 SECONDS = 60
-chaos: packages ## Two hosts on one PostgreSQL, hung, killed, with wrong clocks and without connections; SECONDS
+chaos: packages ## Two hosts on one PostgreSQL, and one on SQLite, under mail, HTTP and commands: hung, killed, with wrong clocks …; SECONDS
 	@scripts/packages postgresql-15
 	swift build $(SWIFT_FLAGS) --build-tests
 	POSTERN_CHAOS_SECONDS=$(SECONDS) swift test $(SWIFT_FLAGS) --skip-build --filter EventTests.ChaosTests

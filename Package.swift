@@ -262,7 +262,7 @@ let package = Package(
             name: "EventTests",
             dependencies: [
                 "PosternServer", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "InternetMessage", "DNSClient", "DNSTesting",
-                "PostfixHarness", "PostgresHarness", "RelayHarness", "postern",
+                "MilterTesting", "PostfixHarness", "PostgresHarness", "RelayHarness", "postern",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -1,4 +1,4 @@
-// Hosts of one installation: `serve` processes on one PostgreSQL, without Postfix, and a receiver of their events.
+// Hosts of one installation: `serve` processes on one store, without Postfix, and a receiver of their events.
 
 import DNSClient
 import DNSTesting
@@ -27,39 +27,51 @@ final class EventHosts: Sendable {
     static let hasCompiler = FileManager.default.isExecutableFile(atPath: "/usr/bin/cc")
 
     /// What a process is started with whose clock is wrong by so many seconds; what measures time only goes on as it does.
-    func clock(ahead seconds: Int) throws -> [String: String] {
+    func clock(ahead seconds: Int) throws -> [String: String] { try settableClock(ahead: seconds).environment }
+
+    /// The same, of a clock that can be set later.
+    func settableClock(ahead seconds: Int) throws -> HostClock {
         let library = folder.appendingPathComponent("wrong_clock.so").path
         if !FileManager.default.fileExists(atPath: library) {
             let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools/wrong_clock.c").path
             let made = try ManagedProcess.run("/usr/bin/cc", ["-O1", "-shared", "-fPIC", "-o", library, source])
             try #require(made.status == 0, "\(made.output)")
         }
-        let file = folder.appendingPathComponent("clock-\(UUID().uuidString)")
-        try Data("\(seconds)".utf8).write(to: file)
-        return ["LD_PRELOAD": library, "WRONG_CLOCK": file.path]
+        let clock = HostClock(file: folder.appendingPathComponent("clock-\(UUID().uuidString)"), library: library)
+        try clock.set(ahead: seconds)
+        return clock
     }
 
-    /// - Parameter connectionLimit: connections that the server takes from all of them together; it can be changed for user `relay`.
-    init(_ server: PostgresServer, users: Int, connectionLimit: Int? = nil) async throws {
+    /// - Parameters:
+    ///   - server: nil for SQLite.
+    ///   - connectionLimit: connections that the server takes from all of them together; it can be changed for user `relay`.
+    ///   - standby: a second server, which takes over where the first one is gone.
+    ///   - place: a folder that is there for the installation's; nil for one of its own.
+    init(
+        _ server: PostgresServer?, users: Int, connectionLimit: Int? = nil, standby: PostgresServer? = nil, place: String? = nil
+    ) async throws {
         program = try ManagedProcess.builtProduct("postern")
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("ph-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         receiver = try await TestReceiver()
-        dns = try TestDNSServer(zone: ZoneFile(json: Data(#"{"hooks.example": {"A": ["127.0.0.1"]}}"#.utf8)))
-        data = folder.appendingPathComponent("data").path
+        dns = try TestDNSServer(zone: ZoneFile(json: Data(Self.zone.utf8)))
+        data = (place.map { URL(fileURLWithPath: $0) } ?? folder).appendingPathComponent("data").path
         let schema = "e\(UUID().uuidString.prefix(8).lowercased())"
-        var database = try server.url(schema: schema)
-        if let connectionLimit {
+        var database = try server?.url(schema: schema)
+        if let server, let connectionLimit {
             try server.psql("CREATE USER relay CONNECTION LIMIT \(connectionLimit); ALTER SCHEMA \(schema) OWNER TO relay")
             database = try server.url(schema: schema, user: "relay")
         }
+        if let server, let standby { database = database?.replacingOccurrences(of: "@\(server.host)/", with: "@\(server.host),\(standby.host)/") }
         let made = try ManagedProcess.run(
-            program, ["init", "--directory", data, "--relay-domain", "relay.example", "--database", database])
+            program,
+            ["init", "--directory", data, "--relay-domain", "relay.example"] + (database.map { ["--database", $0] } ?? []))
         try #require(made.status == 0, "\(made.output)")
         installation = try Installation.open(flag: data, environment: [:], now: 1)
         store = installation.store
         let change = Change(actor: "uid:0", now: 1)
         _ = try store.teams.add(id: "juice", name: "Juice", change)
+        try store.sources.add(team: "juice", store.sources.checked("juice.example", envelopeDomain: nil, now: 0), change)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         _ = try store.endpoints.set(
             team: "juice", app: nil, url: EndpointURL("https://hooks.example:\(receiver.port)/"), allowsPrivate: true, change)
@@ -72,10 +84,45 @@ final class EventHosts: Sendable {
         }
     }
 
+    private static let zone = """
+        {"hooks.example": {"A": ["127.0.0.1"]}, "juice.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]},
+         "home.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}}
+        """
+
+    /// Runs a command of `postern`.
+    func run(_ arguments: [String]) throws -> (status: Int32, output: String) {
+        try ManagedProcess.run(program, arguments + ["--config", data])
+    }
+
+    /// A new API key, by the arguments of `postern key issue`.
+    func key(_ arguments: String...) throws -> String {
+        let issued = try run(["key", "issue"] + arguments)
+        return try #require(issued.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(issued.output)")
+    }
+
+    /// A folder that is removed with all else.
+    func newFolder(_ name: String) throws -> String {
+        let path = folder.appendingPathComponent(name).path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        return path
+    }
+
+    /// What `store` here does as hosts do: keys that were replaced are put in force.
+    func followKeys() throws {
+        let ring = try KeyFile.read(path: installation.configuration.keyFilePath)
+        if ring != installation.keys { installation.store.keys.exchange(ring) }
+    }
+
+    /// What the hosts wrote into their logs.
+    var logged: [String] { processes.flatMap(\.lines) }
+
+    /// Where a host's filter listens.
+    func socket(_ name: String) -> String { "\(folder.path)/\(name).sock" }
+
     /// Starts a host; returns when it serves.
     func serve(_ name: String, settings: [String: String] = [:], environment: [String: String] = [:]) throws -> ManagedProcess {
         let all = [
-            "hostname": "\(name).relay.example", "milter.socket": "unix:\(folder.path)/\(name).sock", "dns.servers": "\(dns.address)",
+            "hostname": "\(name).relay.example", "milter.socket": "unix:\(socket(name))", "dns.servers": "\(dns.address)",
             "http.listen": "127.0.0.1:0", "http.public_url": "https://relay.example", "operator_address": "ops@operator.example",
             "events.trusted_certificates": TestReceiver.certificate("authority.pem"),
         ].merging(settings) { $1 }
@@ -136,6 +183,9 @@ final class EventHosts: Sendable {
         }
     }
 
+    /// Closes `store`: what is on a file system that fails is not to end this process.
+    func closeStore() throws { try installation.close() }
+
     func stop() async {
         for process in processes {
             process.signal(SIGCONT)
@@ -147,4 +197,15 @@ final class EventHosts: Sendable {
         try? installation.close()
         try? FileManager.default.removeItem(at: folder)
     }
+}
+
+/// The wrong clock of a process, which may be set while it runs.
+struct HostClock: Sendable {
+    let file: URL
+    let library: String
+
+    /// What the process is started with.
+    var environment: [String: String] { ["LD_PRELOAD": library, "WRONG_CLOCK": file.path] }
+
+    func set(ahead seconds: Int) throws { try Data("\(seconds)".utf8).write(to: file, options: .atomic) }
 }

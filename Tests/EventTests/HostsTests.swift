@@ -11,7 +11,8 @@ import Testing
 struct HostsTests {
     /// Runs a test on hosts of its own.
     private func withHosts(users: Int, _ body: (EventHosts) throws -> Void) async throws {
-        let hosts = try await EventHosts(try #require(PostgresServer.shared), users: users)
+        let server = try #require(PostgresServer.shared)
+        let hosts = try await EventHosts(server, users: users)
         do { try body(hosts) } catch {
             await hosts.stop()
             throw error

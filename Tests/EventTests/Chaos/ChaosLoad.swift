@@ -1,0 +1,178 @@
+// What is done to hosts from outside: forwarding switched, decisions asked for, commands run; and what was acknowledged of it.
+
+import Foundation
+import Identity
+import PostfixHarness
+import PosternServer
+import PosternStore
+import Testing
+
+/// Switches forwarding, and remembers what was acknowledged.
+final class Changes: Sendable {
+    static let users = 12
+    private let hosts: EventHosts
+    private let pause: UInt32
+    /// What each user's forwarding became, one after the other; a user is changed by one thread.
+    private let known = Watched<[Int: [Bool]]>([:])
+    private let failed = Watched(0)
+
+    /// - Parameter pause: microseconds after each.
+    init(_ hosts: EventHosts, pause: UInt32 = 0) {
+        self.hosts = hosts
+        self.pause = pause
+    }
+
+    var count: Int { known.with { $0.values.reduce(0) { $0 + $1.count } } }
+    var failures: Int { failed.with { $0 } }
+
+    func change(user: Int) {
+        let was = known.with { $0[user]?.last } ?? true
+        do {
+            try hosts.toggle(user, on: !was)
+            note(user, !was)
+        } catch {
+            // Nobody was told. What became of it shows later.
+            failed.with { $0 += 1 }
+            let end = Date(timeIntervalSinceNow: patience)
+            while Date() < end {
+                if let isOn = try? hosts.isForwarding(user) {
+                    if isOn != was { note(user, isOn) }
+                    return
+                }
+                usleep(50_000)
+            }
+            Issue.record("the store did not come back: \(error)")
+        }
+        usleep(pause)
+    }
+
+    private func note(_ user: Int, _ isOn: Bool) { known.with { $0[user, default: []].append(isOn) } }
+
+    func check(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let events = Dictionary(grouping: try hosts.store.outbox.events(limit: 1_000_000).reversed(), by: \.accountNumber)
+        #expect(count > 0, sourceLocation: sourceLocation)
+        for (user, states) in known.with({ $0 }) {
+            let written = events[try hosts.account(user)]?.map(\.type) ?? []
+            #expect(written == states.map { $0 ? .emailEnabled : .emailDisabled }, "user \(user)", sourceLocation: sourceLocation)
+            #expect(try hosts.isForwarding(user) == states.last, "user \(user)", sourceLocation: sourceLocation)
+        }
+    }
+
+    var summary: String { "\(count) changes, \(failures) attempts failed" }
+}
+
+/// Asks all hosts at once about the same nonce, or one host twice.
+final class Asker: Sendable {
+    private let hosts: EventHosts
+    private let key: String
+    private let signing: IdentitySigningKey
+    private struct Counts {
+        var ids: [Int: Set<String>] = [:]
+        var answers: [Int: Int] = [:]
+    }
+    private let counts = Watched(Counts())
+
+    init(_ hosts: EventHosts) async throws {
+        self.hosts = hosts
+        (signing, _) = try await IdentitySigningKey.generate()
+        let keys = hosts.data + "/issuer.json"
+        try Data(PublishedKeys.document([signing.publicJWK])).write(to: URL(fileURLWithPath: keys))
+        let added = try hosts.run(["issuer", "add", "other", "--iss", "https://issuer.example", "--jwks-inline", keys])
+        try #require(added.status == 0, "\(added.output)")
+        key = try hosts.key("juice", "--scope", "decisions:write")
+    }
+
+    func ask(nonce: Int, ports: [UInt16]) {
+        // Good for hosts whose clock is off by an hour, too.
+        let now = Int64(Date().timeIntervalSince1970)
+        guard let token = try? signing.sign([
+            "iss": "https://issuer.example", "aud": "com.juice", "sub": .string("s\(nonce)"), "iat": .integer(now - 7_200),
+            "exp": .integer(now + 7_200), "nonce": .string("n\(nonce)"),
+        ]) else { return }
+        let body = #"{"event":"sign_up","client_id":"com.juice","identity_token":"\#(token)","nonce":"n\#(nonce)"}"#
+        let group = DispatchGroup()
+        for port in ports.count == 1 ? ports + ports : ports {
+            group.enter()
+            Thread.detachNewThread { [self] in
+                let answer = try? HTTPClient.post(port: port, path: "/v1/decisions", bearer: key, body: body, timeout: 5)
+                let parts = answer?.body.components(separatedBy: "\"decision_id\":\"") ?? []
+                let id = parts.count == 2 ? parts[1].components(separatedBy: "\"").first : nil
+                // What was said without the store is no decision about a nonce, and says so.
+                let isDegraded = answer?.body.contains("\"degraded\":true") == true
+                counts.with { counts in
+                    counts.answers[answer?.status ?? 0, default: 0] += 1
+                    if answer?.status == 200, !isDegraded, let id { counts.ids[nonce, default: []].insert(id) }
+                }
+                group.leave()
+            }
+        }
+        group.wait()
+        usleep(50_000)
+    }
+
+    func check() {
+        let ids = counts.with { $0.ids }
+        #expect(!ids.isEmpty)
+        for (nonce, ids) in ids { #expect(ids.count == 1, "nonce \(nonce) has \(ids.count) decisions") }
+    }
+
+    var summary: String {
+        let counts = counts.with { $0 }
+        return "\(counts.ids.count) nonces decided, answers "
+            + counts.answers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ")
+    }
+}
+
+/// An operator's commands, one after the other: looking, keys replaced, policies exchanged, backups.
+final class ChaosCommands: Sendable {
+    private let hosts: EventHosts
+    private let all: [[String]]
+    private let backups: String?
+    private let statuses = Watched<[String: [Int32: Int]]>([:])
+
+    /// - Parameter backsUp: whether the store is one that `postern backup` copies.
+    init(_ hosts: EventHosts, backsUp: Bool) throws {
+        self.hosts = hosts
+        let policy = try hosts.newFolder("policies") + "/mine"
+        let exported = try hosts.run(["policy", "show", "--export", policy])
+        try #require(exported.status == 0, "\(exported.output)")
+        for (name, old, new) in [
+            ("policy.yaml", "account.age_hours < 72}", "account.age_hours < 48}"), ("tests.yaml", "account.age_hours: 71", "account.age_hours: 47"),
+        ] {
+            let text = try String(contentsOfFile: "\(policy)/\(name)", encoding: .utf8)
+            try #require(text.contains(old))
+            try text.replacingOccurrences(of: old, with: new).write(toFile: "\(policy)/\(name)", atomically: true, encoding: .utf8)
+        }
+        backups = backsUp ? try hosts.newFolder("backups") : nil
+        all = [
+            ["status"], ["policy", "activate", policy], ["event", "retry"], ["key-file", "rotate", "--wait", "10"], ["event", "list"],
+            ["signing-key", "rotate"], ["team", "list"], ["policy", "rollback"], ["account", "list", "juice"],
+        ] + (backsUp ? [["backup"]] : [])
+    }
+
+    func run(_ round: Int) {
+        var command = all[round % all.count]
+        let name = command.prefix(2).joined(separator: " ")
+        let copy = backups.map { "\($0)/\(round).db" }
+        if command == ["backup"], let copy { command.append(copy) }
+        let status = try? hosts.run(command).status
+        if command.first == "backup", let copy { try? FileManager.default.removeItem(atPath: copy) }
+        statuses.with { $0[name, default: [:]][status ?? -1, default: 0] += 1 }
+        usleep(200_000)
+    }
+
+    /// They may fail, and say so; none hangs or crashes.
+    func check() {
+        for (name, statuses) in statuses.with({ $0 }) {
+            #expect(statuses.keys.allSatisfy { (0..<128).contains($0) }, "\(name): \(statuses)")
+        }
+    }
+
+    /// Commands, and how often each ended with which status.
+    var summary: String {
+        let texts = statuses.with { $0 }.sorted { $0.key < $1.key }.map { name, statuses in
+            "\(name) " + statuses.sorted { $0.key < $1.key }.map { $0.key == 0 ? "\($0.value)" : "\($0.value) with \($0.key)" }.joined(separator: " + ")
+        }
+        return "commands: " + texts.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,77 @@
+// Two hosts and a daily limit; and a clock that jumps while a host serves.
+
+import Foundation
+import PostfixHarness
+import PosternStore
+import PostgresHarness
+import Testing
+
+@Suite(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
+struct HostTroubleTests {
+    private func with(_ hosts: EventHosts, _ body: (EventHosts) throws -> Void) async throws {
+        do {
+            try body(hosts)
+        } catch {
+            await hosts.stop()
+            throw error
+        }
+        await hosts.stop()
+    }
+
+    private func wait(_ what: String, _ condition: () throws -> Bool) throws {
+        let end = Date(timeIntervalSinceNow: 2 * patience)
+        while try !condition() {
+            guard Date() < end else { throw HarnessError("\(what): it did not come about") }
+            usleep(20_000)
+        }
+    }
+
+    @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
+    func aDailyLimitIsOneForTwoHostsThatTakeMailAtOnce() async throws {
+        try await with(EventHosts(PostgresServer.shared, users: 1)) { hosts in
+            let serving = ServingHosts(hosts, count: 2, settings: ["limits.messages_per_day": "\(ChaosMail.low)"])
+            try serving.start()
+            let mail = try ChaosMail(hosts, serving, limit: ChaosMail.low)
+            let (begun, load) = (Date(), Load())
+            for _ in 0..<8 { load.begin { round in mail.send(round) } }
+            let result = Result { try wait("two users reach their limits") { mail.full >= 2 } }
+            load.end()
+            try result.get()
+            #expect(mail.taken >= 4 * ChaosMail.low, "a limit was reached early")
+            try mail.check(hosts: 2, from: begun, to: Date())
+        }
+    }
+
+    /// Times that were noted an hour ahead count for nothing once the clock is right again.
+    @Test(.timeLimit(.minutes(20))) func aClockThatJumpsAnHourForwardAndBackHoldsUpNothing() async throws {
+        try await with(EventHosts(nil, users: 4)) { hosts in
+            let serving = ServingHosts(hosts, count: 1, settings: ["limits.messages_per_day": "1000000"])
+            try serving.start()
+            let mail = try ChaosMail(hosts, serving, limit: 1_000_000)
+            let begun = Date()
+            var rounds = 0
+            for ahead in [3600, -3600] {
+                try serving.setClock(0, ahead: ahead)
+                // A delivery that fails is tried again later, by a clock that is another one by then.
+                hosts.receiver.rule { _, _ in .status(503) }
+                let requests = hosts.receiver.requests.count
+                try hosts.toggleAll(rounds: 1, from: rounds)
+                rounds += 1
+                try wait("a delivery fails") { hosts.receiver.requests.count > requests }
+                for back in [false, true] {
+                    if back { try serving.setClock(0, ahead: 0) }
+                    let taken = mail.taken
+                    for round in 0..<40 where mail.taken < taken + 5 { mail.send(round) }
+                    #expect(mail.taken >= taken + 5, "\(mail.summary)")
+                    #expect(serving.readiness(0) == 200)
+                }
+                hosts.receiver.rule { _, _ in .status(200) }
+                try hosts.waitUntilTaken()
+            }
+            try hosts.checkOrder()
+            try mail.check(hosts: 1, from: begun, to: Date())
+            let status = try hosts.run(["status"]).output
+            #expect(!status.contains("has said nothing") && !status.contains("clocks differ"), "\(status)")
+        }
+    }
+}

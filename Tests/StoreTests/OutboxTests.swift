@@ -272,6 +272,10 @@ import Testing
         #expect(try outbox.endImpossibleWaits(event: 1080, endpoint: 3604, now: Self.change.now) == 1)
         #expect(try due() == 1)
         #expect(try outbox.waitingEndpoints().first?.retryAt == Self.change.now)
+        // Endpoints may ask for a longer wait than any event has: this one's event tells that nobody asked.
+        #expect(try outbox.settle([DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
+        #expect(try outbox.endImpossibleWaits(event: 1080, endpoint: 3605, now: Self.change.now) == 1)
+        #expect(try outbox.waitingEndpoints().first?.retryAt == Self.change.now)
     }
 
     @Test(arguments: [

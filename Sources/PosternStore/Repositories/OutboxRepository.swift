@@ -234,7 +234,12 @@ package struct OutboxRepository: Sendable {
     ///   - endpoint: that an endpoint does.
     package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws -> Int {
         try database.write(.relaxed) { connection in
-            try connection.run("UPDATE endpoint_health SET retry_at = ?1 WHERE retry_at > ?2", [.integer(now), .integer(now + endpoint)])
+            // An endpoint may ask for a longer wait than an event has: one with an event that waits too long was told by the same clock.
+            try connection.run(
+                """
+                UPDATE endpoint_health SET retry_at = ?1 WHERE retry_at > ?2 OR retry_at > ?3 AND EXISTS (
+                    SELECT 1 FROM outbox o WHERE o.endpoint_id = endpoint_health.endpoint_id AND o.state = 'pending' AND o.next_attempt_at > ?3)
+                """, [.integer(now), .integer(now + endpoint), .integer(now + event)])
         }
         return try inSteps(.relaxed) { _ in
             ("o.state = 'pending' AND o.next_attempt_at > ?3", [.integer(now + event)])

@@ -72,9 +72,9 @@ final class Asker: Sendable {
     }
     private let counts = Watched(Counts())
 
-    init(_ hosts: EventHosts) async throws {
+    init(_ hosts: EventHosts) throws {
         self.hosts = hosts
-        (signing, _) = try await IdentitySigningKey.generate()
+        (signing, _) = try IdentitySigningKey.generate()
         let keys = hosts.data + "/issuer.json"
         try Data(PublishedKeys.document([signing.publicJWK])).write(to: URL(fileURLWithPath: keys))
         let added = try hosts.run(["issuer", "add", "other", "--iss", "https://issuer.example", "--jwks-inline", keys])
@@ -130,8 +130,10 @@ final class ChaosCommands: Sendable {
     private let backups: String?
     private let statuses = Watched<[String: [Int32: Int]]>([:])
 
-    /// - Parameter backsUp: whether the store is one that `postern backup` copies.
-    init(_ hosts: EventHosts, backsUp: Bool) throws {
+    /// - Parameters:
+    ///   - backsUp: whether the store is one that `postern backup` copies.
+    ///   - wait: seconds that a rotation waits for hosts to follow.
+    init(_ hosts: EventHosts, backsUp: Bool, wait: Int) throws {
         self.hosts = hosts
         let policy = try hosts.newFolder("policies") + "/mine"
         let exported = try hosts.run(["policy", "show", "--export", policy])
@@ -145,7 +147,7 @@ final class ChaosCommands: Sendable {
         }
         backups = backsUp ? try hosts.newFolder("backups") : nil
         all = [
-            ["status"], ["policy", "activate", policy], ["event", "retry"], ["key-file", "rotate", "--wait", "10"], ["event", "list"],
+            ["status"], ["policy", "activate", policy], ["event", "retry", "--team", "juice"], ["key-file", "rotate", "--wait", "\(wait)"], ["event", "list"],
             ["signing-key", "rotate"], ["team", "list"], ["policy", "rollback"], ["account", "list", "juice"],
         ] + (backsUp ? [["backup"]] : [])
     }

@@ -23,6 +23,8 @@ package struct KeyRotation: Sendable {
     package struct Laggard: Sendable, Hashable {
         package let host: String
         package let pid: Int64
+        /// When it said so, in seconds since 1970 by its own clock.
+        let updatedAt: Int64
     }
 
     /// Adds a next key for each purpose that has neither one nor an unfinished rotation. The purposes that got one.
@@ -49,10 +51,12 @@ package struct KeyRotation: Sendable {
     package func laggards() throws -> [Laggard] {
         let wanted = keys.current.summary
         return try installation.store.serviceStatus.all().compactMap { entry in
-            guard now() - entry.updatedAt <= StatusService.patience else { return nil }
-            let known = (try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8)))?.keys ?? [:]
+            let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
+            // By the store's clock: one that is behind is not silent.
+            guard now() - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead) <= StatusService.patience else { return nil }
+            let known = snapshot?.keys ?? [:]
             let isReady = wanted.allSatisfy { known[$0.key] == $0.value }
-            return isReady ? nil : Laggard(host: entry.host, pid: entry.pid)
+            return isReady ? nil : Laggard(host: entry.host, pid: entry.pid, updatedAt: entry.updatedAt)
         }
     }
 

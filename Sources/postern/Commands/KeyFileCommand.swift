@@ -87,9 +87,10 @@ struct KeyFileCommand: ParsableCommand {
                 for purpose in added { print("Added a new \(purpose.rawValue) key to \(path)") }
                 // Whatever becomes of the rest: what is made from here on needs it.
                 if !added.isEmpty { print("Copy \(path) now to where its copy is kept, apart from the backups: those made from now on need it") }
-                try waitForAll(rotation, path, "do not know the new keys yet")
+                var heard: [KeyRotation.Laggard: ContinuousClock.Instant] = [:]
+                try waitForAll(rotation, path, "do not know the new keys yet", &heard)
                 try rotation.activate()
-                try waitForAll(rotation, path, "do not use the new keys yet")
+                try waitForAll(rotation, path, "do not use the new keys yet", &heard)
                 try rotation.demand(thisChange())
                 print("New values are made with \(Self.active(installation.keys))")
                 guard purposes != [.token] else {
@@ -109,10 +110,18 @@ struct KeyFileCommand: ParsableCommand {
             "seal \(ring.seal.active.idText), index \(ring.index.active.idText), token \(ring.token.active.idText)"
         }
 
-        private func waitForAll(_ rotation: KeyRotation, _ path: String, _ what: String) throws {
+        /// - Parameter heard: since when each says nothing new.
+        private func waitForAll(
+            _ rotation: KeyRotation, _ path: String, _ what: String, _ heard: inout [KeyRotation.Laggard: ContinuousClock.Instant]
+        ) throws {
             let end = ContinuousClock.now + .seconds(max(0, wait))
             while true {
-                let laggards = try rotation.laggards()
+                // A killed service whose clock was ahead left a word of the future: whoever says nothing new is gone, whatever it says.
+                let laggards = try rotation.laggards().filter { laggard in
+                    let since = heard[laggard] ?? .now
+                    heard[laggard] = since
+                    return ContinuousClock.now - since <= .seconds(StatusService.patience)
+                }
                 if laggards.isEmpty { return }
                 guard ContinuousClock.now < end else {
                     let names = laggards.map { "\($0.host) (pid \($0.pid))" }.joined(separator: ", ")

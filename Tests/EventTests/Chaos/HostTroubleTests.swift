@@ -42,6 +42,31 @@ struct HostTroubleTests {
         }
     }
 
+    /// Its last word was of the future, so that rotations waited for it for an hour.
+    @Test(.timeLimit(.minutes(20))) func aKilledHostWhoseClockWasAheadHoldsUpNoRotation() async throws {
+        try await with(EventHosts(nil, users: 1)) { hosts in
+            let host = try hosts.serve("mx1", environment: hosts.clock(ahead: 3600))
+            try wait("it says how it is") { try !hosts.store.serviceStatus.all().isEmpty }
+            host.signal(SIGKILL)
+            _ = try host.waitForExit()
+            let rotated = try hosts.run(["key-file", "rotate", "--wait", "30"])
+            #expect(rotated.status == 0, "\(rotated.output)")
+        }
+    }
+
+    /// It counted as gone, and keys were replaced that it went on using.
+    @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
+    func aRotationWaitsForAHostWhoseClockIsBehind() async throws {
+        try await with(EventHosts(PostgresServer.shared, users: 1)) { hosts in
+            let host = try hosts.serve("mx1", environment: hosts.clock(ahead: -600))
+            try wait("it says how it is") { try !hosts.store.serviceStatus.all().isEmpty }
+            host.signal(SIGSTOP)
+            let rotated = try hosts.run(["key-file", "rotate", "--wait", "1"])
+            host.signal(SIGCONT)
+            #expect(rotated.status == 75 && rotated.output.contains("mx1.relay.example"), "\(rotated)")
+        }
+    }
+
     /// Times that were noted an hour ahead count for nothing once the clock is right again.
     @Test(.timeLimit(.minutes(20))) func aClockThatJumpsAnHourForwardAndBackHoldsUpNothing() async throws {
         try await with(EventHosts(nil, users: 4)) { hosts in

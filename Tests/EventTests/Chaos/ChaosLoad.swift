@@ -139,16 +139,17 @@ final class ChaosCommands: Sendable {
         let exported = try hosts.run(["policy", "show", "--export", policy])
         try #require(exported.status == 0, "\(exported.output)")
         for (name, old, new) in [
-            ("policy.yaml", "account.age_hours < 72}", "account.age_hours < 48}"), ("tests.yaml", "account.age_hours: 71", "account.age_hours: 47"),
+            ("policy.yaml", "account.age_hours < 72}", "account.age_hours < 48}"),
+            ("tests.yaml", "account.age_hours: 71", "account.age_hours: 47"),
         ] {
             let text = try String(contentsOfFile: "\(policy)/\(name)", encoding: .utf8)
             try #require(text.contains(old))
-            try text.replacingOccurrences(of: old, with: new).write(toFile: "\(policy)/\(name)", atomically: true, encoding: .utf8)
+            try Data(text.replacingOccurrences(of: old, with: new).utf8).write(to: URL(fileURLWithPath: "\(policy)/\(name)"))
         }
         backups = backsUp ? try hosts.newFolder("backups") : nil
         all = [
-            ["status"], ["policy", "activate", policy], ["event", "retry", "--team", "juice"], ["key-file", "rotate", "--wait", "\(wait)"], ["event", "list"],
-            ["signing-key", "rotate"], ["team", "list"], ["policy", "rollback"], ["account", "list", "juice"],
+            ["status"], ["policy", "activate", policy], ["event", "retry", "--team", "juice"],
+            ["key-file", "rotate", "--wait", "\(wait)"], ["event", "list"], ["signing-key", "rotate"], ["team", "list"], ["policy", "rollback"], ["account", "list", "juice"],
         ] + (backsUp ? [["backup"]] : [])
     }
 
@@ -173,7 +174,8 @@ final class ChaosCommands: Sendable {
     /// Commands, and how often each ended with which status.
     var summary: String {
         let texts = statuses.with { $0 }.sorted { $0.key < $1.key }.map { name, statuses in
-            "\(name) " + statuses.sorted { $0.key < $1.key }.map { $0.key == 0 ? "\($0.value)" : "\($0.value) with \($0.key)" }.joined(separator: " + ")
+            let counts = statuses.sorted { $0.key < $1.key }.map { $0.key == 0 ? "\($0.value)" : "\($0.value) with \($0.key)" }
+            return "\(name) \(counts.joined(separator: " + "))"
         }
         return "commands: " + texts.joined(separator: ", ")
     }

@@ -20,6 +20,9 @@ package final class PostgresDatabase: Database {
         package var connectSeconds = 3
         /// Milliseconds for one statement on the path of mail, before it is cancelled.
         package var statementMilliseconds = 10_000
+        /// Milliseconds that a transaction may stand still, as where its host hangs, before the server ends it: others wait for what it
+        /// has locked, for `statementMilliseconds` at most.
+        package var stillMilliseconds = 8_000
         /// Seconds in which a change is tried again that lost against another one. By time, not by number: beside a change that locks
         /// many rows, and on a busy machine, a small one may lose some dozen times in a row.
         package var contention = 3.0
@@ -58,7 +61,7 @@ package final class PostgresDatabase: Database {
         // read so even where it has the right index: SERIALIZABLE changes of different accounts were repeated against each other.
         let setup = """
             SET statement_timeout = \(settings.statementMilliseconds); SET lock_timeout = \(settings.statementMilliseconds);
-            SET idle_in_transaction_session_timeout = 60000; SET client_min_messages = error;
+            SET idle_in_transaction_session_timeout = \(settings.stillMilliseconds); SET client_min_messages = error;
             SET default_transaction_read_only = on; SET jit = off;
             SET enable_seqscan = off
             """
@@ -146,22 +149,45 @@ package final class PostgresDatabase: Database {
     private static let repetitionsBeside = 4
 
     package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        try write(durability, patience: nil, body)
+    }
+
+    package func write<T>(_ durability: Durability, patience: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
         try storeErrors {
             var repetition = 0
             var turn = Turn.beside
-            let end = ContinuousClock.now + .seconds(settings.contention)
+            let end = ContinuousClock.now + (patience ?? .seconds(settings.contention))
             while true {
                 do {
-                    return try transaction(turn.beginning(durability, lockMilliseconds: settings.statementMilliseconds), writes: true, body)
+                    return try transaction(beginning(turn, durability, end: patience == nil ? nil : end), writes: true, body)
                 } catch let failure as PostgresFailure where turn != .untold && failure.isWithoutTurns {
                     turn = .untold
                 } catch let failure as PostgresFailure where ContinuousClock.now < end && (failure.isRepeatable || failure.isTurnTaken(turn)) {
                     repetition += 1
                     repeated.count.add(1, ordering: .relaxed)
-                    if turn != .untold { turn = repetition % (Self.repetitionsBeside + 1) == Self.repetitionsBeside ? .alone : .beside }
+                    if turn != .untold {
+                        // Who has little time does not keep others waiting.
+                        turn = patience == nil && repetition % (Self.repetitionsBeside + 1) == Self.repetitionsBeside ? .alone : .beside
+                    }
                     // Apart by chance, so that two of them do not meet again; longer the more often they did.
                     Thread.sleep(forTimeInterval: Double.random(in: 0...0.002) * Double(min(repetition, 16)))
                 }
+            }
+        }
+    }
+
+    /// - Parameter end: when it should have its locks at the latest; nil for the time of a statement.
+    private func beginning(_ turn: Turn, _ durability: Durability, end: ContinuousClock.Instant?) -> [String] {
+        let left = end.map { Int(($0 - .now) / .milliseconds(1)) } ?? settings.statementMilliseconds
+        return turn.beginning(durability, lockMilliseconds: min(max(1, left), settings.statementMilliseconds))
+    }
+
+    /// What is tried is run once: it may read as it goes. It keeps nobody from a turn alone, and may stand still while it reads.
+    package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T {
+        let beginning = Turn.untold.beginning(.relaxed, lockMilliseconds: settings.statementMilliseconds)
+        return try rehearsed(body) { [self] change in
+            try storeErrors {
+                try transaction(beginning + ["SET LOCAL idle_in_transaction_session_timeout = 0"], writes: true, change)
             }
         }
     }

@@ -41,12 +41,12 @@ final class PostgresPool: @unchecked Sendable {
         self.connect = connect
     }
 
-    /// Sets connections apart for those who go first, at most all but one, and begins to make them: when they are needed, the server may
+    /// Sets connections apart for those who go first, at most half, and begins to make them: when they are needed, the server may
     /// have none left.
     func reserve(_ count: Int) {
         condition.lock()
         defer { condition.unlock() }
-        reserved = max(reserved, min(count, limit - 1))
+        reserved = max(reserved, min(count, limit / 2))
         grow()
     }
 
@@ -136,6 +136,7 @@ final class PostgresPool: @unchecked Sendable {
         condition.lock()
         count(claim, -1)
         if isReusable { idle.append(link) } else { open -= 1 }
+        grow()
         condition.broadcast()
         condition.unlock()
     }
@@ -180,6 +181,7 @@ final class PostgresPool: @unchecked Sendable {
     func discardIdle() {
         condition.lock()
         let links = takeIdle()
+        grow()
         condition.broadcast()
         condition.unlock()
         links.forEach { $0.close() }

@@ -11,34 +11,40 @@ enum Turn {
     case beside
     /// When those that write have ended; those that come later wait for it.
     case alone
-    /// Without a word: the table is not there before the first migration.
+    /// Without a word: the table is not there before the first migration, and a rehearsal keeps nobody waiting.
     case untold
 
     /// The first table that a store gets.
     static let table = "schema_migrations"
 
     /// Milliseconds to wait for a turn alone. Others wait as long: where a host hangs in the middle of a change it is not to be had.
-    private static let patience = 500
+    private static let aloneMilliseconds = 500
+    /// Milliseconds that a change which is alone may stand still, as where its host hangs, before the server ends it: everybody waits.
+    private static let stillMilliseconds = 2000
 
     /// What begins the transaction.
-    /// - Parameter lockMilliseconds: how long its other locks are waited for.
+    /// - Parameter lockMilliseconds: how long it waits for a lock.
     func beginning(_ durability: Durability, lockMilliseconds: Int) -> [String] {
+        var statements = ["BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE", "SET LOCAL lock_timeout = \(lockMilliseconds)"]
         // Relaxed: a crash of the server may lose the last few tenths of a second, one of this process nothing.
-        let first = ["BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE"] + (durability == .relaxed ? ["SET LOCAL synchronous_commit = off"] : [])
-        return switch self {
-        case .beside: first + ["LOCK TABLE \(Self.table) IN ROW SHARE MODE"]
+        if durability == .relaxed { statements.append("SET LOCAL synchronous_commit = off") }
+        switch self {
+        case .beside: statements.append("LOCK TABLE \(Self.table) IN ROW SHARE MODE")
         case .alone:
-            first + [
-                "SET LOCAL lock_timeout = \(Self.patience)", "LOCK TABLE \(Self.table) IN EXCLUSIVE MODE", "SET LOCAL lock_timeout = \(lockMilliseconds)",
+            statements += [
+                "SET LOCAL idle_in_transaction_session_timeout = \(Self.stillMilliseconds)",
+                "SET LOCAL lock_timeout = \(Self.aloneMilliseconds)", "LOCK TABLE \(Self.table) IN EXCLUSIVE MODE",
+                "SET LOCAL lock_timeout = \(lockMilliseconds)",
             ]
-        case .untold: first
+        case .untold: break
         }
+        return statements
     }
 }
 
 extension PostgresFailure {
-    /// Whether the table of turns is missing.
-    var isWithoutTurns: Bool { state == "42P01" && message.contains("\"\(Turn.table)\"") }
+    /// Whether the table of turns is missing, or a user who may only read it.
+    var isWithoutTurns: Bool { ["42P01", "42501"].contains(state) && message.contains(Turn.table) }
 
     /// Whether a turn alone was not to be had.
     func isTurnTaken(_ turn: Turn) -> Bool { turn == .alone && state == "55P03" }

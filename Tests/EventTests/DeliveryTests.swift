@@ -79,8 +79,44 @@ import Testing
         }
     }
 
+    /// They took all threads: nothing that was delivered was written down, and the lease ran out, so that all was delivered again and again.
+    @Test func namesThatDoNotResolveHoldUpNobody() async throws {
+        try await withRig { rig, receiver in
+            let dead = 20
+            for number in 0..<dead {
+                let team = "dead\(number)"
+                _ = try rig.store.teams.add(id: team, name: team, rig.change)
+                _ = try rig.store.apps.add(team: team, clientID: "com.\(team)", group: nil, rig.change)
+                _ = try rig.store.endpoints.set(team: team, app: nil, url: EndpointURL("https://\(team).example/"), rig.change)
+                let account = try rig.store.grants.authorize(AuthorizationRequest(clientID: "com.\(team)", userID: "u0"), rig.change).account
+                try rig.store.grants.revokeAll(account: account.number, rig.change)
+            }
+            try rig.toggle("u0", on: false)
+            let isOver = DispatchSemaphore(value: 0)
+            rig.resolver.before { name in
+                guard name.hasPrefix("dead") else { return }
+                isOver.wait()
+                isOver.signal()
+            }
+            async let delivering: Void = rig.delivery.deliverDue()
+            // It is written down, and the lease renewed, while all those names are waited for.
+            var isDelivered = false
+            for _ in 0..<1200 where !isDelivered {
+                isDelivered = try rig.store.outbox.events(state: .delivered).count == 1
+                if !isDelivered { try await Task.sleep(for: .milliseconds(50)) }
+            }
+            #expect(isDelivered)
+            #expect(receiver.requests.count == 1)
+            let lease = await rig.delivery.lead()
+            #expect(lease != nil)
+            isOver.signal()
+            await delivering
+            #expect(try rig.store.outbox.events(state: .pending).count == dead)
+        }
+    }
+
     @Test func anEndpointThatHangsHoldsUpNobodyElse() async throws {
-        try await withRig(patience: 1) { rig, hanging in
+        try await withRig(patience: 4) { rig, hanging in
             let working = try await TestReceiver()
             _ = try rig.store.teams.add(id: "milk", name: "Milk", rig.change)
             _ = try rig.store.apps.add(team: "milk", clientID: "com.milk", group: nil, rig.change)

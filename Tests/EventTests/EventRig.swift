@@ -24,13 +24,18 @@ final class ManualClock: Sendable {
 /// A DNS whose answers a test may change, and that counts what it is asked.
 final class ChangingResolver: DNSResolver {
     private let state: Mutex<(names: [String: [[UInt8]]], queries: Int)>
+    /// What a name is asked for waits for, before it is answered.
+    private let pause = Mutex<(@Sendable (String) -> Void)?>(nil)
     init(_ names: [String: [[UInt8]]]) { state = Mutex((names, 0)) }
+
+    func before(_ pause: @escaping @Sendable (String) -> Void) { self.pause.withLock { $0 = pause } }
 
     func set(_ name: String, _ addresses: [[UInt8]]) { state.withLock { $0.names[name] = addresses } }
     var queries: Int { state.withLock { $0.queries } }
 
     func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
-        state.withLock { state in
+        pause.withLock { $0 }?(name)
+        return state.withLock { state in
             state.queries += 1
             guard let addresses = state.names[name] else { return .nxDomain }
             let records = addresses.filter { $0.count == (type == .a ? 4 : 16) }.map(DNSRecord.address)
@@ -50,7 +55,7 @@ final class EventRig: Sendable {
     let signer: IdentitySigner
     let delivery: EventDelivery
     private let poster: HTTPEventPoster
-    private let threads: NIOThreadPool
+    private let threads = DeliveryThreads()
 
     var change: Change { Change(actor: "uid:0", now: clock.now) }
 
@@ -69,8 +74,6 @@ final class EventRig: Sendable {
         let clock = clock
         signer = IdentitySigner(store.identityKeys, now: { clock.now }, logger: logger)
         poster = try HTTPEventPoster(rootsPath: TestReceiver.certificate("authority.pem"), patience: patience)
-        threads = NIOThreadPool(numberOfThreads: 4)
-        threads.start()
         // Beside other tests this process may stand still for longer than a lease lasts; then events come twice, as they should.
         let begun = ContinuousClock.now
         delivery = EventDelivery(
@@ -117,7 +120,7 @@ final class EventRig: Sendable {
 
     func stop() async {
         await poster.stop()
-        try? await threads.shutdownGracefully()
+        await threads.stop()
         try? database.close()
         try? FileManager.default.removeItem(at: folder)
     }

@@ -55,10 +55,12 @@ struct ContentionTests {
         try await together(
             [
                 {
-                    try database.write(.durable) { connection in
+                    // What becomes of it does not matter.
+                    try? database.write(.durable) { connection in
                         try connection.run("INSERT INTO teams (handle, name, created_at) VALUES ('juice', 'Juice', 1)", [])
                         hangs.signal()
                         others.wait()
+                        others.signal()
                     }
                 }
             ]
@@ -78,6 +80,80 @@ struct ContentionTests {
                     }
                 ])
         #expect(Set(try database.rows("SELECT value FROM ring WHERE id < 4", []).map { try $0.integer(0) }).count == 4)
+    }
+
+    /// A host that was stopped in the middle of a change kept what it had locked for a minute.
+    @Test func whoStandsStillInAChangeLosesIt() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 2)
+        defer { try? database.close() }
+        var settings = PostgresDatabase.Settings()
+        settings.stillMilliseconds = 300
+        settings.contention = 0
+        let stopped = try PostgresDatabase(url: server.url(schema: "relay"), settings: settings)
+        defer { try? stopped.close() }
+        let (stands, others) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        try await together([
+            {
+                #expect(throws: (any Error).self) {
+                    try stopped.write(.durable) { connection in
+                        try connection.run("UPDATE ring SET value = 99 WHERE id = 0", [])
+                        stands.signal()
+                        others.wait()
+                    }
+                }
+            },
+            {
+                defer { others.signal() }
+                stands.wait()
+                try Self.change(database, row: 0)
+            },
+        ])
+        #expect(try database.rows("SELECT value FROM ring WHERE id = 0", []).first?.integer(0) == 1)
+    }
+
+    /// Decisions go on degraded after half a second; they waited for others' locks as long as everybody.
+    @Test func whoHasLittleTimeWaitsNoLonger() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 2)
+        defer { try? database.close() }
+        let (holds, others) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        try await together([
+            {
+                // It holds the row until the other one has given up.
+                try database.write(.durable) { connection in
+                    try connection.run("UPDATE ring SET value = 1 WHERE id = 0", [])
+                    holds.signal()
+                    others.wait()
+                }
+            },
+            {
+                defer { others.signal() }
+                holds.wait()
+                let error = #expect(throws: TemporaryStoreError.self) {
+                    try database.write(.durable, patience: .milliseconds(100)) { try $0.run("UPDATE ring SET value = 2 WHERE id = 0", []) }
+                }
+                #expect(error?.code == .busy)
+            },
+        ])
+    }
+
+    /// It read a file as it went, and began again in the middle of it.
+    @Test func aRehearsalThatLosesIsNotRunAgain() throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 2)
+        defer { try? database.close() }
+        var runs = 0
+        let error = #expect(throws: TemporaryStoreError.self) {
+            try database.rehearse { rehearsal in
+                runs += 1
+                let last = try rehearsal.rows("SELECT MAX(value) FROM ring", []).first?.integer(0) ?? 0
+                try Self.change(database, row: 1)
+                try rehearsal.write(.durable) { try $0.run("UPDATE ring SET value = ?1 WHERE id = 1", [.integer(last + 1)]) }
+            }
+        }
+        #expect(error?.code == .busy)
+        #expect(runs == 1)
     }
 
     /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each other.

@@ -121,6 +121,25 @@ struct PostgresPoolTests {
         }
     }
 
+    /// They were closed with the others when the server ended one, and not made again until a decision asked.
+    @Test func connectionsThatAreSetApartAreMadeAgain() throws {
+        try withServer(limit: 20, connections: 9) { server, open in
+            let database = try open()
+            defer { try? database.close() }
+            _ = database.first
+            try server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay'")
+            // One of the two finds out, whichever was idle.
+            _ = try? database.rows("SELECT 1", [])
+            let count = "SELECT 'open=' || COUNT(*) FROM pg_stat_activity WHERE usename = 'relay'"
+            let isThere = try (0..<600).contains { _ in
+                if try server.psql(count).contains("open=3") { return true }
+                Thread.sleep(forTimeInterval: 0.05)
+                return false
+            }
+            #expect(isThere)
+        }
+    }
+
     @Test func decisionsHaveAShareThatOthersLeave() throws {
         try withServer(limit: 20, connections: 4) { _, open in
             let database = try open()

@@ -6,12 +6,16 @@ import PosternStore
 /// A pool of threads of its own.
 package final class BlockingPool: Sendable {
     private let pool: NIOThreadPool
+    private let isShared: Bool
 
     /// Calls that read at one time, however many others wait to write.
     private static let readers = 8
 
-    /// - Parameter threads: how many calls block at one time; further ones wait their turn.
-    package init(threads: Int = readers + WriteQueue.sharedThreads) {
+    /// - Parameters:
+    ///   - threads: how many calls block at one time; further ones wait their turn.
+    ///   - isShared: whether others wait for these threads, in any number: what they change comes after what the service has to do.
+    package init(threads: Int = readers + WriteQueue.sharedThreads, isShared: Bool = true) {
+        self.isShared = isShared
         pool = NIOThreadPool(numberOfThreads: threads)
         pool.start()
     }
@@ -19,7 +23,7 @@ package final class BlockingPool: Sendable {
     /// Runs `body` on one of the threads.
     package func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
         do {
-            return try await pool.runIfActive { try WriteQueue.$isOnSharedThread.withValue(true) { try body() } }
+            return try await pool.runIfActive { try WriteQueue.$isOnSharedThread.withValue(self.isShared) { try body() } }
         } catch is NIOThreadPoolError.ThreadPoolInactive {
             throw Problem.unavailable()
         }

@@ -30,12 +30,13 @@ package final class EventDelivery: Sendable {
     private let issuer: String
     private let poster: any EventPosting
     private let resolver: any DNSResolver
-    private let threads: NIOThreadPool
+    private let threads: DeliveryThreads
     private let now: @Sendable () -> Int64
     private let random: @Sendable () -> Double
     private let logger: Logger
-    /// Endpoints that are delivered to just now, and when the last step began.
-    private let busy = Mutex<[Int64: ContinuousClock.Instant]>([:])
+    /// Endpoints that are delivered to just now, and when the last step began; nil while a name is asked for, which waits its turn and ends
+    /// by itself.
+    private let busy = Mutex<[Int64: ContinuousClock.Instant?]>([:])
     /// When all events that wait were counted last, where they are many.
     private let wholeCount = Mutex<ContinuousClock.Instant?>(nil)
     private static let wholeCountInterval: Duration = .seconds(30)
@@ -45,21 +46,21 @@ package final class EventDelivery: Sendable {
 
     /// - Parameters:
     ///   - issuer: our own `iss`.
-    ///   - resolver: may block; it is asked on `threads`.
+    ///   - resolver: may block.
     ///   - threads: for everything that blocks.
     ///   - now: seconds since 1970.
     ///   - leaseClock: by which the lease runs out; it goes on while the process stands still.
     ///   - random: 0 ..< 1, for jitter.
     package init(
         outbox: OutboxRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting, resolver: any DNSResolver,
-        threads: NIOThreadPool, now: @escaping @Sendable () -> Int64,
+        threads: DeliveryThreads, now: @escaping @Sendable () -> Int64,
         leaseClock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now },
         random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, metrics: ServiceMetrics? = nil, logger: Logger
     ) {
         self.outbox = outbox
         leader = LeaderLease(outbox.leases, name: OutboxRepository.lease, now: leaseClock)
         book = DeliveryBook { results, lease in
-            try await threads.runIfActive { try outbox.settle(results, under: lease, now: now()) }
+            try await threads.store.runIfActive { try outbox.settle(results, under: lease, now: now()) }
         }
         self.signer = signer
         self.issuer = issuer
@@ -122,16 +123,16 @@ package final class EventDelivery: Sendable {
                         endpoint: endpoint.number, now: $0.now(), isProbe: isProbe, limit: isProbe ? 1 : Self.batch, under: lease)
                 }
                 guard let events, !events.isEmpty else { return hasTaken }
-                step(run)
+                busy.withLock { $0[endpoint.number] = .some(nil) }
                 let addresses: EndpointAddresses
                 do {
-                    addresses = try await blocking {
-                        try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: $0.resolver)
-                    }
+                    addresses = try await self.addresses(endpoint)
                 } catch let refusal as EndpointAddresses.Refusal {
+                    guard leader.current == lease else { throw LeaseLost() }
                     try await settle(events[0], .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil), run)
                     return hasTaken
                 }
+                step(run)
                 guard try await attempt(events, addresses, run) else { return hasTaken }
                 run.failures = 0
                 hasTaken = true
@@ -242,19 +243,26 @@ package final class EventDelivery: Sendable {
         let event = OutboxEvent(test: endpoint, jti: Base32.characters(fromRandom: try SecureRandom.bytes(count: 32)), now: now())
         let addresses: EndpointAddresses
         do {
-            addresses = try await blocking {
-                try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: $0.resolver)
-            }
+            addresses = try await self.addresses(endpoint)
         } catch let refusal as EndpointAddresses.Refusal {
             return .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil)
         }
         return await poster.post(try await body(event), to: endpoint.url, at: addresses)
     }
 
-    /// Runs what blocks on a thread for it.
-    private func blocking<T: Sendable>(_ body: @escaping @Sendable (EventDelivery) throws -> T) async throws -> T {
+    /// Where to post. Throws `EndpointAddresses.Refusal`.
+    private func addresses(_ endpoint: EventEndpoint) async throws -> EndpointAddresses {
+        try await blocking(on: threads.names) {
+            try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: $0.resolver)
+        }
+    }
+
+    /// Runs what blocks on a thread for it; for the store's where none is named.
+    private func blocking<T: Sendable>(
+        on pool: NIOThreadPool? = nil, _ body: @escaping @Sendable (EventDelivery) throws -> T
+    ) async throws -> T {
         do {
-            return try await threads.runIfActive { try body(self) }
+            return try await (pool ?? threads.store).runIfActive { try body(self) }
         } catch is NIOThreadPoolError.ThreadPoolInactive {
             throw CancellationError()
         }
@@ -299,18 +307,18 @@ package final class EventDelivery: Sendable {
     }
 
     /// Takes or renews the lease to deliver; nil where another process has it, the store is away, or a step here does not go on.
-    func lead() async -> Lease? {
-        if let since = busy.withLock({ $0.values.min() }), ContinuousClock.now - since > Self.longestStep {
+    package func lead() async -> Lease? {
+        if let since = busy.withLock({ $0.values.compactMap(\.self).min() }), ContinuousClock.now - since > Self.longestStep {
             logger.error("a delivery does not go on, so that another process may take over")
             return nil
         }
-        return (try? await threads.runIfActive { [leader] in leader.acquire() }) ?? nil
+        return (try? await threads.lease.runIfActive { [leader] in leader.acquire() }) ?? nil
     }
 
     /// The lease, where this process has it still.
     var lease: Lease? { leader.current }
 
-    func resign() async { try? await threads.runIfActive { [leader] in leader.release() } }
+    func resign() async { try? await threads.lease.runIfActive { [leader] in leader.release() } }
 
     /// Calls the handler whenever a change of this process put an event into the outbox.
     func onChange(_ handler: @escaping @Sendable () -> Void) { outbox.signal.onRaise(handler) }

@@ -1,7 +1,6 @@
 // The service that delivers events while Postern runs.
 
 import Logging
-import NIOPosix
 import PosternStore
 import ServiceLifecycle
 
@@ -11,18 +10,19 @@ package struct EventDeliveryService: Service {
     /// Another process's change is found within this time.
     private static let interval: Duration = .milliseconds(500)
     private static let tidying: Duration = .seconds(60)
+    private static let measuring: Duration = .seconds(5)
 
     private let delivery: EventDelivery
     private let poster: HTTPEventPoster
-    private let pool: NIOThreadPool
+    private let threads: DeliveryThreads
     private let logger: Logger
 
-    /// `poster` and `pool` end with the service.
-    package init(delivery: EventDelivery, poster: HTTPEventPoster, pool: NIOThreadPool, logger: Logger) {
+    /// `poster` and `threads` end with the service.
+    package init(delivery: EventDelivery, poster: HTTPEventPoster, threads: DeliveryThreads, logger: Logger) {
         self.logger = logger
         self.delivery = delivery
         self.poster = poster
-        self.pool = pool
+        self.threads = threads
     }
 
     package func run() async throws {
@@ -38,6 +38,12 @@ package struct EventDeliveryService: Service {
                     wake.finish()
                 }
                 group.addTask { await lead() }
+                group.addTask {
+                    while !Task.isCancelled {
+                        await delivery.measure()
+                        try? await Task.sleep(for: Self.measuring)
+                    }
+                }
                 var nextTidying = ContinuousClock.now
                 for await _ in wakes {
                     guard let lease = delivery.lease else { continue }
@@ -56,8 +62,9 @@ package struct EventDeliveryService: Service {
         }
         await poster.stop()
         await delivery.resign()
-        try? await pool.shutdownGracefully()
+        await threads.stop()
     }
+
     /// Keeps the lease while this process has it, and waits for it while another one does.
     private func lead() async {
         var before: Lease?
@@ -68,7 +75,6 @@ package struct EventDeliveryService: Service {
                 logger.info("\(words)")
             }
             before = lease
-            await delivery.measure()
             try? await Task.sleep(for: LeaderLease.renewal)
         }
     }

@@ -3,19 +3,15 @@
 import Foundation
 import Identity
 import Logging
-import NIOPosix
 import PosternMetrics
 import PosternStore
 
 package enum EventServices {
-    /// Threads for what blocks: the store, and names of endpoints, each of which may take the DNS's whole patience.
-    private static let threads = 6
-
     /// The delivery of an installation, and what it posts with, which its owner stops; nil where no issuer is configured.
     /// Throws `ConfigurationError` where the certificates cannot be read, `DNSClientError` where the DNS client cannot be opened.
     package static func parts(
         _ installation: Installation, signer: IdentitySigner, metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
-    ) throws -> (delivery: EventDelivery, poster: HTTPEventPoster, pool: NIOThreadPool)? {
+    ) throws -> (delivery: EventDelivery, poster: HTTPEventPoster, threads: DeliveryThreads)? {
         let configuration = installation.configuration
         guard let issuer = configuration.provider.issuer else { return nil }
         let poster: HTTPEventPoster
@@ -23,19 +19,18 @@ package enum EventServices {
             throw ConfigurationError(
                 .invalidValue, at: installation.resolved.path, "events.trusted_certificates: no certificates (PEM) can be read there")
         }
-        let pool = NIOThreadPool(numberOfThreads: threads)
-        pool.start()
+        let threads = DeliveryThreads()
         let delivery = EventDelivery(
             outbox: installation.store.outbox,
             signer: signer, issuer: issuer,
-            poster: poster, resolver: try Resolvers.client(configuration, path: installation.resolved.path), threads: pool, now: now,
+            poster: poster, resolver: try Resolvers.client(configuration, path: installation.resolved.path), threads: threads, now: now,
             metrics: metrics, logger: logger)
-        return (delivery, poster, pool)
+        return (delivery, poster, threads)
     }
 
     /// The service; nil, with a warning where events wait, where no issuer is configured.
     static func service(_ parts: ServiceParts) throws -> EventDeliveryService? {
-        guard let (delivery, poster, pool) = try self.parts(
+        guard let (delivery, poster, threads) = try self.parts(
             parts.installation, signer: parts.identitySigner, metrics: parts.metrics, now: parts.now, logger: parts.logger)
         else {
             if (try? parts.store.endpoints.endpoints().isEmpty) == false {
@@ -43,6 +38,6 @@ package enum EventServices {
             }
             return nil
         }
-        return EventDeliveryService(delivery: delivery, poster: poster, pool: pool, logger: parts.logger)
+        return EventDeliveryService(delivery: delivery, poster: poster, threads: threads, logger: parts.logger)
     }
 }

@@ -36,24 +36,32 @@ package struct HousekeepingService: Service {
 
     package func run() async throws {
         await cancelWhenGracefulShutdown {
-            var nextDeletion = ContinuousClock.now
+            // What is deleted by the thousand keeps no counter waiting, nor does what was removed.
+            async let removals: Void = {
+                var failed = FailedRemovals()
+                while !Task.isCancelled {
+                    failed = await takeAway(failed)
+                    try? await Task.sleep(for: .seconds(1))
+                }
+            }()
+            async let deletions: Void = {
+                while !Task.isCancelled {
+                    await blocking { deleteExpired() }
+                    try? await Task.sleep(for: Self.deletionInterval)
+                }
+            }()
             var nextRelease = ContinuousClock.now + Self.starting
             var isInPlace = true
-            var removals = FailedRemovals()
             while !Task.isCancelled {
                 isInPlace = look(was: isInPlace)
                 await blocking { write() }
-                removals = await takeAway(removals)
-                if ContinuousClock.now >= nextDeletion {
-                    await blocking { deleteExpired() }
-                    nextDeletion = ContinuousClock.now + Self.deletionInterval
-                }
                 if ContinuousClock.now >= nextRelease {
                     ProgramPages.release()
                     nextRelease = ContinuousClock.now + Self.deletionInterval
                 }
                 try? await Task.sleep(for: .seconds(1))
             }
+            await (removals, deletions)
         }
         write()
     }
@@ -73,7 +81,7 @@ package struct HousekeepingService: Service {
         }
     }
 
-    /// What is left of what was removed, some steps at a time: counters wait no longer than for these.
+    /// What is left of what was removed, some steps at a time.
     private func takeAway(_ failed: FailedRemovals) async -> FailedRemovals {
         let result = try? await pool.run { () -> FailedRemovals in
             var failed = failed

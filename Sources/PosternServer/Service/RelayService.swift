@@ -5,6 +5,7 @@ import InternetMessage
 import Logging
 import MailAuth
 import Milter
+import PosternAPI
 import PosternStore
 import RelayCore
 import RelayMilter
@@ -67,11 +68,13 @@ package enum RelayService {
         let http = try HTTPRoutes.service(parts)
         try server.start()
 
+        // For what the service does by itself: however many requests there are, counters are written, and others see that it runs.
+        let servicePool = BlockingPool(threads: 4, isShared: false)
         // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
         var services: [any Service] = [
             HousekeepingService(
-                store: installation.store, counters: counters, rejections: rejections, pool: parts.pool, now: now, logger: logger),
-            StatusService(parts),
+                store: installation.store, counters: counters, rejections: rejections, pool: servicePool, now: now, logger: logger),
+            StatusService(parts, pool: servicePool),
             QueueWatchService(
                 directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool, metrics: parts.metrics,
                 trouble: parts.queueTrouble, logger: logger),
@@ -110,6 +113,7 @@ package enum RelayService {
         try await ServiceGroup(configuration: group).run()
         parts.mailQueue.stop()
         await parts.pool.stop()
+        await servicePool.stop()
     }
 
     /// The policies in force; a database of before there were any gets the built-in one. Mail flows whatever becomes of them.

@@ -2,6 +2,7 @@
 
 import Foundation
 import Logging
+import PosternAPI
 import PosternStore
 import RelayMilter
 import ServiceLifecycle
@@ -15,8 +16,9 @@ package struct StatusService: Service {
     package static let patience: Int64 = 10
 
     private let parts: ServiceParts
+    private let pool: BlockingPool
 
-    package init(_ parts: ServiceParts) { self.parts = parts }
+    package init(_ parts: ServiceParts, pool: BlockingPool) { (self.parts, self.pool) = (parts, pool) }
 
     package func run() async throws {
         let configuration = parts.installation.configuration
@@ -35,7 +37,7 @@ package struct StatusService: Service {
             made.queueTrouble = parts.queueTrouble.current
             let snapshot = made
             do {
-                try await parts.pool.run { [store = parts.store] in
+                try await pool.run { [store = parts.store] in
                     var snapshot = snapshot
                     snapshot.clockAhead = try ClockSkew.measure(store.database)
                     let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
@@ -52,7 +54,7 @@ package struct StatusService: Service {
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .milliseconds(pause)) }
         }
         let last = maker.minute(now: parts.now(), isLast: true)
-        try? await parts.pool.run { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid, minute: last) }
+        try? await pool.run { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid, minute: last) }
     }
 }
 

@@ -5,9 +5,16 @@ extension Database {
     /// This one way fits every engine with versions of rows: a transaction that is rolled back at the end. An engine that
     /// would keep other writers waiting for so long brings its own.
     package func rehearsedInTransaction<T>(_ body: (any Database) throws -> T) throws -> T {
+        try rehearsed(body) { change in try write(.relaxed, change) }
+    }
+
+    /// The same in a transaction of the engine's own making.
+    package func rehearsed<T>(
+        _ body: (any Database) throws -> T, in transaction: @escaping (_ change: (any DatabaseConnection) throws -> Void) throws -> Void
+    ) throws -> T {
         var result: Result<T, any Error>?
         do {
-            try write(.relaxed) { connection in
+            try transaction { connection in
                 let rehearsal = RehearsalDatabase(dialect: dialect, connection: connection)
                 result = Result { try body(rehearsal) }
                 throw RehearsalEnd()

@@ -119,7 +119,7 @@ struct EndpointCommand: AsyncParsableCommand {
             }
             let outcome = try await parts.delivery.test(endpoint)
             await parts.poster.stop()
-            try? await parts.pool.shutdownGracefully()
+            await parts.threads.stop()
             switch outcome {
             case .delivered: print("\(endpoint.url) took a test event for \(endpoint.audience).")
             case .failed(let reason, _, _):

@@ -43,13 +43,16 @@ let package = Package(
         .systemLibrary(name: "CPrefetch", path: "Sources/CPrefetch"),
         .systemLibrary(name: "CPQ", path: "Sources/CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 
+        // MARK: The ground floor: one of each small thing, for all
+        .target(name: "Support", swiftSettings: pure),
+
         // MARK: Pure modules: no I/O, no clock
-        .target(name: "InternetMessage", swiftSettings: pure),
+        .target(name: "InternetMessage", dependencies: ["Support"], swiftSettings: pure),
         .target(name: "MailCrypto", dependencies: ["COpenSSL"], swiftSettings: pure),
-        .target(name: "MailAuth", dependencies: ["InternetMessage", "MailCrypto"], swiftSettings: pure),
-        .target(name: "RelayCore", dependencies: ["InternetMessage", "MailAuth", "MailCrypto"], swiftSettings: pure),
+        .target(name: "MailAuth", dependencies: ["InternetMessage", "MailCrypto", "Support"], swiftSettings: pure),
+        .target(name: "RelayCore", dependencies: ["InternetMessage", "MailAuth", "MailCrypto", "Support"], swiftSettings: pure),
         .target(
-            name: "RiskPolicy", dependencies: [.product(name: "Yams", package: "Yams")],
+            name: "RiskPolicy", dependencies: ["Support", .product(name: "Yams", package: "Yams")],
             path: "policy/RiskPolicy", swiftSettings: pure),
         .target(
             name: "PolicyRules", path: "policy/rules",
@@ -58,30 +61,30 @@ let package = Package(
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
         .target(name: "PosternTLS", dependencies: [.product(name: "NIOSSL", package: "swift-nio-ssl")], swiftSettings: strict),
-        .target(name: "DNSClient", dependencies: ["CAres", "MailAuth"], swiftSettings: strict),
+        .target(name: "DNSClient", dependencies: ["CAres", "MailAuth", "Support"], swiftSettings: strict),
         .target(name: "Milter", dependencies: ["CMilter"], path: "milter/Milter", swiftSettings: strict),
         .target(
             name: "RelayMilter",
             dependencies: [
-                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics",
+                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "milter/RelayMilter", swiftSettings: strict),
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
         .target(name: "PostfixSetup", path: "milter/postfix", exclude: ["main.cf", "master.cf"], swiftSettings: strict),
         .target(
-            name: "PosternStore", dependencies: ["InternetMessage", "MailCrypto"], swiftSettings: strict),
+            name: "PosternStore", dependencies: ["InternetMessage", "MailCrypto", "Support"], swiftSettings: strict),
         .target(
             name: "PosternSQLite",
             dependencies: [
                 "CPrefetch", "PosternStore", .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
-        .target(name: "PosternPostgres", dependencies: ["CPQ", "PosternStore"], swiftSettings: strict),
+        .target(name: "PosternPostgres", dependencies: ["CPQ", "PosternStore", "Support"], swiftSettings: strict),
         .target(
             name: "Identity",
             dependencies: [
-                "MailCrypto", "InternetMessage", "PosternStore", "PosternTLS",
+                "MailCrypto", "InternetMessage", "PosternStore", "PosternTLS", "Support",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -91,14 +94,14 @@ let package = Package(
         .target(
             name: "RiskDecisions",
             dependencies: [
-                "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
+                "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
             name: "PosternAPI",
             dependencies: [
                 "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailAuth", "MailCrypto", "InternetMessage", "RelayCore",
-                "PosternMail", "PosternMetrics", "PosternTLS",
+                "PosternMail", "PosternMetrics", "PosternTLS", "Support",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -114,7 +117,7 @@ let package = Package(
         .target(
             name: "PosternMail",
             dependencies: [
-                "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", "PosternTLS",
+                "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", "PosternTLS", "Support",
                 .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
@@ -125,7 +128,7 @@ let package = Package(
                 "PostfixSetup",
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
                 "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
-                "PosternMetrics", "PosternTLS",
+                "PosternMetrics", "PosternTLS", "Support",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -149,7 +152,7 @@ let package = Package(
         .executableTarget(
             name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
             swiftSettings: strict),
-        .target(name: "HostileMail", dependencies: ["InternetMessage"], path: "Benchmarks/HostileMail", swiftSettings: strict),
+        .target(name: "HostileMail", dependencies: ["InternetMessage", "Support"], path: "Benchmarks/HostileMail", swiftSettings: strict),
         .executableTarget(
             name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "HostileMail"], path: "Benchmarks/RelayBench",
             swiftSettings: strict),
@@ -189,11 +192,12 @@ let package = Package(
             ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
 
         // MARK: Tests
+        .testTarget(name: "SupportTests", dependencies: ["Support"], swiftSettings: strict),
         .testTarget(
-            name: "InternetMessageTests", dependencies: ["InternetMessage"], exclude: ["Vectors"], swiftSettings: strict),
-        .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto"], swiftSettings: strict),
+            name: "InternetMessageTests", dependencies: ["InternetMessage", "Support"], exclude: ["Vectors"], swiftSettings: strict),
+        .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support"], swiftSettings: strict),
         .testTarget(
-            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "MailTesting"], exclude: ["Vectors"],
+            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "Support", "MailTesting"], exclude: ["Vectors"],
             swiftSettings: strict),
         .target(
             name: "MailTesting", dependencies: ["InternetMessage"], path: "Tests/MailTesting", exclude: ["Tools"], swiftSettings: strict),
@@ -201,7 +205,7 @@ let package = Package(
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
             name: "RelayCoreTests",
-            dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto", "MilterTesting", "HostileMail"],
+            dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto", "Support", "MilterTesting", "HostileMail"],
             exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "MilterTests",
@@ -213,7 +217,7 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto", "MailTesting",
+                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto", "Support", "MailTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -234,7 +238,7 @@ let package = Package(
         .testTarget(
             name: "IdentityTests",
             dependencies: [
-                "Identity", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite", "MailTesting",
+                "Identity", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite", "Support", "MailTesting",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),

@@ -1,6 +1,7 @@
 // Attachments made to take hours: archives whose streams are the same octets again and again, or that unpack to a thousand times their size.
 
 import InternetMessage
+import Support
 
 extension Hostile {
     /// Bombs as an attack found them, of 0.4 to 19 MB.

@@ -2,6 +2,7 @@
 // counts the work that they take.
 
 import InternetMessage
+import Support
 
 /// A message made to be slow, for the account of anna.bergstroem@home.example.
 package struct Hostile {

@@ -2,6 +2,7 @@
 
 import Glibc
 import MailAuth
+import Support
 import Synchronization
 
 /// A caching stub resolver on c-ares. Any thread may ask; each caller waits for its own answer, and callers that ask the same at

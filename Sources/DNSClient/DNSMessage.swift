@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import Support
 
 /// The wire format, as far as one question and its answer need it.
 package enum DNSMessage {

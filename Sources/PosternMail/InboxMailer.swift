@@ -4,6 +4,7 @@ import InternetMessage
 import MailCrypto
 import PosternStore
 import RelayCore
+import Support
 
 /// What the messages of an installation have in common.
 package struct MailerSettings: Sendable {

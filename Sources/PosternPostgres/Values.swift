@@ -2,6 +2,7 @@
 
 import CPQ
 import PosternStore
+import Support
 
 /// An argument as libpq takes it.
 struct BoundValue {
@@ -86,21 +87,11 @@ enum ColumnText {
 
     /// `\x` and two hexadecimal digits an octet.
     private static func octets(_ text: UnsafeRawBufferPointer) throws -> [UInt8] {
-        guard text.count >= 2, text.count.isMultiple(of: 2), text[0] == UInt8(ascii: "\\"), text[1] == UInt8(ascii: "x") else {
+        guard text.count >= 2, text[0] == UInt8(ascii: "\\"), text[1] == UInt8(ascii: "x") else {
             throw unexpected
         }
-        return try stride(from: 2, to: text.count, by: 2).map { index in
-            guard let high = digit(text[index]), let low = digit(text[index + 1]) else { throw unexpected }
-            return high << 4 | low
-        }
-    }
-
-    private static func digit(_ octet: UInt8) -> UInt8? {
-        switch octet {
-        case 0x30...0x39: octet - 0x30
-        case 0x61...0x66: octet - 0x61 + 10
-        default: nil
-        }
+        guard let octets = Hex.decode(text[2...]) else { throw unexpected }
+        return octets
     }
 
     private static var unexpected: PermanentStoreError {

@@ -4,6 +4,7 @@
 import InternetMessage
 import MailAuth
 import MailCrypto
+import Support
 
 /// Names and proof of the test account. Pure: `now` is handed in.
 package struct ProbeIdentity: Sendable {

@@ -2,6 +2,7 @@
 
 import Foundation
 import Identity
+import Support
 import Testing
 
 @Suite(.enabled(if: Files.hasConformance, "skipped: no public test data; POSTERN_CONFORMANCE names its folder"))
@@ -100,8 +101,8 @@ struct ConformanceTests {
             let set = try JWKSet.parse(Array(JSONSerialization.data(withJSONObject: ["keys": [jwk]])))
             let key = try #require(set.keys.first, "\(set.unusable)")
             for test in tests {
-                let message = hex(try #require(test["msg"] as? String))
-                let signature = hex(try #require(test["sig"] as? String))
+                let message = try #require((test["msg"] as? String).flatMap { Hex.decode($0.utf8) })
+                let signature = try #require((test["sig"] as? String).flatMap { Hex.decode($0.utf8) })
                 let result = try #require(test["result"] as? String)
                 // "acceptable": a padding without NULL, which RFC 8017 section 8.2.2 has a verifier refuse.
                 #expect(
@@ -114,15 +115,10 @@ struct ConformanceTests {
 
     /// A JWK of a group that has its key only as an uncompressed point.
     private func point(_ group: [String: Any]) throws -> [String: Any] {
-        let octets = hex(try #require((group["publicKey"] as? [String: Any])?["uncompressed"] as? String))
+        let octets = try #require(((group["publicKey"] as? [String: Any])?["uncompressed"] as? String).flatMap { Hex.decode($0.utf8) })
         try #require(octets.count == 65 && octets[0] == 4)
         return [
             "kty": "EC", "crv": "P-256", "x": Base64URL.encode(octets[1..<33]), "y": Base64URL.encode(octets[33...]),
         ]
-    }
-
-    private func hex(_ text: String) -> [UInt8] {
-        let digits = text.compactMap { $0.hexDigitValue.map(UInt8.init) }
-        return stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 }

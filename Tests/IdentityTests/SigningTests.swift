@@ -3,6 +3,7 @@
 import Foundation
 import Identity
 import InternetMessage
+import Support
 import Testing
 
 @Suite struct SigningTests {

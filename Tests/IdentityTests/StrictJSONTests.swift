@@ -3,6 +3,7 @@
 import Foundation
 import Identity
 import MailTesting
+import Support
 import Testing
 
 @Suite struct StrictJSONTests {

@@ -2,6 +2,7 @@
 
 import Foundation
 import Identity
+import Support
 import Testing
 
 @Suite struct VectorTests {

@@ -2,6 +2,8 @@
 import InternetMessage
 import Testing
 
+@testable import Support
+
 struct DomainNameTests {
     @Test(arguments: [
         ("Example.COM", "example.com"), ("example.com.", "example.com"), ("MÜNCHEN.example", "xn--mnchen-3ya.example"), ("xn--MNCHEN-3ya.example", "xn--mnchen-3ya.example"),

@@ -1,5 +1,6 @@
 // Texts of a body that comes in pieces: however it is cut, they are those of the tree.
 import InternetMessage
+import Support
 import Testing
 
 struct TextWalkerTests {

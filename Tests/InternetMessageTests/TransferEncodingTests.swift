@@ -1,5 +1,6 @@
 // Transfer encodings, their offset map, and replacement of single words.
 import InternetMessage
+import Support
 import Testing
 
 struct TransferEncodingTests {

@@ -3,6 +3,7 @@
 import Foundation
 import InternetMessage
 import MailCrypto
+import Support
 
 @testable import MailAuth
 
@@ -15,7 +16,7 @@ enum DKIMForge {
     /// `p=` of the key for this algorithm.
     static func publicKey(_ algorithm: String = "ed25519-sha256") throws -> String {
         let bytes = algorithm.hasPrefix("rsa") ? try rsa.get().publicKeyInfo() : try ed25519.get().rawPublicKey()
-        return String(decoding: DKIMBase64.encode(bytes), as: UTF8.self)
+        return String(decoding: Base64.encodeUnbroken(bytes), as: UTF8.self)
     }
 
     static func dns(_ tags: String = "v=DKIM1; k=ed25519;", algorithm: String = "ed25519-sha256") throws -> DKIMTestDNS {
@@ -33,7 +34,7 @@ enum DKIMForge {
         names: [String] = ["from"]
     ) throws -> DKIMTestMessage {
         let canonical = canonicalBody(body, message.body, chunk: 4096)
-        let hash = DKIMBase64.encode(SHA256.hash(canonical.prefix(length ?? canonical.count)))
+        let hash = Base64.encodeUnbroken(SHA256.hash(canonical.prefix(length ?? canonical.count)))
         let text = " " + template.replacing("{bh}", with: String(decoding: hash, as: UTF8.self))
         let unsigned = HeaderField(name: "DKIM-Signature", rawValue: Array(text.replacing(/\s*\{b\}\s*/, with: "").utf8))
         let fields = DKIMSignedFields(message.header)
@@ -41,7 +42,7 @@ enum DKIMForge {
             fields.signed(DKIMNameList(names), own: nil), canonicalization: header, signatureField: unsigned, signatureRange: 0..<0)
         let signature = template.contains("rsa-") ? try rsa.get().signSHA256(digest: digest) : try ed25519.get().sign(digest)
         var signed = message
-        let value = text.replacing("{b}", with: String(decoding: DKIMBase64.encode(signature), as: UTF8.self))
+        let value = text.replacing("{b}", with: String(decoding: Base64.encodeUnbroken(signature), as: UTF8.self))
         signed.header.fields.insert(HeaderField(name: "DKIM-Signature", rawValue: Array(value.utf8)), at: 0)
         return signed
     }

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 import Testing
 
 @testable import MailAuth
@@ -147,7 +148,7 @@ struct DKIMVerificationTests {
         let otherKey = try Ed25519PrivateKey.generate().rawPublicKey()
         let other = DNSRecord.txt(
             Array(
-                "v=DKIM1; k=ed25519; p=\(String(decoding: DKIMBase64.encode(otherKey), as: UTF8.self))"
+                "v=DKIM1; k=ed25519; p=\(String(decoding: Base64.encodeUnbroken(otherKey), as: UTF8.self))"
                     .utf8))
         let testing = DNSRecord.txt(Array("v=DKIM1; k=ed25519; t=y; p=\(try DKIMForge.publicKey())".utf8))
         let noise = DNSRecord.txt(Array("v=spf1 -all".utf8))

@@ -1,5 +1,6 @@
 // SPF beyond the public suites: reasons, nesting, limits, macros, addresses, and hostile records.
 
+import Support
 import Testing
 
 @testable import MailAuth

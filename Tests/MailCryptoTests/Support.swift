@@ -1,11 +1,11 @@
 // What these tests share: hex, the conformance folder, a counter of open handles.
 
 import Foundation
+import Support
 
 /// Octets from hex; white space is ignored.
 func hex(_ text: String) -> [UInt8] {
-    let digits = text.compactMap { $0.hexDigitValue.map(UInt8.init) }
-    return stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+    Hex.decode(text.utf8.filter { $0 > 0x20 }) ?? []
 }
 
 enum Conformance {

@@ -56,20 +56,6 @@ import Testing
     }
 }
 
-@Suite struct Base32Tests {
-    @Test(arguments: 0...20)
-    func roundTrip(_ count: Int) {
-        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37 + 200) }
-        #expect(Base32.decode(Base32.encode(bytes)) == bytes)
-    }
-
-    @Test func nonCanonicalEndingsAreRefused() {
-        #expect(Base32.decode(Array("ab".utf8)) == nil)
-        #expect(Base32.decode(Array("a".utf8)) == nil)
-        #expect(Base32.decode(Array("a1".utf8)) == nil)
-    }
-}
-
 @Suite struct MessageDateTests {
     @Test(arguments: [
         (0, "Thu, 1 Jan 1970 00:00:00 +0000"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 import Testing
 
 @testable import RelayCore

@@ -3,6 +3,7 @@
 import InternetMessage
 import MailCrypto
 import PosternStore
+import Support
 import Testing
 
 @Suite struct AddressTests {

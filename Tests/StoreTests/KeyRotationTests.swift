@@ -3,6 +3,7 @@
 import Foundation
 import InternetMessage
 import PosternStore
+import Support
 import Testing
 
 @Suite struct KeyRotationTests {
@@ -124,7 +125,7 @@ import Testing
         let ring = test.store.keys.current
         for version in [ring.seal, ring.index, ring.token, ring.marks].flatMap(\.versions) {
             #expect(!isFound(Data(version.secret)))
-            #expect(!isFound(Data(version.secret.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined().utf8)))
+            #expect(!isFound(Data(Hex.encode(version.secret).utf8)))
         }
         for secret in ["Name 1", "u1@home.example", "home.example"] { #expect(!isFound(Data(secret.utf8)), "\(secret)") }
     }

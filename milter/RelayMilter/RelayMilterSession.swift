@@ -7,6 +7,7 @@ import MailCrypto
 import Milter
 import PosternMetrics
 import RelayCore
+import Support
 
 final class RelayMilterSession: MilterSession {
     private let connection: MilterConnection

@@ -1,5 +1,7 @@
 // Writing JSON: members in their order, no white space, what need not be escaped as it is.
 
+import Support
+
 extension JSONValue {
     /// The value as one line of JSON.
     package var text: String { String(decoding: octets, as: UTF8.self) }
@@ -37,7 +39,6 @@ extension JSONValue {
     }
 
     private static func write(_ text: String, into output: inout [UInt8]) {
-        let digits = Array("0123456789abcdef".utf8)
         output.append(UInt8(ascii: "\""))
         for octet in text.utf8 {
             switch octet {
@@ -46,7 +47,9 @@ extension JSONValue {
             case 0x0D: output.append(contentsOf: "\\r".utf8)
             case 0x09: output.append(contentsOf: "\\t".utf8)
             // DEL is not among those that must be escaped, and does a terminal no good.
-            case 0..<0x20, 0x7F: output.append(contentsOf: "\\u00".utf8 + [digits[Int(octet >> 4)], digits[Int(octet & 15)]])
+            case 0..<0x20, 0x7F:
+                output.append(contentsOf: "\\u00".utf8)
+                Hex.append(octet, to: &output)
             default: output.append(octet)
             }
         }

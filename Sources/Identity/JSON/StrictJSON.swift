@@ -1,5 +1,7 @@
 // Reading JSON (RFC 8259) where two readers must not disagree: nothing is forgiven, nothing is guessed.
 
+import Support
+
 /// A text that is not taken as JSON. Says what is wrong and where, and repeats nothing of it.
 package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong, as in "a member name occurs twice".
@@ -208,7 +210,7 @@ package struct StrictJSON {
     private mutating func codeUnit() throws(JSONError) -> UInt32 {
         var unit: UInt32 = 0
         for _ in 0..<4 {
-            guard let octet = current, let digit = Character(Unicode.Scalar(octet)).hexDigitValue, octet < 0x80 else {
+            guard let digit = current?.hexValue else {
                 throw error("not four hexadecimal digits")
             }
             unit = unit << 4 | UInt32(digit)

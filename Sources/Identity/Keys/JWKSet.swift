@@ -1,6 +1,7 @@
 // The keys of an issuer, from a JWK Set (RFC 7517 section 5).
 
 import MailCrypto
+import Support
 
 /// A document that is no key set.
 package struct KeySetError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -2,6 +2,7 @@
 
 import Foundation
 import MailCrypto
+import Support
 
 /// The signature algorithms that tokens may have (RFC 7518 section 3.1).
 package enum SignatureAlgorithm: String, Sendable, Hashable, CaseIterable {

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// The address that a team gets to see.
 package enum TokenEmail: Sendable, Hashable {

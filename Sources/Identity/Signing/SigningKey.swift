@@ -1,6 +1,7 @@
 // The provider's own keys: identity tokens and events are signed with ES256.
 
 import MailCrypto
+import Support
 
 /// A private key on P-256 with its id. Prints its id only.
 package struct IdentitySigningKey: Sendable {

@@ -1,5 +1,7 @@
 // JWS in compact serialization (RFC 7515 section 7.1), read so strictly that one signature stands for one text.
 
+import Support
+
 /// A signed text, taken apart. Nothing in it is trusted yet.
 package struct CompactJWS: Sendable {
     /// Longest text taken, in octets: the tokens of known issuers stay below 2 KiB.

@@ -1,6 +1,7 @@
 // The nonce: what ties a token to the one sign-in that it was asked for.
 
 import MailCrypto
+import Support
 
 /// How the nonce that an app keeps relates to the claim.
 package enum NonceForm: String, Sendable, Hashable, CaseIterable {
@@ -12,11 +13,8 @@ package enum NonceForm: String, Sendable, Hashable, CaseIterable {
     /// The claim that a token with this nonce has.
     package func claim(for nonce: String) -> String {
         switch self {
-        case .raw: return nonce
-        case .sha256Hex:
-            let digits = Array("0123456789abcdef".utf8)
-            return String(
-                decoding: SHA256.hash(nonce.utf8).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        case .raw: nonce
+        case .sha256Hex: Hex.encode(SHA256.hash(nonce.utf8))
         }
     }
 }

@@ -1,5 +1,7 @@
 // AddrSpec to and from its written form: envelope (RFC 5321 section 4.1.2, RFC 6531) and header (RFC 5322 section 3.4.1).
 
+import Support
+
 /// The argument of MAIL FROM (RFC 5321 section 4.1.2).
 package enum ReversePath: Sendable, Hashable {
     /// `<>`: a report, to which no report may answer.

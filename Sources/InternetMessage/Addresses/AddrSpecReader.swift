@@ -1,5 +1,7 @@
 // Finds addr-specs in a run of tokens (RFC 5322 sections 3.4.1 and 4.4).
 
+import Support
+
 enum AddrSpecReader {
     struct Found {
         var address: AddrSpec

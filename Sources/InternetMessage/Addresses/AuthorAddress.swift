@@ -1,5 +1,7 @@
 // The one address in From, or why there is none on which all programs agree (RFC 5322 section 3.6.2, RFC 7489 section 6.6.1).
 
+import Support
+
 /// The strict reader of From, for deciding who wrote a message. A field that two sane parsers could read differently is refused.
 package enum AuthorAddress {
     /// The author's address.

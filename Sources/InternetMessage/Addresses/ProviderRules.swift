@@ -1,5 +1,7 @@
 // What mailbox providers make of local parts: dots that do not count, tags after a plus.
 
+import Support
+
 /// The spellings that reach one mailbox, by domain. Where nothing is known of a domain, a `+tag` (RFC 5233) counts for nothing, as
 /// nearly everywhere, and everything else counts.
 package struct ProviderRules: Sendable, Hashable {

@@ -1,5 +1,7 @@
 // The two decoders that record where octets came from (RFC 2045 sections 6.7 and 6.8).
 
+import Support
+
 extension DecodedText {
     /// Appends segments, joining those that continue one another.
     private struct Map {

@@ -1,5 +1,7 @@
 // Changes words of an encoded body and leaves the other raw octets as they were.
 
+import Support
+
 extension DecodedText {
     /// A change of decoded octets.
     package struct Replacement: Sendable {

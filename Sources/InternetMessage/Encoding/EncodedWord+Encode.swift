@@ -1,5 +1,7 @@
 // Encoded words (RFC 2047): writing them, in UTF-8.
 
+import Support
+
 extension EncodedWord {
     /// Octets of an encoded word with its delimiters (RFC 2047 section 2).
     package static let maximumLength = 75

@@ -1,5 +1,7 @@
 // Encoded words (RFC 2047, language tags by RFC 2231 section 5): reading them.
 
+import Support
+
 /// Decoding of `=?charset?B|Q?text?=` in unfolded header text.
 package enum EncodedWord {
     /// Decodes every encoded word of an unstructured, unfolded value; the rest is read as UTF-8.

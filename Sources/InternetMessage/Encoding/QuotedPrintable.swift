@@ -1,5 +1,7 @@
 // quoted-printable (RFC 2045 section 6.7): the canonical encoder. Decoding is `DecodedText(quotedPrintable:)`.
 
+import Support
+
 package enum QuotedPrintable {
     /// Octets in one encoded line, without CRLF and with the `=` of a soft line break.
     package static let lineLength = 76
@@ -41,12 +43,9 @@ package enum QuotedPrintable {
     }
 
     static func appendEscape(_ octet: UInt8, to output: inout [UInt8]) {
-        let digits = StaticString("0123456789ABCDEF")
         output.append(UInt8(ascii: "="))
-        digits.withUTF8Buffer { table in
-            output.append(table[Int(octet >> 4)])
-            output.append(table[Int(octet & 15)])
-        }
+        output.append(Hex.upperDigit(octet >> 4))
+        output.append(Hex.upperDigit(octet & 15))
     }
 
     private struct Writer {

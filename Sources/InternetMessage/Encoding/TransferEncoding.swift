@@ -1,5 +1,7 @@
 // Content-Transfer-Encoding (RFC 2045 section 6).
 
+import Support
+
 package enum TransferEncoding: Sendable, Hashable {
     case sevenBit
     case eightBit

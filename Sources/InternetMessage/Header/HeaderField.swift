@@ -1,5 +1,7 @@
 // One header field, kept as it stood on the wire (RFC 5322 section 2.2).
 
+import Support
+
 /// A header field with its raw bytes. Nothing is decoded, unfolded or corrected here.
 ///
 /// `bytes` is the whole field without the CRLF that ends it: `Name: value`, with folds as CRLF followed by white space.
@@ -61,9 +63,4 @@ package struct HeaderField: Sendable, Hashable {
             return true
         }
     }
-}
-
-extension UInt8 {
-    /// The octet with A–Z folded to a–z; every other octet unchanged.
-    @inlinable package var asciiLowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
 }

@@ -1,5 +1,7 @@
 // Writes parameters: tokens, quoted strings, and RFC 2231 where those cannot say it.
 
+import Support
+
 extension MIMEParameters {
     /// Octets of one RFC 2231 section's value; with name and asterisks a line stays below 78.
     static let sectionLength = 50
@@ -50,8 +52,6 @@ extension MIMEParameters {
     /// attribute-char of RFC 2231 stands for itself; any other octet is `%XX`.
     private static func percentEncoded(_ octet: UInt8) -> String {
         let isPlain = octet.isTokenText && octet != UInt8(ascii: "*") && octet != UInt8(ascii: "'") && octet != UInt8(ascii: "%")
-        if isPlain { return String(Unicode.Scalar(octet)) }
-        let digits = Array("0123456789ABCDEF")
-        return "%" + String(digits[Int(octet >> 4)]) + String(digits[Int(octet & 15)])
+        return isPlain ? String(Unicode.Scalar(octet)) : String(decoding: Hex.escape(octet, mark: "%"), as: UTF8.self)
     }
 }

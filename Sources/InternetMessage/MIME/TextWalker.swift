@@ -1,5 +1,7 @@
 // The text of a message as its body passes: decoded and handed out in stretches, so that nothing else of it has to be held.
 
+import Support
+
 /// A stretch of the text of one part.
 package struct TextStretch: Sendable {
     /// The part, with the range of its body not known yet. Of loose text: the multipart around which it stands.

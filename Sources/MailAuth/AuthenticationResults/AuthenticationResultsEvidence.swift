@@ -1,6 +1,7 @@
 // Evidence from a filter in front of us that the operator trusts (DESIGN.md 4.2): its fields, read strictly.
 
 import InternetMessage
+import Support
 
 extension AuthenticationResults {
     /// The version of the format, and of each method, that is understood; others are ignored (RFC 8601 sections 2.2, 2.6).
@@ -59,7 +60,7 @@ extension AuthenticationResults {
         var name = signer ?? agent ?? ""
         if result.properties.filter({ $0.ptype == "header" && ["d", "i"].contains($0.property) }).count > 2 { name = "" }
         // i= lies in d= (RFC 6376 section 3.5); where it does not, the result is of no signature that could have passed.
-        if let signer, let agent, agent != signer, !agent.hasSuffix("." + signer) { name = "" }
+        if let signer, let agent, !DomainName.isEqualOrBelow(agent, signer) { name = "" }
         guard outcome != .pass || !name.isEmpty else { return nil }
         let selector = result.value("header", "s") ?? ""
         // The filter may leave out what the signature itself says; all signatures that the result can be about are looked at.

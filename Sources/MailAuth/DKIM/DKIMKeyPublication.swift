@@ -1,6 +1,7 @@
 // The TXT record that publishes a signing key (RFC 6376 section 3.6.1), in the forms that name servers want.
 
 import MailCrypto
+import Support
 
 /// What stands in the DNS for one key.
 package struct DKIMKeyPublication: Sendable, Hashable {
@@ -26,7 +27,7 @@ package struct DKIMKeyPublication: Sendable, Hashable {
             type = "ed25519"
             data = try key.rawPublicKey()
         }
-        text = "v=DKIM1; k=\(type);\(isTesting ? " t=y;" : "") p=\(String(decoding: DKIMBase64.encode(data), as: UTF8.self))"
+        text = "v=DKIM1; k=\(type);\(isTesting ? " t=y;" : "") p=\(String(decoding: Base64.encodeUnbroken(data), as: UTF8.self))"
     }
 
     /// The text cut into character-strings of at most 255 octets (RFC 1035 section 3.3), to be joined without a separator.

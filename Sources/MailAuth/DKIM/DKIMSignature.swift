@@ -1,6 +1,7 @@
 // The DKIM-Signature field (RFC 6376 section 3.5), parsed and checked as far as that goes without key and message.
 
 import InternetMessage
+import Support
 
 enum DKIMCanonicalization: Hashable, Sendable {
     case simple, relaxed
@@ -49,7 +50,7 @@ struct DKIMSignature {
         self.algorithm = known
         guard let domain = DKIMSyntax.domain(try required("d").value) else { throw DKIMSyntaxError("d= is no domain name") }
         guard let selector = DKIMSyntax.domain(try required("s").value),
-            selector.utf8.count + "._domainkey.".utf8.count + domain.utf8.count <= DKIMSyntax.maximumDomainLength
+            selector.utf8.count + "._domainkey.".utf8.count + domain.utf8.count <= DomainName.maximumQueryLength
         else { throw DKIMSyntaxError("s= is no selector") }
         self.domain = domain
         self.selector = selector
@@ -111,19 +112,13 @@ struct DKIMSignature {
         guard let decoded = quotedPrintable(value), let at = decoded.lastIndex(of: UInt8(ascii: "@")),
             let identity = DKIMSyntax.domain(decoded[(at + 1)...])
         else { throw DKIMSyntaxError("i= is no identity") }
-        guard DKIMSyntax.isSameOrSubdomain(identity, of: domain) else { throw DKIMSyntaxError("i= lies outside d=") }
+        guard DomainName.isEqualOrBelow(identity, domain) else { throw DKIMSyntaxError("i= lies outside d=") }
         return identity
     }
 
     /// dkim-quoted-printable (section 2.11): white space is ignored, `=` and two upper-case hex digits are an octet.
     private static func quotedPrintable(_ value: ArraySlice<UInt8>) -> [UInt8]? {
-        func digit(_ octet: UInt8?) -> UInt8? {
-            switch octet {
-            case .some(let octet) where DKIMSyntax.isDigit(octet): octet - 0x30
-            case .some(let octet) where octet >= 0x41 && octet <= 0x46: octet - 0x37
-            default: nil
-            }
-        }
+        func digit(_ octet: UInt8?) -> UInt8? { octet.flatMap { $0 < UInt8(ascii: "a") ? $0.hexValue : nil } }
         var rest = value
         func next() -> UInt8? {
             while let octet = rest.popFirst() {

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// The hash of one body, made while the body goes by, for any number of signers. For one thread at a time.
 package final class DKIMBodyHasher {
@@ -69,7 +70,7 @@ package struct DKIMSigner: Sendable {
             throw InvalidName(reason: "the signing domain is no domain name in ASCII form")
         }
         guard let checkedSelector = DKIMSyntax.domain(Array(selector.utf8)[...]),
-            checkedSelector.utf8.count + "._domainkey.".utf8.count + checkedDomain.utf8.count <= DKIMSyntax.maximumDomainLength
+            checkedSelector.utf8.count + "._domainkey.".utf8.count + checkedDomain.utf8.count <= DomainName.maximumQueryLength
         else { throw InvalidName(reason: "the selector is no domain label, or too long with the domain") }
         self.domain = checkedDomain
         self.selector = checkedSelector
@@ -113,7 +114,7 @@ package struct DKIMSigner: Sendable {
         }
         text.endList()
         text.begin("bh=")
-        (DKIMBase64.encode(bodyHash.sha256) + [UInt8(ascii: ";")]).withUnsafeBufferPointer { text.append(part: $0) }
+        (Base64.encodeUnbroken(bodyHash.sha256) + [UInt8(ascii: ";")]).withUnsafeBufferPointer { text.append(part: $0) }
         text.begin("b=")
         let unsigned = HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
         let digest = fields.digest(
@@ -124,7 +125,7 @@ package struct DKIMSigner: Sendable {
         case .rsa(let key): signature = try key.signSHA256(digest: digest)
         case .ed25519(let key): signature = try key.sign(digest)
         }
-        text.continueSplit(DKIMBase64.encode(signature))
+        text.continueSplit(Base64.encodeUnbroken(signature))
         return HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
     }
 }

@@ -1,6 +1,7 @@
 // The small grammar that DKIM fields and key records share (RFC 6376 sections 2 and 3.2): white space, numbers, domains, base64.
 
 import InternetMessage
+import Support
 
 /// A field or record that is not what RFC 6376 describes. The reason never quotes it: it may hold an address.
 struct DKIMSyntaxError: Error, Hashable {
@@ -59,13 +60,10 @@ enum DKIMSyntax {
         return value
     }
 
-    /// Longest name in the DNS, in text form without trailing dot (RFC 1035 section 3.1).
-    static let maximumDomainLength = 253
-
     /// A domain name or selector in lower case; nil where it is none. Underscores are taken as well, since selectors with
     /// them are in use and the DNS does not mind. U-labels (RFC 8616) are not: they would have to be sent as A-labels.
     static func domain(_ bytes: ArraySlice<UInt8>) -> String? {
-        guard !bytes.isEmpty, bytes.count <= maximumDomainLength else { return nil }
+        guard !bytes.isEmpty, bytes.count <= DomainName.maximumQueryLength else { return nil }
         var start = bytes.startIndex
         for index in bytes.startIndex...bytes.endIndex {
             guard index == bytes.endIndex || bytes[index] == UInt8(ascii: ".") else {
@@ -73,7 +71,7 @@ enum DKIMSyntax {
                 guard isLetter(octet) || isDigit(octet) || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") else { return nil }
                 continue
             }
-            guard (1...63).contains(index - start), bytes[start] != UInt8(ascii: "-"), bytes[index - 1] != UInt8(ascii: "-") else { return nil }
+            guard (1...DomainName.maximumLabelLength).contains(index - start), bytes[start] != UInt8(ascii: "-"), bytes[index - 1] != UInt8(ascii: "-") else { return nil }
             start = index + 1
         }
         return String(unsafeUninitializedCapacity: bytes.count) { buffer in
@@ -81,84 +79,13 @@ enum DKIMSyntax {
             return bytes.count
         }
     }
-
-    /// Whether `domain` is `parent` or lies below it; both in lower case.
-    static func isSameOrSubdomain(_ domain: String, of parent: String) -> Bool {
-        domain == parent || domain.hasSuffix("." + parent)
-    }
 }
 
 /// Base64 (RFC 4648 section 4) as DKIM writes it, with folding white space anywhere (RFC 6376 section 2.5, `base64string`).
 enum DKIMBase64 {
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-    /// What an octet outside the alphabet is.
-    private static let folding: UInt8 = 0x40
-    private static let padding: UInt8 = 0x41
-    private static let other: UInt8 = 0xFF
-
-    private static let values: [UInt8] = {
-        var values = [UInt8](repeating: other, count: 256)
-        for (value, octet) in alphabet.enumerated() { values[Int(octet)] = UInt8(value) }
-        for octet in [0x20, 0x09, 0x0D, 0x0A] { values[octet] = folding }
-        values[Int(UInt8(ascii: "="))] = padding
-        return values
-    }()
-
     /// The octets; nil where another octet occurs, padding is missing, misplaced or too long, or where there is nothing.
-    static func decode(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
-        var isRight = false
-        let output = values.withUnsafeBufferPointer { values in
-            bytes.withUnsafeBufferPointer { bytes in
-                [UInt8](unsafeUninitializedCapacity: bytes.count / 4 * 3 + 3) { output, count in
-                    isRight = decode(bytes, values, output, &count)
-                }
-            }
-        }
-        return isRight && !output.isEmpty ? output : nil
+    static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        let (octets, defects) = Base64.decode(text)
+        return defects.isSubset(of: [.nonZeroPaddingBits]) && !octets.isEmpty ? octets : nil
     }
-
-    private static func decode(
-        _ bytes: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>, _ output: UnsafeMutableBufferPointer<UInt8>,
-        _ count: inout Int
-    ) -> Bool {
-        var group: UInt32 = 0
-        var digits = 0
-        var paddings = 0
-        for octet in bytes {
-            let value = values[Int(octet)]
-            guard value < 0x40 else {
-                if value == folding { continue }
-                guard value == padding, paddings < 2 else { return false }
-                paddings += 1
-                continue
-            }
-            guard paddings == 0 else { return false }
-            group = group << 6 | UInt32(value)
-            digits += 1
-            if digits == 4 {
-                output[count] = UInt8(truncatingIfNeeded: group >> 16)
-                output[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
-                output[count + 2] = UInt8(truncatingIfNeeded: group)
-                count += 3
-                group = 0
-                digits = 0
-            }
-        }
-        switch (digits, paddings) {
-        case (0, 0): break
-        case (2, 2):
-            output[count] = UInt8(truncatingIfNeeded: group >> 4)
-            count += 1
-        case (3, 1):
-            output[count] = UInt8(truncatingIfNeeded: group >> 10)
-            output[count + 1] = UInt8(truncatingIfNeeded: group >> 2)
-            count += 2
-        default: return false
-        }
-        return true
-    }
-
-    /// The text, padded, in one piece.
-    static func encode(_ bytes: [UInt8]) -> [UInt8] { Base64.encodeUnbroken(bytes) }
 }

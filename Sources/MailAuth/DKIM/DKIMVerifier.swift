@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// What verification may cost at most, and what happens beyond.
 package struct DKIMLimits: Sendable, Hashable {
@@ -189,7 +190,7 @@ package final class DKIMVerifier {
             result: result, domain: signature?.domain ?? "", selector: signature?.selector ?? "",
             algorithm: signature?.algorithm.rawValue ?? "", coversWholeBody: coversWholeBody ?? (signature?.bodyLength == nil),
             reason: reason, identityDomain: signature?.identityDomain ?? "",
-            signaturePrefix: signature.map { String(decoding: DKIMBase64.encode(Array($0.signature.prefix(6))), as: UTF8.self) } ?? "",
+            signaturePrefix: signature.map { String(decoding: Base64.encodeUnbroken(Array($0.signature.prefix(6))), as: UTF8.self) } ?? "",
             isTesting: isTesting)
     }
 }

@@ -1,6 +1,7 @@
 // DMARC (RFC 9989): which policy applies to the header From, and whether SPF or DKIM proves it.
 
 import InternetMessage
+import Support
 
 /// Domain-based Message Authentication, Reporting, and Conformance, by tree walk; no public-suffix list.
 package enum DMARC {

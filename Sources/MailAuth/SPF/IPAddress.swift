@@ -1,6 +1,7 @@
 // An IPv4 or IPv6 address in network order, read strictly and written as SPF macros and reverse zones want it.
 
 import InternetMessage
+import Support
 
 /// An IP address; an IPv4-mapped IPv6 address is held as the IPv4 address that it stands for (RFC 7208 section 5).
 package struct IPAddress: Sendable, Hashable {
@@ -132,16 +133,5 @@ extension IPAddress: CustomStringConvertible {
         }
         func text(_ range: Range<Int>) -> String { groups[range].map { String($0, radix: 16) }.joined(separator: ":") }
         return best.isEmpty ? text(0..<8) : text(0..<best.lowerBound) + "::" + text(best.upperBound..<8)
-    }
-}
-
-extension UInt8 {
-    fileprivate var hexValue: UInt8? {
-        switch self {
-        case 0x30...0x39: self - 0x30
-        case 0x41...0x46: self - 0x37
-        case 0x61...0x66: self - 0x57
-        default: nil
-        }
     }
 }

@@ -1,6 +1,7 @@
 // SPF (RFC 7208): the door to check_host().
 
 import InternetMessage
+import Support
 
 /// Sender Policy Framework.
 package enum SPF {

@@ -1,6 +1,7 @@
 // check_host() (RFC 7208 sections 4 to 6): one check of one identity, with its counters.
 
 import InternetMessage
+import Support
 
 /// Evaluates records. Recursion goes through `include` and `redirect` alone, and each of them takes one of the ten look-ups.
 struct SPFEvaluator {
@@ -224,12 +225,12 @@ struct SPFEvaluator {
     /// domain-spec. Nil where the DNS cannot be asked for it: octets outside ASCII (RFC 8616 section 4), empty or long labels.
     private mutating func expand(_ target: SPFMacroString?, domain: String) -> String? {
         guard let target else { return domain }
-        let limit = 2 * DomainName.maximumLength
+        let limit = 2 * DomainName.maximumQueryLength
         var bytes = target.expand(limit: limit) { value(of: $0, domain: domain) }[...]
         if bytes.last == UInt8(ascii: ".") { bytes = bytes.dropLast() }
-        if bytes.count > DomainName.maximumLength {
+        if bytes.count > DomainName.maximumQueryLength {
             // The dot before the first label that stays may itself be one octet further left.
-            guard let dot = bytes.suffix(DomainName.maximumLength + 1).firstIndex(of: UInt8(ascii: ".")) else { return nil }
+            guard let dot = bytes.suffix(DomainName.maximumQueryLength + 1).firstIndex(of: UInt8(ascii: ".")) else { return nil }
             bytes = bytes[(dot + 1)...]
         }
         guard let name = String(validating: bytes, as: UTF8.self) else { return nil }

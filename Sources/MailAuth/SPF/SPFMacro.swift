@@ -1,6 +1,7 @@
 // Macro strings (RFC 7208 section 7): their grammar, and their expansion with bounded size.
 
 import InternetMessage
+import Support
 
 /// A parsed macro-string.
 struct SPFMacroString: Sendable, Hashable {
@@ -145,9 +146,7 @@ extension SPFMacroString.Expansion {
         return result.flatMap { octet -> [UInt8] in
             let isUnreserved =
                 (0x30...0x39).contains(octet) || (0x61...0x7A).contains(octet.asciiLowercased) || "-._~".utf8.contains(octet)
-            if isUnreserved { return [octet] }
-            let digits = Array("0123456789ABCDEF".utf8)
-            return [UInt8(ascii: "%"), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+            return isUnreserved ? [octet] : Hex.escape(octet, mark: "%")
         }
     }
 }

@@ -1,6 +1,7 @@
 // The SPF record (RFC 7208 sections 4.6 and 12), parsed whole before anything is evaluated.
 
 import InternetMessage
+import Support
 
 /// A parsed record.
 struct SPFRecord: Sendable {

@@ -1,6 +1,7 @@
 // Which SPF record stands at a domain, before anything of it is evaluated.
 
 import InternetMessage
+import Support
 
 extension SPF {
     /// What was found at a domain (RFC 7208 sections 4.4 to 4.6).

@@ -7,6 +7,7 @@ import MailAuth
 import MailCrypto
 import PosternMail
 import PosternStore
+import Support
 
 /// The token of a form: whoever does not have the cookie cannot make it.
 enum MeCSRF {

@@ -3,6 +3,7 @@
 import Foundation
 import InternetMessage
 import PosternStore
+import Support
 
 enum MeText {
     private static let months = [

@@ -6,6 +6,7 @@ import Hummingbird
 import Identity
 import InternetMessage
 import PosternStore
+import Support
 
 package struct AuthorizationRoutes: RouteModule {
     private let settings: ProviderSettings

@@ -3,6 +3,7 @@
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import Support
 
 /// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); names that nobody asks for do not matter.
 struct FormBody: Sendable {
@@ -44,7 +45,7 @@ struct FormBody: Sendable {
             switch octet {
             case UInt8(ascii: "+"): result.append(0x20)
             case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit), high | low != 0 else {
+                guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue, high | low != 0 else {
                     return nil
                 }
                 result.append(high << 4 | low)
@@ -53,15 +54,6 @@ struct FormBody: Sendable {
             }
         }
         return String(validating: result, as: UTF8.self)
-    }
-
-    private static func digit(_ octet: UInt8) -> UInt8? {
-        switch octet {
-        case 0x30...0x39: octet - 0x30
-        case 0x41...0x46: octet - 0x41 + 10
-        case 0x61...0x66: octet - 0x61 + 10
-        default: nil
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 // Pagination by cursors: opaque, and worth nothing anywhere else.
 
-import Foundation
 import Hummingbird
 import MailCrypto
+import Support
 
 /// Makes and reads cursors: where a listing goes on, with a MAC over it and over what is listed for whom.
 package struct Cursors: Sendable, SecretHolder {
@@ -19,16 +19,12 @@ package struct Cursors: Sendable, SecretHolder {
     ///   - listing: what is listed and for whom, as in `accounts team:juice`; a cursor serves no other.
     package func cursor(after position: String, of listing: String) -> String {
         let octets = Array(position.utf8)
-        return Data(mac(octets, listing) + octets).base64EncodedString()
-            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        return Base64URL.encode(mac(octets, listing) + octets)
     }
 
     /// Throws `Problem` (400) for what is no cursor of this listing.
     package func position(_ cursor: String, of listing: String) throws -> String {
-        let padded = cursor.replacing("-", with: "+").replacing("_", with: "/")
-        guard cursor.utf8.count <= 2 * Self.positionLimit,
-            let data = Data(base64Encoded: padded + String(repeating: "=", count: (4 - padded.utf8.count % 4) % 4)),
-            data.count >= Self.macLength, self.cursor(after: String(decoding: data.dropFirst(Self.macLength), as: UTF8.self), of: listing) == cursor,
+        guard cursor.utf8.count <= 2 * Self.positionLimit, let data = Base64URL.decode(cursor.utf8), data.count >= Self.macLength,
             constantTimeEqual(Array(data.prefix(Self.macLength)), mac(Array(data.dropFirst(Self.macLength)), listing))
         else { throw Problem.malformed("cursor: this is no cursor of this listing; take next_cursor of the page before") }
         return String(decoding: data.dropFirst(Self.macLength), as: UTF8.self)

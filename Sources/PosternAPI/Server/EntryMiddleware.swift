@@ -6,6 +6,7 @@ import Logging
 import MailCrypto
 import NIOHTTP1
 import PosternStore
+import Support
 
 struct EntryMiddleware: RouterMiddleware {
     let clock: APIClock

@@ -1,6 +1,8 @@
 // Hands messages to an smtpd in the name of the client that they came from (Postfix's XCLIENT): what that smtpd and its filters see
 // is the client's address, name and HELO. Blocks.
 
+import Support
+
 /// A connection that stands for a client, over which any number of messages go.
 package final class ClientSubmission {
     /// The client as the outer smtpd saw it.
@@ -127,11 +129,10 @@ package final class ClientSubmission {
 
     /// RFC 3461 section 4: what is not printable, `+` and `=` as `+` and two hexadecimal digits.
     private static func xtext(_ text: String) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
-        return String(
+        String(
             decoding: text.utf8.flatMap { octet -> [UInt8] in
                 (0x21...0x7E).contains(octet) && octet != UInt8(ascii: "+") && octet != UInt8(ascii: "=")
-                    ? [octet] : [UInt8(ascii: "+"), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+                    ? [octet] : Hex.escape(octet, mark: "+")
             }, as: UTF8.self)
     }
 }

@@ -4,6 +4,7 @@ import Foundation
 import InternetMessage
 import PosternAPI
 import PosternStore
+import Support
 
 /// Everything that can be set. Defaults and their reasons stand in `ConfigurationKey.all`.
 package struct Configuration: Sendable {
@@ -272,7 +273,7 @@ package struct Configuration: Sendable {
                 .invalidValue, at: resolved.path, "mail.from: it has to be at a relay domain, for which Postern signs its mail")
         }
         for address in [operatorAddress].compactMap({ $0 }) + localRecipients.values {
-            guard !relayDomains.contains(where: { address.domain == $0 || address.domain.hasSuffix("." + $0) }) else {
+            guard !relayDomains.contains(where: { DomainName.isEqualOrBelow(address.domain, $0) }) else {
                 throw ConfigurationError(
                     .invalidValue, at: resolved.path,
                     "\(address.wireForm) lies at a relay domain: mail to it would come back here")

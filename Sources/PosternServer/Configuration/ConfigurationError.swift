@@ -1,5 +1,7 @@
 // What is wrong with a configuration, and where.
 
+import Support
+
 /// A configuration that cannot be used. One line: where, what, and what to do. Never repeats a secret.
 package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     package struct Code: RawRepresentable, Sendable, Hashable {
@@ -38,26 +40,8 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
 enum NearestName {
     /// The candidate at the smallest edit distance, where that is at most a third of the name (and no less than 2).
     static func find(_ name: String, among candidates: [String]) -> String? {
-        let best = candidates.map { (name: $0, distance: distance(name, $0)) }.min { $0.distance < $1.distance }
+        let best = candidates.map { (name: $0, distance: editDistance(name, $0)) }.min { $0.distance < $1.distance }
         guard let best, best.distance <= max(2, name.utf8.count / 3) else { return nil }
         return best.name
-    }
-
-    /// Levenshtein distance in octets; names over 100 octets are far from everything.
-    static func distance(_ left: String, _ right: String) -> Int {
-        let a = Array(left.utf8)
-        let b = Array(right.utf8)
-        guard a.count <= 100, b.count <= 100 else { return .max }
-        var row = Array(0...b.count)
-        for (i, octet) in a.enumerated() {
-            var diagonal = row[0]
-            row[0] = i + 1
-            for (j, other) in b.enumerated() {
-                let above = row[j + 1]
-                row[j + 1] = min(above + 1, row[j] + 1, diagonal + (octet == other ? 0 : 1))
-                diagonal = above
-            }
-        }
-        return row[b.count]
     }
 }

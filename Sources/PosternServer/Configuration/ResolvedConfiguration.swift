@@ -2,6 +2,7 @@
 
 import Foundation
 import PosternStore
+import Support
 
 /// Every key with its value and where that comes from.
 package struct ResolvedConfiguration: Sendable {
@@ -153,7 +154,7 @@ package struct ResolvedConfiguration: Sendable {
             key.path.firstIndex(of: ".").map { "POSTERN_" + key.path[..<$0].uppercased() + "_" }
         })
         for name in environment.keys.sorted() where name.hasPrefix("POSTERN_") && !known.contains(name) {
-            let isNear = known.contains { NearestName.distance(name, $0) <= 2 }
+            let isNear = known.contains { editDistance(name, $0) <= 2 }
             guard isNear || sections.contains(where: name.hasPrefix) else { continue }
             let nearest = NearestName.find(name, among: known.sorted())
             throw ConfigurationError(

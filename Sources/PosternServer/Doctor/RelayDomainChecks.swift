@@ -2,6 +2,7 @@
 
 import MailAuth
 import PosternStore
+import Support
 
 /// Checks of one relay domain.
 package struct RelayDomainChecks {
@@ -256,7 +257,7 @@ package struct RelayDomainChecks {
             }
             return .ok(name, "reports go to \(local)@\(place), and from there to the operator")
         }
-        let isOwn = place == at || place.hasSuffix("." + at) || at.hasSuffix("." + place)
+        let isOwn = DomainName.isEqualOrBelow(place, at) || DomainName.isEqualOrBelow(at, place)
         if !isOwn {
             // RFC 9990 section 4: the other domain has to say that it wants them.
             switch resolver.query("\(at)._report._dmarc.\(place)", .txt) {

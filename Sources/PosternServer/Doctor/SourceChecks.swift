@@ -3,6 +3,7 @@
 import InternetMessage
 import MailAuth
 import PosternStore
+import Support
 
 /// Looks at the records of a domain that a team sends from.
 package struct SourceChecks {

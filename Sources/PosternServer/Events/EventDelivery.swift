@@ -8,6 +8,7 @@ import MailCrypto
 import NIOPosix
 import PosternMetrics
 import PosternStore
+import Support
 import Synchronization
 
 /// Delivers events, under a lease that one of all processes has. Clock, randomness, DNS and the way to endpoints are handed in.

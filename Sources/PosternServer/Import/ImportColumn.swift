@@ -4,6 +4,7 @@ import Foundation
 import InternetMessage
 import MailCrypto
 import PosternStore
+import Support
 
 /// A column of a CSV file, or a key of a JSON line.
 package enum ImportColumn: String, CaseIterable, Sendable {

@@ -6,6 +6,7 @@ import MailCrypto
 import PosternAPI
 import PosternStore
 import RiskDecisions
+import Support
 import Synchronization
 
 /// The clock of a sandbox: the machine's, and what was added to it.

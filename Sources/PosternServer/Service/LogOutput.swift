@@ -2,6 +2,7 @@
 
 import Glibc
 import Logging
+import Support
 import Synchronization
 
 package enum LogOutput {
@@ -162,8 +163,7 @@ private struct LineLogHandler: LogHandler {
             case 0x0A: line += "\\n".utf8
             case 0..<0x20, 0x7F:
                 line += "\\u00".utf8
-                line += (octet < 0x10 ? "0" : "").utf8
-                line += String(octet, radix: 16).utf8
+                Hex.append(octet, to: &line)
             default: line.append(octet)
             }
         }

@@ -1,6 +1,7 @@
 // Domain names as the store keeps them: lower case, A-labels, checked.
 
 import InternetMessage
+import Support
 
 /// A checked domain name.
 package struct HostName: Sendable, Hashable, CustomStringConvertible {
@@ -14,12 +15,12 @@ package struct HostName: Sendable, Hashable, CustomStringConvertible {
     /// Checks and normalises; labels in other scripts become A-labels. Nil for anything that is no host name, address
     /// literals and numbers with dots included.
     package init?(_ input: String) {
-        guard let ascii = DomainName.toASCII(input), ascii.utf8.count <= 253,
+        guard let ascii = DomainName.toASCII(input), ascii.utf8.count <= DomainName.maximumQueryLength,
             let last = ascii.split(separator: ".").last, !last.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
         else { return nil }
         text = ascii
     }
 
     /// Whether this is the other name or lies below it.
-    package func isWithin(_ other: HostName) -> Bool { text == other.text || text.hasSuffix("." + other.text) }
+    package func isWithin(_ other: HostName) -> Bool { DomainName.isEqualOrBelow(text, other.text) }
 }

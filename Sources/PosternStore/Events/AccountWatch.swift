@@ -2,6 +2,7 @@
 
 import Foundation
 import MailCrypto
+import Support
 
 /// Whose state a transaction is about to change.
 enum AccountScope: Sendable, Hashable {

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// Takes rows whose users are new and that share nothing with other rows of the batch, so that their order does not matter. Every other
 /// row is left to be taken by itself.

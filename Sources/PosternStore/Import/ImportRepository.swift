@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// Adds what rows say. What exists already is left as it is, so that a file can be imported again after an interruption; what
 /// exists differently (another `sub`, another name) is refused.

@@ -1,6 +1,7 @@
 // Whether the key file belongs to the database.
 
 import MailCrypto
+import Support
 
 extension Store {
     /// Compares the keys with the mark that the database carries, and makes that mark where there is none yet. Without this

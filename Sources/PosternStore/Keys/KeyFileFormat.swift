@@ -1,6 +1,7 @@
 // The key file as text: one key a line, `purpose id state secret`. Reading and writing the file itself is the server's part.
 
 import MailCrypto
+import Support
 
 /// Why a key file cannot be used. Never repeats a secret.
 package struct KeyFileError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -34,7 +35,7 @@ extension KeyRing {
         for purpose in KeyPurpose.allCases {
             guard let set = self[purpose] else { continue }
             for version in set.versions {
-                text += "\(purpose.rawValue) \(version.idText) \(set.state(of: version).rawValue) \(hexadecimal(version.secret))\n"
+                text += "\(purpose.rawValue) \(version.idText) \(set.state(of: version).rawValue) \(Hex.encode(version.secret))\n"
             }
         }
         return text
@@ -62,7 +63,7 @@ extension KeyRing {
             guard let state = KeyState(rawValue: String(words[2])) else {
                 throw KeyFileError(line: number, message: "the state is next, active or old")
             }
-            guard let secret = octets(hexadecimal: words[3]), secret.count == KeyRing.keyLength else {
+            guard let secret = Hex.decode(words[3].utf8), secret.count == KeyRing.keyLength else {
                 throw KeyFileError(line: number, message: "the secret is 64 hexadecimal digits")
             }
             guard versions[purpose, default: []].allSatisfy({ $0.id != id }) else {
@@ -102,27 +103,4 @@ extension KeyRing {
             throw KeyFileError(line: 0, message: "beside two index keys there has to be a mark key: postern key-file rotate sees to it")
         }
     }
-}
-
-/// Lower-case hexadecimal digits.
-private func hexadecimal(_ octets: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: octets.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-}
-
-/// The octets of hexadecimal digits, or nil.
-private func octets(hexadecimal text: Substring) -> [UInt8]? {
-    var result: [UInt8] = []
-    var high: UInt8?
-    for character in text {
-        // A sign, which Swift's own parser would take, is no digit.
-        guard character.isASCII, let digit = character.hexDigitValue else { return nil }
-        if let first = high {
-            result.append(first << 4 | UInt8(digit))
-            high = nil
-        } else {
-            high = UInt8(digit)
-        }
-    }
-    return high == nil ? result : nil
 }

@@ -1,6 +1,7 @@
 // The steps of a rotation, as changes of a ring.
 
 import MailCrypto
+import Support
 
 extension KeyRing {
     /// A ring with one more version that makes nothing yet. The index key's secret stays as the key of marks.
@@ -50,7 +51,7 @@ extension KeyVersion {
 extension KeySet {
     /// The id after the newest version's, round the alphabet; one that no version has.
     fileprivate var freeID: UInt8? {
-        let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
+        let alphabet = Base32.alphabet
         let start = (versions.last.flatMap { alphabet.firstIndex(of: $0.id) } ?? -1) + 1
         return (0..<alphabet.count).map { alphabet[(start + $0) % alphabet.count] }.first { self[$0] == nil }
     }

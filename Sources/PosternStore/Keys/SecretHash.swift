@@ -1,6 +1,7 @@
 // Keyed hashes of what people carry: codes, links, cookies. A stolen database opens nothing with them.
 
 import MailCrypto
+import Support
 
 /// Hashes secrets under the key of marks, of which there is exactly one version: what was given out stays valid when others rotate.
 struct SecretHash: Sendable, SecretHolder {

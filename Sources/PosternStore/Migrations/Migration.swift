@@ -1,6 +1,7 @@
 // One step of the schema, forward only.
 
 import MailCrypto
+import Support
 
 /// A numbered change of the schema. Once released its text never changes: its checksum is recorded in every database.
 package struct Migration: Sendable {
@@ -17,11 +18,7 @@ package struct Migration: Sendable {
     }
 
     /// SHA-256 of the text before translation, in lower-case hexadecimal: the same on every engine.
-    package var checksum: String {
-        let digits = Array("0123456789abcdef".utf8)
-        let octets = SHA256.hash(Array(sql.utf8)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-        return String(decoding: octets, as: UTF8.self)
-    }
+    package var checksum: String { Hex.encode(SHA256.hash(Array(sql.utf8))) }
 
     /// Every migration of this program in order.
     package static let all: [Migration] = [

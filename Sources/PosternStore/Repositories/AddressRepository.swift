@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// What `issue` found or made.
 package struct IssuedAddress: Sendable {

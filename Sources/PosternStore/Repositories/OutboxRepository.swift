@@ -1,6 +1,7 @@
 // The outbox: events wait in it until their endpoint has taken them.
 
 import MailCrypto
+import Support
 
 /// How an attempt ended that did not deliver.
 package struct DeliveryFailure: Sendable, Hashable {

@@ -1,6 +1,7 @@
 // Settles what a question changes: nonce, first status, pending check, sign-up counts and the log, all or nothing.
 
 import MailCrypto
+import Support
 
 /// Applies settlements and looks after nonces.
 package struct SettlementRepository: Sendable {

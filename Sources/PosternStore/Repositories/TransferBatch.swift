@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// Moves a range of a group's grants with few statements. Others sign up meanwhile, so that nothing is read but what is moved.
 struct TransferBatch {

@@ -1,6 +1,7 @@
 // Transfer of apps between teams: the grants move with everything that is known of them, and nobody is asked again.
 
 import MailCrypto
+import Support
 
 /// Starts and finishes transfers, and exchanges the subjects by which two teams speak of a user.
 package struct TransferRepository: Sendable {

@@ -1,6 +1,7 @@
 // API keys: who asks over HTTP, and what for.
 
 import MailCrypto
+import Support
 
 /// What a key may do. A request that needs a scope which its key lacks is refused with 403.
 package struct Scope: RawRepresentable, Sendable, Hashable {

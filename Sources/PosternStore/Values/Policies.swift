@@ -1,6 +1,7 @@
 // Risk policies as the store keeps them: documents, names, bindings, changes.
 
 import MailCrypto
+import Support
 
 /// A policy as it was when it was taken. The store does not look into the document.
 package struct StoredPolicy: Sendable, Hashable {
@@ -29,11 +30,7 @@ package struct StoredPolicy: Sendable, Hashable {
     package var isIntact: Bool { Self.hash(of: document) == hash }
 
     /// `sha256:` and 64 hexadecimal digits.
-    package static func hash(of document: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return "sha256:"
-            + String(decoding: SHA256.hash(document).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
+    package static func hash(of document: [UInt8]) -> String { "sha256:" + Hex.encode(SHA256.hash(document)) }
 
     /// The hash as people read it: its first twelve digits.
     package static func short(_ hash: String) -> String { String(hash.drop { $0 != ":" }.dropFirst().prefix(12)) }

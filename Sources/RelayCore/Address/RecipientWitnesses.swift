@@ -1,6 +1,7 @@
 // What the return path of a reply says of those it went to: enough to tell whether an address is one of them, and no address.
 
 import MailCrypto
+import Support
 
 /// Keyed hashes of the first recipients of a reply. Whoever wants the user to read of another recipient can only try, one message for each
 /// attempt, and every message is counted.

@@ -1,6 +1,7 @@
 // The versioned keys under which tokens and marks are made.
 
 import MailCrypto
+import Support
 
 /// HMAC keys by one-character key id. New tokens take the active one; the others go on verifying until they are retired.
 package struct TokenKeys: Sendable, SecretHolder {

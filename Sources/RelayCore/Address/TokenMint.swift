@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 package struct TokenMint: Sendable {
     private let keys: TokenKeys

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 struct RebuiltReport {
     private let engine: RelayEngine

@@ -3,6 +3,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// Makes and reads logins for sessions that hand copies over: `copies.<end>.<nonce>.<key id><MAC>`. Postfix logs them, so each is good for
 /// one session (`UsedCopyLogins` in RelayMilter), and for minutes only where the process that saw it is gone.

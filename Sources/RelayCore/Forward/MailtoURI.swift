@@ -1,6 +1,7 @@
 // mailto: URIs (RFC 6068), as they stand in List-Unsubscribe and its siblings, in texts and in calendars.
 
 import InternetMessage
+import Support
 
 /// A `mailto:` URI whose addresses can be replaced; everything else in it stays as it is.
 struct MailtoURI {
@@ -79,12 +80,11 @@ struct MailtoURI {
 
     /// Encodes what RFC 6068 section 2 wants encoded in an address: everything but letters, digits and a few marks.
     static func percentEncoded(_ text: [UInt8], _ keepsEquals: Bool = false) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
-        return text.flatMap { octet -> [UInt8] in
+        text.flatMap { octet -> [UInt8] in
             if octet.isASCIILetter || octet.isASCIIDigit || "-._~@!$'*+".utf8.contains(octet) || (keepsEquals && octet == UInt8(ascii: "=")) {
                 return [octet]
             }
-            return [UInt8(ascii: "%"), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+            return Hex.escape(octet, mark: "%")
         }
     }
 }

@@ -1,12 +1,13 @@
 // What an outbound source covers, and what *aligned* means for a forward (docs/DESIGN.md, "Forward").
 
 import InternetMessage
+import Support
 
 extension OutboundSource {
     /// Whether mail with this author may come from this source.
     package func covers(_ author: AddrSpec) -> Bool {
         switch scope {
-        case .domain(let domain): Self.lies(author.asciiDomain, in: domain)
+        case .domain(let domain): DomainName.isEqualOrBelow(author.asciiDomain, domain)
         case .address(let address):
             address.localPart.lowercased() == author.localPart.lowercased() && address.asciiDomain == author.asciiDomain
         }
@@ -15,7 +16,7 @@ extension OutboundSource {
     /// Whether a domain that authenticated a message proves this source for an author that it covers.
     package func isAligned(_ domain: String, author: AddrSpec) -> Bool {
         switch scope {
-        case .domain(let source): Self.lies(domain.lowercased(), in: source)
+        case .domain(let source): DomainName.isEqualOrBelow(domain.lowercased(), source)
         case .address: domain.lowercased() == author.asciiDomain
         }
     }
@@ -29,9 +30,9 @@ extension OutboundSource {
     /// Whether the domain of a message id is the team's own.
     package func ownsIdentifier(at domain: String) -> Bool {
         let domain = domain.lowercased()
-        if let pairedEnvelopeDomain, Self.lies(domain, in: pairedEnvelopeDomain.lowercased()) { return true }
+        if let pairedEnvelopeDomain, DomainName.isEqualOrBelow(domain, pairedEnvelopeDomain.lowercased()) { return true }
         return switch scope {
-        case .domain(let source): Self.lies(domain, in: source)
+        case .domain(let source): DomainName.isEqualOrBelow(domain, source)
         case .address(let address): domain == address.asciiDomain
         }
     }
@@ -42,9 +43,5 @@ extension OutboundSource {
         case .domain(let domain): domain
         case .address(let address): address.domain.lowercased()
         }
-    }
-
-    private static func lies(_ domain: String, in source: String) -> Bool {
-        domain == source || domain.hasSuffix("." + source)
     }
 }

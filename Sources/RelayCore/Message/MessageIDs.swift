@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// Turns ids into ids at the relay domain and back. Deterministic: the same id of the same account is always hidden alike.
 package struct MessageIDs: Sendable {

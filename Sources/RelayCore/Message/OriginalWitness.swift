@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// `X-Postern-Witness: <key id><MAC of Message-ID><MAC of Subject>`, put on every forward, whatever it says. A report that returns the
 /// header section carries it back. Only what it confirms is told to the team, and as it stands: a rewriting that depended on the inbox

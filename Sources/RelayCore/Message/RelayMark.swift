@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 /// `X-Postern-Mark: <hops> <key id><MAC>`. A mark of this installation on arrival is a loop; a stranger's tells its hops.
 package struct RelayMark: Sendable {

@@ -1,6 +1,7 @@
 // What stands for what in a reply: which addresses are to be hidden, and whom a reverse address means.
 
 import InternetMessage
+import Support
 
 /// The addresses of one reply, as headers, bodies and file names are rewritten by them.
 package struct ReplyNames {
@@ -74,11 +75,11 @@ package struct ReplyNames {
 
     /// Whether a domain is the team's own, at or below one of its sources or above one: to hide it would hide the team from itself.
     package func isTeamDomain(_ domain: String) -> Bool {
-        Self.lies(domain, in: teamDomains) || teamDomains.contains { $0.hasSuffix("." + domain) }
+        Self.lies(domain, in: teamDomains) || teamDomains.contains { DomainName.isEqualOrBelow($0, domain) }
     }
 
     private static func lies(_ domain: String, in domains: Set<String>) -> Bool {
-        domains.contains { domain == $0 || domain.hasSuffix("." + $0) }
+        domains.contains { DomainName.isEqualOrBelow(domain, $0) }
     }
 
     /// Whether a host name that a program wrote, in a Content-ID or a boundary, may be that of the user's machine or domain. Asked of the

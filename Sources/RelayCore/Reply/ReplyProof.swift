@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import Support
 
 package enum ReplyProof {
     /// Proved by DKIM or SPF of a domain that is aligned with the author's. Where a DMARC record was found, aligned means what that
@@ -16,8 +17,8 @@ package enum ReplyProof {
             let other = other.lowercased()
             guard !other.isEmpty, other != domain else { return other == domain }
             guard !isStrict else { return false }
-            guard let organization, organization.contains(".") else { return domain.hasSuffix("." + other) }
-            return other == organization || other.hasSuffix("." + organization)
+            guard let organization, organization.contains(".") else { return DomainName.isEqualOrBelow(domain, other) }
+            return DomainName.isEqualOrBelow(other, organization)
         }
         /// While the records cannot be read, only the author's own domain is aligned whatever they say.
         func aligned(_ other: String, _ isStrict: Bool) -> Bool {

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 package enum RecipientReading: Sendable, Hashable {
     /// A recipient at another domain: the operator's own mail.

@@ -2,6 +2,7 @@
 
 import MailCrypto
 import PosternStore
+import Support
 
 /// Writes answers. No rule id, nothing of what was waived or missing, one code for whatever spans teams.
 package enum DecisionAnswer {
@@ -115,8 +116,7 @@ struct JSONLine {
                 octets.append(octet)
             case 0..<0x20, 0x7F:
                 octets.append(contentsOf: "\\u00".utf8)
-                octets.append(Self.digits[Int(octet >> 4)])
-                octets.append(Self.digits[Int(octet & 15)])
+                Hex.append(octet, to: &octets)
             default: octets.append(octet)
             }
         }
@@ -126,8 +126,6 @@ struct JSONLine {
         octets.append(UInt8(ascii: "}"))
         return String(decoding: octets, as: UTF8.self)
     }
-
-    private static let digits = Array("0123456789abcdef".utf8)
 }
 
 /// Times as `2026-11-20T21:14:03Z`, without a formatter: several stand in every answer.

@@ -3,6 +3,7 @@
 import MailCrypto
 import PosternStore
 import RiskPolicy
+import Support
 
 /// Signals of one policy, each with its slot: made once for a policy, used for every question.
 package struct SignalSource: Sendable {

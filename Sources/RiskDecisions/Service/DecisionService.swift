@@ -5,6 +5,7 @@ import Logging
 import MailCrypto
 import PosternStore
 import RiskPolicy
+import Support
 import Synchronization
 
 /// An answer, ready to be sent.

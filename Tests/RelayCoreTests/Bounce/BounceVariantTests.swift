@@ -2,6 +2,7 @@
 
 import Foundation
 import InternetMessage
+import Support
 import Testing
 
 @testable import RelayCore
@@ -67,8 +68,7 @@ import Testing
         case .quotedPrintable: return (nil, "Quoted-Printable", TransferEncoding.quotedPrintable.encode(bytes) ?? bytes)
         case .quotedPrintableEscaped:
             let escaped = bytes.flatMap { octet -> [UInt8] in
-                octet == 0x0D || octet == 0x0A
-                    ? [octet] : Array(("=" + (octet < 16 ? "0" : "") + String(octet, radix: 16, uppercase: true)).utf8)
+                octet == 0x0D || octet == 0x0A ? [octet] : Hex.escape(octet, mark: "=")
             }
             return (nil, "quoted-printable", escaped)
         case .utf16:

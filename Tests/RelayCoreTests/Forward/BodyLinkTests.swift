@@ -3,6 +3,7 @@
 import InternetMessage
 import MailAuth
 import MailCrypto
+import Support
 import Testing
 
 @testable import RelayCore

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import Support
 import Testing
 
 @testable import RelayCore

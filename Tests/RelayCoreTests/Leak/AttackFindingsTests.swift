@@ -2,6 +2,7 @@
 
 import Foundation
 import InternetMessage
+import Support
 import Testing
 
 @testable import RelayCore

@@ -1,6 +1,7 @@
 // What a refusal calls the part that cannot be rewritten: the file by its name, or plain words; never a name that tells the inbox.
 
 import InternetMessage
+import Support
 import Testing
 
 @testable import RelayCore

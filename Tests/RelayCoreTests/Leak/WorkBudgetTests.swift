@@ -2,6 +2,7 @@
 
 import HostileMail
 import InternetMessage
+import Support
 import Testing
 
 @testable import RelayCore

@@ -1,6 +1,8 @@
 // The values of the expression language (CEL language definition, "Values"), and the exact comparison of strings
 // that it needs: by code point, where Swift's own `==` follows canonical equivalence.
 
+import Support
+
 /// A value of the expression language. `missing` is Postern's own: a signal that is not there (POLICY-FORMAT.md, "Missing").
 package enum CELValue: Sendable {
     case null
@@ -154,7 +156,7 @@ extension CELValue {
             }
             return "\"\(shown.joined())\(string.unicodeScalars.count > 80 ? "…" : "")\""
         case .bytes(let bytes):
-            return "b\"" + bytes.prefix(40).map { "\\x" + String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+            return "b\"" + bytes.prefix(40).map { "\\x" + Hex.encode([$0]) }.joined()
                 + "\""
         case .list(let list):
             return "[" + list.prefix(20).map(\.shortText).joined(separator: ", ") + (list.count > 20 ? ", …]" : "]")

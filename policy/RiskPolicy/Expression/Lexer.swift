@@ -1,5 +1,7 @@
 // Text → tokens (CEL language definition, "Syntax"). Works on UTF-8 bytes; positions are byte offsets.
 
+import Support
+
 /// A token with its place.
 struct Token: Sendable {
     enum Kind: Sendable, Equatable {
@@ -240,13 +242,4 @@ struct Lexer {
 
 extension UInt8 {
     var isLetter: Bool { (self | 0x20 >= 97 && self | 0x20 <= 122) || self == UInt8(ascii: "_") }
-
-    var hexValue: UInt8? {
-        switch self {
-        case 48...57: self - 48
-        case 65...70: self - 55
-        case 97...102: self - 87
-        default: nil
-        }
-    }
 }

@@ -1,5 +1,7 @@
 // "Did you mean": the declared name that is fewest edits away.
 
+import Support
+
 /// The candidate with the smallest edit distance to `name`, if it is near enough to be a slip; ties go to the first in
 /// alphabetical order, so that messages are the same every time.
 package func nearestName(to name: String, among candidates: [String]) -> String? {
@@ -9,7 +11,7 @@ package func nearestName(to name: String, among candidates: [String]) -> String?
     guard limit > 0 else { return nil }
     var best: (distance: Int, name: String)?
     for candidate in candidates.sorted() where abs(candidate.utf8.count - name.utf8.count) <= limit {
-        let distance = editDistance(Array(name.utf8), Array(candidate.utf8))
+        let distance = editDistance(name, candidate)
         if distance <= limit, distance < best?.distance ?? Int.max { best = (distance, candidate) }
     }
     return best?.name
@@ -18,21 +20,4 @@ package func nearestName(to name: String, among candidates: [String]) -> String?
 /// "; did you mean …?" or nothing.
 package func suggestion(for name: String, among candidates: [String]) -> String {
     nearestName(to: name, among: candidates).map { "; did you mean '\($0)'?" } ?? ""
-}
-
-/// Insertions, deletions, substitutions and swaps of neighbours.
-private func editDistance(_ left: [UInt8], _ right: [UInt8]) -> Int {
-    var beforeLast: [Int] = []
-    var last = Array(0...right.count)
-    for i in 0..<left.count {
-        var row = [i + 1]
-        for j in 0..<right.count {
-            var cost = min(row[j] + 1, last[j + 1] + 1, last[j] + (left[i] == right[j] ? 0 : 1))
-            if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] { cost = min(cost, beforeLast[j - 1] + 1) }
-            row.append(cost)
-        }
-        beforeLast = last
-        last = row
-    }
-    return last[right.count]
 }

@@ -2,6 +2,7 @@
 // computes their contrast.
 
 import MailCrypto
+import Support
 
 enum MeStyle {
     /// Changes with the style sheet or the mark.

@@ -1,5 +1,7 @@
 // The alphabet of base64 and what its groups come to, for all who meet runs of it.
 
+import Support
+
 enum Base64Sextets {
     /// Shorter runs hold no address worth its name; every word of a text is one.
     static let minimum = 12
@@ -9,11 +11,9 @@ enum Base64Sextets {
     /// By octet, in the alphabet of base64 and in that for URLs; 255 for what is in neither.
     static let values: [UInt8] = {
         var table = [UInt8](repeating: 255, count: 256)
-        for (value, octet) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() {
-            table[Int(octet)] = UInt8(value)
+        for alphabet in [Base64.alphabet, Base64URL.alphabet] {
+            for (value, octet) in alphabet.enumerated() { table[Int(octet)] = UInt8(value) }
         }
-        table[Int(UInt8(ascii: "-"))] = 62
-        table[Int(UInt8(ascii: "_"))] = 63
         return table
     }()
 

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import Support
 
 struct Boundary {
     private let old: [UInt8]

@@ -1,6 +1,7 @@
 // Every written form of the hidden addresses that a finished message is searched for.
 
 import InternetMessage
+import Support
 
 /// Needles in lower case and without white space, found by their first two octets. Written apart from the rewriter on purpose:
 /// what one of them overlooks the other should see.

@@ -130,7 +130,8 @@ enum LeakView {
         return (nil, self == .quotedPrintable ? Self.softBreak(bytes, index) : 0)
     }
 
-    private static func digit(_ octet: UInt8) -> UInt8? {
+    /// On purpose not `hexValue`, by which the rewriting reads: an error there must not hide from the check what it left.
+    static func digit(_ octet: UInt8) -> UInt8? {
         switch octet {
         case 0x30...0x39: octet - 0x30
         case 0x41...0x46: octet - 0x37

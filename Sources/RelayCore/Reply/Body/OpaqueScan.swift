@@ -1,6 +1,7 @@
 // Searches parts that cannot be rewritten: as they are, decoded, and within archives.
 
 import InternetMessage
+import Support
 
 /// Not thread-safe: one for each message.
 final class OpaqueScan {

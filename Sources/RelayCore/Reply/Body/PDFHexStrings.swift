@@ -46,7 +46,7 @@ final class PDFHexStrings {
             output.count = whole
             (isInside, half) = (true, nil)
         } else if isInside {
-            if let digit = Self.value(octet) {
+            if let digit = LeakView.digit(octet) {
                 guard let high = half else {
                     half = digit
                     return
@@ -92,14 +92,5 @@ final class PDFHexStrings {
     /// Whether an octet may stand between the pieces of a word: white space, and the numbers that move them.
     private static func standsBetween(_ octet: UInt8) -> Bool {
         octet <= 0x20 || (0x30...0x39).contains(octet) || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ".")
-    }
-
-    private static func value(_ octet: UInt8) -> UInt8? {
-        switch octet {
-        case 0x30...0x39: octet - 0x30
-        case 0x41...0x46: octet - 0x37
-        case 0x61...0x66: octet - 0x57
-        default: nil
-        }
     }
 }

@@ -1,6 +1,7 @@
 // A text body through its transfer encoding and charset and back, with everything that needs no change as it was.
 
 import InternetMessage
+import Support
 
 enum TextCoding {
     enum Outcome {
@@ -267,8 +268,6 @@ enum QuotedPrintableSplice {
         return wrapped(output, at: touched)
     }
 
-    private static let digits = Array("0123456789ABCDEF".utf8)
-
     private static func escaped(_ bytes: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count + 8)
@@ -282,9 +281,7 @@ enum QuotedPrintableSplice {
                 continue
             }
             if octet == UInt8(ascii: "=") || octet >= 0x7F || octet < 0x20 {
-                output.append(UInt8(ascii: "="))
-                output.append(digits[Int(octet >> 4)])
-                output.append(digits[Int(octet & 15)])
+                output += Hex.escape(octet, mark: "=")
             } else {
                 output.append(octet)
             }

@@ -1,6 +1,7 @@
 // base64 that stands in text: in links that name their reader, in data URLs, in vCard and quoted sources of messages.
 
 import InternetMessage
+import Support
 
 /// Finds runs of base64 in a text and writes them anew. Keeps its memory between texts; not thread-safe, one for each level of nesting.
 final class EmbeddedBase64 {

@@ -1,6 +1,7 @@
 // Writes text into header fields: folded at spaces, beyond ASCII in encoded words (RFC 2047).
 
 import InternetMessage
+import Support
 
 enum HeaderText {
     /// RFC 5322 section 2.1.1 recommends 78 octets.

@@ -1,6 +1,7 @@
 // Finds mentions of hidden and reverse addresses in one window of text, and says what comes in their place.
 
 import InternetMessage
+import Support
 
 /// How replacements have to be written where they come to stand.
 package enum TextSyntax: Sendable, Hashable {
@@ -288,7 +289,6 @@ struct MentionScanner {
 
     /// A local part as it has to be written in its place.
     private func written(_ local: String, _ view: View) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
         var output: [UInt8] = []
         for octet in local.utf8 {
             let isPlain =
@@ -296,7 +296,7 @@ struct MentionScanner {
             if isPlain || "._-".utf8.contains(octet) {
                 output.append(octet)
             } else if view.lens.contains(.percent) {
-                output += [UInt8(ascii: "%"), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+                output += Hex.escape(octet, mark: "%")
             } else if view.syntax == .markup, "&<>\"'".utf8.contains(octet) {
                 output += Array("&#\(octet);".utf8)
             } else if !(octet < 0x20 || octet == 0x7F) {

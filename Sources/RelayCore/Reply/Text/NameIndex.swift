@@ -1,6 +1,7 @@
 // The names of one reply arranged for search: which words begin a mention, and what may stand before and behind them.
 
 import InternetMessage
+import Support
 
 /// Search tables over the lower-cased spellings of everything that has to be found. Built once for a message.
 struct NameIndex {

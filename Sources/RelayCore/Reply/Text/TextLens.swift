@@ -175,7 +175,7 @@ final class LensWindow {
         while index + 1 < text.count {
             if text[index] == mark {
                 if mark == 0x3C { return index }
-                if index + 2 < text.count, hex(text[index + 1]) != nil, hex(text[index + 2]) != nil { return index }
+                if index + 2 < text.count, text[index + 1].hexValue != nil, text[index + 2].hexValue != nil { return index }
                 if mark == 0x3D, softBreak(text, index, text.count) > 0 { return index }
             }
             index += 1
@@ -203,21 +203,12 @@ final class LensWindow {
         if prefix != 0 {
             while at + 3 < to, at - index < 9, text[at] == 0x32, text[at + 1] == 0x35 { at += 2 }
         }
-        guard at + 1 < to, let high = Self.hex(text[at]), let low = Self.hex(text[at + 1]) else {
+        guard at + 1 < to, let high = text[at].hexValue, let low = text[at + 1].hexValue else {
             append(text[index], index, 1)
             return 1
         }
         appendScalar(UInt32(high << 4 | low), index, at + 2 - index, isOctet: true)
         return at + 2 - index
-    }
-
-    private static func hex(_ octet: UInt8) -> UInt8? {
-        switch octet {
-        case 0x30...0x39: octet - 0x30
-        case 0x41...0x46: octet - 0x37
-        case 0x61...0x66: octet - 0x57
-        default: nil
-        }
     }
 
     /// The marks of addresses that are written behind backslashes.
@@ -232,7 +223,7 @@ final class LensWindow {
         var end = first
         switch text[first] {
         case UInt8(ascii: "'"):
-            guard first + 2 < to, let high = Self.hex(text[first + 1]), let low = Self.hex(text[first + 2]) else { return 0 }
+            guard first + 2 < to, let high = text[first + 1].hexValue, let low = text[first + 2].hexValue else { return 0 }
             (value, end) = (UInt32(high << 4 | low), first + 3)
         case UInt8(ascii: "u"), UInt8(ascii: "U"):
             guard let escape = Self.longEscape(text, first + 1, to) else { return 0 }
@@ -253,7 +244,7 @@ final class LensWindow {
         var at = isHex ? first + 1 : first
         let begin = at
         var value: UInt32 = 0
-        while at < to, at - begin < 6, let digit = hex(text[at]), isHex || digit < 10 {
+        while at < to, at - begin < 6, let digit = text[at].hexValue, isHex || digit < 10 {
             value = value * (isHex ? 16 : 10) + UInt32(digit)
             at += 1
         }
@@ -270,7 +261,7 @@ final class LensWindow {
         }
         var at = first
         while at < to, at - first < 4, text[at] == UInt8(ascii: "0") { at += 1 }
-        guard at + 1 < to, let high = hex(text[at]), let low = hex(text[at + 1]) else { return nil }
+        guard at + 1 < to, let high = text[at].hexValue, let low = text[at + 1].hexValue else { return nil }
         return (UInt32(high << 4 | low), at + 2)
     }
 
@@ -289,7 +280,7 @@ final class LensWindow {
             return 1
         }
         for place in (index + 2)..<(index + 2 + digits) {
-            guard let digit = Self.hex(text[place]) else {
+            guard let digit = text[place].hexValue else {
                 append(text[index], index, 1)
                 return 1
             }
@@ -315,7 +306,7 @@ final class LensWindow {
             let isHex = at < limit && text[at] | 0x20 == UInt8(ascii: "x")
             if isHex { at += 1 }
             let first = at
-            while at < limit, let digit = Self.hex(text[at]), isHex || digit < 10 {
+            while at < limit, let digit = text[at].hexValue, isHex || digit < 10 {
                 value = min(value * (isHex ? 16 : 10) + UInt32(digit), 0x11_0000)
                 at += 1
             }

@@ -1,4 +1,6 @@
-// base64 (RFC 2045 section 6.8): a decoder that forgives and tells, and a canonical encoder.
+// base64 as MIME has it (RFC 2045 section 6.8): a decoder that forgives and reports what it forgave, and lines of 76.
+
+import Support
 
 /// What a transfer decoder had to forgive.
 package enum TransferDefect: Sendable, Hashable, CaseIterable {
@@ -26,7 +28,7 @@ package enum TransferDefect: Sendable, Hashable, CaseIterable {
     case trailingSoftBreak
 }
 
-package enum Base64 {
+extension Base64 {
     /// Octets in one encoded line, without CRLF (RFC 2045 section 6.8).
     package static let lineLength = 76
 
@@ -38,8 +40,6 @@ package enum Base64 {
         for octet in [0x20, 0x09, 0x0D, 0x0A] { table[octet] = 65 }
         return table
     }()
-
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
     /// Decodes octets; never fails. Linear.
     package static func decode(_ text: some Collection<UInt8>) -> (bytes: [UInt8], defects: Set<TransferDefect>) {
@@ -69,38 +69,6 @@ package enum Base64 {
             index = end
         }
         return output
-    }
-
-    /// Encodes octets without line breaks, with padding.
-    package static func encodeUnbroken(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBufferPointer(encodeUnbroken(octets:)) }
-
-    /// Encodes octets without line breaks, with padding.
-    package static func encodeUnbroken(_ bytes: some Collection<UInt8>) -> [UInt8] {
-        bytes.withContiguousStorageIfAvailable(encodeUnbroken(octets:)) ?? Array(bytes).withUnsafeBufferPointer(encodeUnbroken(octets:))
-    }
-
-    private static func encodeUnbroken(octets bytes: UnsafeBufferPointer<UInt8>) -> [UInt8] {
-        alphabet.withUnsafeBufferPointer { alphabet in
-            [UInt8](unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { output, count in
-                func put(_ first: UInt8, _ second: UInt8, _ third: UInt8) {
-                    let group = UInt32(first) << 16 | UInt32(second) << 8 | UInt32(third)
-                    output[count] = alphabet[Int(group >> 18)]
-                    output[count + 1] = alphabet[Int(group >> 12 & 63)]
-                    output[count + 2] = alphabet[Int(group >> 6 & 63)]
-                    output[count + 3] = alphabet[Int(group & 63)]
-                    count += 4
-                }
-                var index = 0
-                while index + 3 <= bytes.count {
-                    put(bytes[index], bytes[index + 1], bytes[index + 2])
-                    index += 3
-                }
-                guard index < bytes.count else { return }
-                put(bytes[index], index + 1 < bytes.count ? bytes[index + 1] : 0, 0)
-                output[count - 1] = UInt8(ascii: "=")
-                if index + 1 == bytes.count { output[count - 2] = UInt8(ascii: "=") }
-            }
-        }
     }
 
     /// The state between two octets of base64 text.

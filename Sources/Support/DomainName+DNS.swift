@@ -1,13 +1,9 @@
-// Domain names as mail authentication needs them: ASCII, bounded, compared without regard to case (RFC 1035, RFC 4343).
+// Domain names as the DNS knows them: ASCII, bounded, compared without regard to case (RFC 1035, RFC 4343).
 
-import InternetMessage
-
-/// Checks and comparisons of domain names in text form.
-package enum DomainName {
-    /// Longest name in octets, without the trailing dot (RFC 1035 section 2.3.4: 255 octets on the wire).
-    package static let maximumLength = 253
-    /// Longest label in octets.
-    package static let maximumLabel = 63
+extension DomainName {
+    /// Octets in a name that the DNS can be asked for, without the trailing dot (RFC 1035 section 2.3.4: 255 octets on the wire). A mail
+    /// address may hold a name of two more (`maximumLength`), which then has no records.
+    package static let maximumQueryLength = 253
 
     /// The name in lower case without its trailing dot, where the DNS can be asked for it: labels of 1 to 63 octets of printable
     /// ASCII, 253 in all. Labels need not be host names. Nil otherwise.
@@ -22,7 +18,7 @@ package enum DomainName {
     /// How many octets of a name count, and whether none of them is a capital; nil where it is none to be asked for.
     private static func form(_ octets: UnsafeBufferPointer<UInt8>) -> (length: Int, isLower: Bool)? {
         let length = octets.last == UInt8(ascii: ".") ? octets.count - 1 : octets.count
-        guard length > 0, length <= maximumLength else { return nil }
+        guard length > 0, length <= maximumQueryLength else { return nil }
         var label = 0
         var isLower = true
         for octet in octets[..<length] {
@@ -32,7 +28,7 @@ package enum DomainName {
                 label = 0
             } else {
                 label += 1
-                guard label <= maximumLabel else { return nil }
+                guard label <= maximumLabelLength else { return nil }
                 if octet.asciiLowercased != octet { isLower = false }
             }
         }
@@ -61,13 +57,13 @@ package enum DomainName {
 
     /// A name for the log: octets outside printable ASCII become question marks, and what is beyond 253 is cut.
     package static func printable(_ name: String) -> String {
-        let isPrintable = name.utf8.count <= maximumLength && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+        let isPrintable = name.utf8.count <= maximumQueryLength && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
         return isPrintable ? name : printable(name.utf8)
     }
 
     /// The same of octets.
     package static func printable(_ bytes: some Sequence<UInt8>) -> String {
-        let text = bytes.prefix(maximumLength).map { $0 >= 0x20 && $0 < 0x7F ? $0 : UInt8(ascii: "?") }
+        let text = bytes.prefix(maximumQueryLength).map { $0 >= 0x20 && $0 < 0x7F ? $0 : UInt8(ascii: "?") }
         return String(decoding: text, as: UTF8.self)
     }
 }

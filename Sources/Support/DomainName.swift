@@ -10,7 +10,7 @@
 package enum DomainName {
     /// Octets in a label (RFC 1035 section 2.3.4).
     package static let maximumLabelLength = 63
-    /// Octets in a domain name without its final dot, as RFC 5321 section 4.5.3.1.2 and RFC 1035 have it.
+    /// Octets in a domain name of a mail address, without its final dot (RFC 5321 section 4.5.3.1.2).
     package static let maximumLength = 255
 
     /// The name in lower-case A-labels, without a final dot; nil where it is no domain name of letters, digits, hyphens and

@@ -45,6 +45,7 @@ let package = Package(
 
         // MARK: The ground floor: one of each small thing, for all
         .target(name: "Support", swiftSettings: pure),
+        .target(name: "Concurrency", swiftSettings: strict),
 
         // MARK: Pure modules: no I/O, no clock
         .target(name: "InternetMessage", dependencies: ["Support"], swiftSettings: pure),
@@ -61,8 +62,8 @@ let package = Package(
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
         .target(name: "PosternTLS", dependencies: [.product(name: "NIOSSL", package: "swift-nio-ssl")], swiftSettings: strict),
-        .target(name: "DNSClient", dependencies: ["CAres", "MailAuth", "Support"], swiftSettings: strict),
-        .target(name: "Milter", dependencies: ["CMilter"], path: "milter/Milter", swiftSettings: strict),
+        .target(name: "DNSClient", dependencies: ["CAres", "Concurrency", "MailAuth", "Support"], swiftSettings: strict),
+        .target(name: "Milter", dependencies: ["CMilter", "Concurrency"], path: "milter/Milter", swiftSettings: strict),
         .target(
             name: "RelayMilter",
             dependencies: [
@@ -73,14 +74,14 @@ let package = Package(
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
         .target(name: "PostfixSetup", path: "milter/postfix", exclude: ["main.cf", "master.cf"], swiftSettings: strict),
         .target(
-            name: "PosternStore", dependencies: ["InternetMessage", "MailCrypto", "Support"], swiftSettings: strict),
+            name: "PosternStore", dependencies: ["Concurrency", "InternetMessage", "MailCrypto", "Support"], swiftSettings: strict),
         .target(
             name: "PosternSQLite",
             dependencies: [
-                "CPrefetch", "PosternStore", .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                "CPrefetch", "Concurrency", "PosternStore", .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
-        .target(name: "PosternPostgres", dependencies: ["CPQ", "PosternStore", "Support"], swiftSettings: strict),
+        .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "PosternStore", "Support"], swiftSettings: strict),
         .target(
             name: "Identity",
             dependencies: [
@@ -117,7 +118,7 @@ let package = Package(
         .target(
             name: "PosternMail",
             dependencies: [
-                "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", "PosternTLS", "Support",
+                "Concurrency", "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", "PosternTLS", "Support",
                 .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
@@ -125,7 +126,7 @@ let package = Package(
         .target(
             name: "PosternServer",
             dependencies: [
-                "PostfixSetup",
+                "PostfixSetup", "Concurrency",
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
                 "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
                 "PosternMetrics", "PosternTLS", "Support",
@@ -205,7 +206,7 @@ let package = Package(
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
             name: "RelayCoreTests",
-            dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailCrypto", "Support", "MilterTesting", "HostileMail"],
+            dependencies: ["RelayCore", "Concurrency", "InternetMessage", "MailAuth", "MailCrypto", "Support", "MilterTesting", "HostileMail"],
             exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "MilterTests",
@@ -284,7 +285,7 @@ let package = Package(
                 "PostgresHarness", .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),
-        .target(name: "PostfixHarness", dependencies: ["PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
+        .target(name: "PostfixHarness", dependencies: ["Concurrency", "PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
             swiftSettings: strict),

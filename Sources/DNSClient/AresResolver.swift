@@ -1,5 +1,6 @@
 // The resolver of the running relay: cache, one question for many callers, and an answer or a temporary failure in bounded time.
 
+import Concurrency
 import Glibc
 import MailAuth
 import Support
@@ -26,7 +27,7 @@ package final class AresResolver: TimedDNSResolver {
     private final class Shared: Sendable {
         struct State {
             var cache: DNSCache
-            var inFlight: [DNSQuestion: Promise] = [:]
+            var inFlight: [DNSQuestion: Monitor<DNSAnswer?>] = [:]
             var counters = Counters()
         }
 
@@ -38,12 +39,12 @@ package final class AresResolver: TimedDNSResolver {
             self.now = now
         }
 
-        func finish(_ question: DNSQuestion, _ promise: Promise, _ answer: DNSAnswer, ttl: Int64?) {
+        func finish(_ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ answer: DNSAnswer, ttl: Int64?) {
             state.withLock { state in
                 state.inFlight[question] = nil
                 if let ttl { state.cache.store(answer, for: question, ttl: ttl, now: now()) }
             }
-            promise.fulfil(answer)
+            promise.with { $0 = $0 ?? answer }
         }
     }
 
@@ -85,7 +86,7 @@ package final class AresResolver: TimedDNSResolver {
         // A name that the DNS cannot hold does not exist.
         guard let name = DomainName.queryable(name) else { return .nxDomain }
         let question = DNSQuestion(name: name, type: type)
-        let (known, promise, isNew) = shared.state.withLock { state -> (DNSAnswer?, Promise?, Bool) in
+        let (known, promise, isNew) = shared.state.withLock { state -> (DNSAnswer?, Monitor<DNSAnswer?>?, Bool) in
             state.counters.asked += 1
             if let answer = state.cache.answer(question, now: shared.now()) {
                 state.counters.cached += 1
@@ -95,7 +96,7 @@ package final class AresResolver: TimedDNSResolver {
                 state.counters.joined += 1
                 return (nil, promise, false)
             }
-            let promise = Promise()
+            let promise = Monitor<DNSAnswer?>(nil)
             state.inFlight[question] = promise
             state.counters.sent += 1
             return (nil, promise, true)
@@ -103,13 +104,13 @@ package final class AresResolver: TimedDNSResolver {
         if let known { return known }
         if isNew, let promise { send(question, promise) }
         let answer =
-            promise?.wait(milliseconds: min(milliseconds, settings.questionMilliseconds))
+            promise?.wait(atMost: .milliseconds(min(milliseconds, settings.questionMilliseconds))) { $0 }
             ?? .temporaryFailure("no answer in time")
         if case .temporaryFailure = answer { shared.state.withLock { $0.counters.failed += 1 } }
         return answer
     }
 
-    private func send(_ question: DNSQuestion, _ promise: Promise) {
+    private func send(_ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>) {
         let payload = UInt16(clamping: settings.udpPayload)
         guard let packet = DNSMessage.question(id: 0, name: question.name, type: question.type.code, udpPayload: payload) else {
             return shared.finish(question, promise, .nxDomain, ttl: nil)
@@ -120,7 +121,7 @@ package final class AresResolver: TimedDNSResolver {
     /// - Parameter mayRetry: whether to ask once more without the OPT record where the server does not understand it; c-ares
     ///   itself does so once in the life of a channel.
     private static func ask(
-        _ packet: [UInt8], _ question: DNSQuestion, _ promise: Promise, _ shared: Shared, loop: AresEventLoop, mayRetry: Bool
+        _ packet: [UInt8], _ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ shared: Shared, loop: AresEventLoop, mayRetry: Bool
     ) {
         loop.submit(packet) { [weak loop] outcome in
             switch outcome {

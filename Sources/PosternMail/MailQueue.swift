@@ -1,6 +1,6 @@
 // Work that writes mail, off the path of whoever asked for it: neither the answer nor its time tells whether a message leaves.
 
-import Foundation
+import Concurrency
 
 /// Two lanes, each a thread that works through a bounded queue in order: what has to be looked up first does not wait for messages that
 /// are being handed over, which takes as long as the mail server likes.
@@ -34,7 +34,7 @@ package final class MailQueue: Sendable {
 }
 
 private final class Lane: @unchecked Sendable {
-    private let condition = NSCondition()
+    private let condition = MonotonicCondition()
     // Guarded by `condition`.
     private var jobs: [@Sendable () -> Void] = []
     private var isStopped = false
@@ -43,7 +43,7 @@ private final class Lane: @unchecked Sendable {
 
     init(capacity: Int) {
         self.capacity = capacity
-        Thread.detachNewThread { [self] in work() }
+        SystemThread.detach { [self] in work() }
     }
 
     func add(_ job: @escaping @Sendable () -> Void) -> Bool {

@@ -1,5 +1,6 @@
 // A bounded number of connections, shared by threads.
 
+import Concurrency
 import Foundation
 import PosternStore
 
@@ -147,7 +148,7 @@ final class PostgresPool: @unchecked Sendable {
     private func grow() {
         guard !isGrowing, isWanting else { return }
         isGrowing = true
-        Thread.detachNewThread { [self] in work() }
+        SystemThread.detach { [self] in work() }
     }
 
     private var isWanting: Bool { !isClosed && open + opening < limit && (waiting > 0 || (reserved > 0 && open + opening < reserved + 1)) }

@@ -1,5 +1,6 @@
 // Connections for reading, handed to whoever asks next.
 
+import Concurrency
 import GRDB
 import PosternStore
 import Synchronization

@@ -1,5 +1,6 @@
 // One after another to the one connection that writes, and no longer than each has time for.
 
+import Concurrency
 import PosternStore
 import Synchronization
 
@@ -9,7 +10,7 @@ final class WriterTurn: Sendable {
     private struct State {
         var isTaken = false
         /// In order, with those on shared threads last.
-        var waiting: [(signal: MonotonicSignal, isShared: Bool)] = []
+        var waiting: [(signal: Monitor<Bool>, isShared: Bool)] = []
         /// Threads that others wait for, here or at work.
         var shared = 0
     }
@@ -27,7 +28,7 @@ final class WriterTurn: Sendable {
     func run<T>(by deadline: ContinuousClock.Instant, _ body: () throws -> T) throws -> T {
         let isShared = WriteQueue.isOnSharedThread
         var deadline = deadline
-        let place: MonotonicSignal? = state.withLock { state in
+        let place: Monitor<Bool>? = state.withLock { state in
             if isShared {
                 state.shared += 1
                 if state.shared > WriteQueue.sharedThreads { deadline = min(deadline, .now + burst) }
@@ -36,13 +37,13 @@ final class WriterTurn: Sendable {
                 state.isTaken = true
                 return nil
             }
-            let waiter = MonotonicSignal()
+            let waiter = Monitor(false)
             let position = isShared ? nil : state.waiting.firstIndex(where: \.isShared)
             state.waiting.insert((waiter, isShared), at: position ?? state.waiting.count)
             return waiter
         }
         defer { if isShared { state.withLock { $0.shared -= 1 } } }
-        if let place, !place.wait(until: deadline) {
+        if let place, !place.wait(atMost: deadline - .now, until: { $0 }) {
             let isLeft = state.withLock { state in
                 guard let index = state.waiting.firstIndex(where: { $0.signal === place }) else { return false }
                 state.waiting.remove(at: index)
@@ -56,13 +57,13 @@ final class WriterTurn: Sendable {
     }
 
     private func pass() {
-        let next: MonotonicSignal? = state.withLock { state in
+        let next: Monitor<Bool>? = state.withLock { state in
             guard !state.waiting.isEmpty else {
                 state.isTaken = false
                 return nil
             }
             return state.waiting.removeFirst().signal
         }
-        next?.signal()
+        next?.with { $0 = true }
     }
 }

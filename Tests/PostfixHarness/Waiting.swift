@@ -1,6 +1,6 @@
-// Waiting without sleeping: a locked value with a condition, and the error that everything here throws.
+// Waiting without sleeping, and the error that everything here throws.
 
-import Foundation
+import Concurrency
 
 /// What went wrong, with everything a person needs to find out why.
 package struct HarnessError: Error, CustomStringConvertible {
@@ -9,33 +9,11 @@ package struct HarnessError: Error, CustomStringConvertible {
 }
 
 /// A value that several threads share; every change wakes those who wait for one.
-package final class Watched<Value>: @unchecked Sendable {
-    private var value: Value
-    private let condition = NSCondition()
+package typealias Watched = Monitor
 
-    package init(_ value: sending Value) { self.value = value }
-
-    /// Runs `body` alone on the value, then wakes all waiting threads.
-    @discardableResult
-    package func with<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
-        condition.lock()
-        defer {
-            condition.broadcast()
-            condition.unlock()
-        }
-        return try body(&value)
-    }
-
+extension Monitor {
     /// Waits until `find` gives something, for at most `seconds`; nil where it did not.
-    package func wait<Result>(seconds: Double, for find: (Value) -> Result?) -> Result? {
-        let deadline = Date(timeIntervalSinceNow: seconds)
-        condition.lock()
-        defer { condition.unlock() }
-        while true {
-            if let found = find(value) { return found }
-            guard condition.wait(until: deadline) else { return find(value) }
-        }
-    }
+    package func wait<Found>(seconds: Double, for find: (State) -> Found?) -> Found? { wait(atMost: .seconds(seconds), for: find) }
 }
 
 /// Time in seconds after which a test gives up waiting; generous, since it is only spent where something is wrong.

@@ -1,5 +1,6 @@
 // The budget of replies: what is held, what is rewritten beside, and who waits.
 
+import Concurrency
 import Foundation
 import InternetMessage
 import Synchronization
@@ -235,29 +236,13 @@ private struct Unguarded<Value>: @unchecked Sendable {
 }
 
 /// A value that threads wait for.
-private final class Watch<Value>: @unchecked Sendable {
-    private var value: Value
-    private let condition = NSCondition()
+private typealias Watch = Monitor
 
-    init(_ value: Value) { self.value = value }
-
-    func change(_ body: (inout Value) -> Void) {
-        condition.lock()
-        body(&value)
-        condition.broadcast()
-        condition.unlock()
-    }
+extension Monitor {
+    fileprivate func change(_ body: (inout State) -> Void) { with(body) }
 
     /// Returns when it holds; fails the test after five minutes.
-    func wait(_ holds: (Value) -> Bool) {
-        let deadline = Date(timeIntervalSinceNow: 300)
-        condition.lock()
-        defer { condition.unlock() }
-        while !holds(value) {
-            guard condition.wait(until: deadline) else {
-                Issue.record("waited in vain")
-                return
-            }
-        }
+    fileprivate func wait(_ holds: (State) -> Bool) {
+        if !wait(atMost: .seconds(300), until: holds) { Issue.record("waited in vain") }
     }
 }

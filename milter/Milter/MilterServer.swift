@@ -1,6 +1,7 @@
 // Runs libmilter on a thread of its own: start, graceful stop, live counts.
 
 import CMilter
+import Concurrency
 import Glibc
 
 /// Why a server did not start.
@@ -111,10 +112,8 @@ package final class MilterServer: Sendable {
         guard smfi_setbacklog(configuration.backlog) == MI_SUCCESS else { throw .libmilter("smfi_setbacklog") }
         try register()
         let starter = Starter(socket: configuration.socket)
-        var thread = pthread_t()
-        let failure = pthread_create(&thread, nil, serve, Unmanaged.passRetained(starter).toOpaque())
+        let failure = SystemThread.detach { serve(starter) }
         guard failure == 0 else { throw .socketFailed("cannot start a thread", failure) }
-        pthread_detach(thread)
         _ = starter.outcome.wait(atMost: nil) { $0 != nil }
         if case .failure(let error)? = starter.outcome.with({ $0 }) { throw error }
     }
@@ -174,15 +173,7 @@ package final class MilterServer: Sendable {
     /// Makes smfi_main return. smfi_stop sets a flag and then waits for a mutex that the listener holds while it waits, up to 5
     /// s, for a connection: it gets connections until it is through.
     private func endMain() {
-        var thread = pthread_t()
-        let failure = pthread_create(
-            &thread, nil,
-            { _ in
-                smfi_stop()
-                return nil
-            }, nil)
-        guard failure == 0 else { return }
-        pthread_detach(thread)
+        guard SystemThread.detach({ smfi_stop() }) == 0 else { return }
         for _ in 0..<120 {
             if let descriptor = configuration.socket.connected(), descriptor >= 0 { close(descriptor) }
             if process.wait(atMost: .milliseconds(50), until: { $0.finished != nil }) { return }
@@ -221,19 +212,17 @@ private final class Starter: Sendable {
 }
 
 /// The thread of smfi_main: claims the socket, then serves until libmilter ends.
-private func serve(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let pointer else { return nil }
-    let starter = Unmanaged<Starter>.fromOpaque(pointer).takeRetainedValue()
+private func serve(_ starter: Starter) {
     do {
         // The mode of the socket comes from the umask, which must not change for the rest of the process.
         guard postern_own_umask() == 0 else { throw MilterServerError.socketFailed("unshare", errno) }
         try starter.socket.claim()
     } catch let error as MilterServerError {
         starter.outcome.with { $0 = .failure(error) }
-        return nil
+        return
     } catch {
         starter.outcome.with { $0 = .failure(.libmilter("smfi_opensocket")) }
-        return nil
+        return
     }
     starter.outcome.with { $0 = .success(()) }
     let result = smfi_main()
@@ -243,5 +232,4 @@ private func serve(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPoint
         return state.waiters
     }
     for waiter in waiters { waiter.resume() }
-    return nil
 }

@@ -1,5 +1,7 @@
 // What libmilter keeps once per process: the handler, and how many sessions and messages are under way.
 
+import Concurrency
+
 /// Something that the operator should read in the log.
 package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
     /// The server listens.

@@ -1,5 +1,6 @@
 // Signals beside libmilter, whose own thread waits for SIGTERM, SIGINT and SIGHUP and then stops ungracefully.
 
+import Concurrency
 import Glibc
 
 /// The pipe that the signal handler writes to; -1 before `SignalWatch.start`. Written once, before any handler is installed.
@@ -34,37 +35,18 @@ package enum SignalWatch {
         sigemptyset(&mask)
         for number in signals { sigaddset(&mask, number) }
         pthread_sigmask(SIG_UNBLOCK, &mask, nil)
-        let box = Unmanaged.passRetained(Watcher(input: input, handle: handle))
-        var thread = pthread_t()
-        guard pthread_create(&thread, nil, watch, box.toOpaque()) == 0 else {
-            box.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
+        return SystemThread.detach { watch(input, handle) } == 0
     }
 }
 
-private final class Watcher: Sendable {
-    let input: Int32
-    let handle: @Sendable (Int32) -> Void
-
-    init(input: Int32, handle: @escaping @Sendable (Int32) -> Void) {
-        self.input = input
-        self.handle = handle
-    }
-}
-
-private func watch(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let pointer else { return nil }
-    let watcher = Unmanaged<Watcher>.fromOpaque(pointer).takeRetainedValue()
+private func watch(_ input: Int32, _ handle: (Int32) -> Void) {
     var octet: UInt8 = 0
     while true {
-        let count = read(watcher.input, &octet, 1)
+        let count = read(input, &octet, 1)
         if count == 1 {
-            watcher.handle(Int32(octet))
+            handle(Int32(octet))
         } else if count == 0 || errno != EINTR {
-            return nil
+            return
         }
     }
 }

@@ -98,27 +98,13 @@ enum PostfixTool {
     @discardableResult
     static func run(_ tool: String, _ arguments: [String]) throws -> String {
         let path = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init) + places
-        guard let executable = path.map({ "\($0)/\(tool)" }).first(where: FileManager.default.isExecutableFile(atPath:))
-        else {
+        guard let executable = ToolRun.find(tool, in: path) else {
             throw PostfixToolError(description: "\(tool) was not found; is Postfix installed?")
         }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: executable)
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        let output = Pipe()
-        // Errors are short (far below a pipe's 64 KiB), so reading them after the output cannot block the tool.
-        let errors = Pipe()
-        process.standardOutput = output
-        process.standardError = errors
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        let message = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw PostfixToolError(
-                description: "\(tool) failed: \(message.trimmingCharacters(in: .whitespacesAndNewlines))")
+        let run = try ToolRun(executable, arguments)
+        guard run.status == 0 else {
+            throw PostfixToolError(description: "\(tool) failed: \(run.errors.trimmingCharacters(in: .whitespacesAndNewlines))")
         }
-        return text
+        return run.output
     }
 }

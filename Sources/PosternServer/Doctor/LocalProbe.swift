@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Milter
 import PosternStore
+import PostfixSetup
 import RiskDecisions
 
 package enum LocalProbe {
@@ -117,19 +118,8 @@ enum ClockKeeper {
 
     /// What a tool writes; nil where it is not there or fails.
     private static func run(_ tool: String, _ arguments: [String]) -> String? {
-        let places = ["/usr/bin/", "/usr/local/bin/", "/bin/"].map { $0 + tool }
-        guard let path = places.first(where: FileManager.default.isExecutableFile) else { return nil }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        let output = Pipe()
-        process.standardOutput = output
-        guard (try? process.run()) != nil else { return nil }
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return process.terminationStatus == 0 ? text : nil
+        guard let path = ToolRun.find(tool, in: ["/usr/bin", "/usr/local/bin", "/bin"]), let run = try? ToolRun(path, arguments) else { return nil }
+        return run.status == 0 ? run.output : nil
     }
 }
 

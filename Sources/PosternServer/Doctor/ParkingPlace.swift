@@ -1,6 +1,7 @@
 // Where Postfix sends what stays at a relay domain: a port where nobody listens (virtual_transport). `postern doctor` listens there
 // for as long as it probes, takes the probe's mail and nobody else's, and so sees what leaves Postfix.
 
+import Concurrency
 import Foundation
 import Glibc
 
@@ -34,7 +35,7 @@ final class ParkingPlace: @unchecked Sendable {
 
     private let listener: Int32
     private let judge: @Sendable (String) -> Answer
-    private let condition = NSCondition()
+    private let condition = MonotonicCondition()
     // Guarded by `condition`.
     private var messages: [ParkedMessage] = []
     private var strangers: Set<String> = []
@@ -61,7 +62,7 @@ final class ParkingPlace: @unchecked Sendable {
             throw Failure(description: reason)
         }
         listener = descriptor
-        Thread.detachNewThread { [self] in accept() }
+        SystemThread.detach { [self] in accept() }
     }
 
     /// Ends listening and every connection.
@@ -81,9 +82,7 @@ final class ParkingPlace: @unchecked Sendable {
         defer { condition.unlock() }
         while true {
             if let found = find(messages) { return found }
-            // A condition waits by the system's clock, which may be set meanwhile: not for long at a time.
-            guard ContinuousClock.now < end else { return nil }
-            _ = condition.wait(until: Date(timeIntervalSinceNow: min(1, (end - .now) / .seconds(1))))
+            guard condition.wait(until: end) else { return find(messages) }
         }
     }
 
@@ -114,7 +113,7 @@ final class ParkingPlace: @unchecked Sendable {
                 close(descriptor)
                 break
             }
-            Thread.detachNewThread { [self] in
+            SystemThread.detach { [self] in
                 serve(descriptor)
                 condition.lock()
                 open.remove(descriptor)

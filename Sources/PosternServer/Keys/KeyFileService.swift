@@ -1,6 +1,5 @@
 // A key file that changes while the service runs, and what older keys made.
 
-import Foundation
 import Logging
 import PosternAPI
 import PosternStore
@@ -73,27 +72,18 @@ package struct KeyFileService: Service {
     /// Whether this host has made a whole pass.
     private func reencrypt() async throws -> Bool {
         let (installation, now) = (installation, now)
-        let isCancelled = CancellationFlag()
+        let isCancelled = ValueHolder(false)
         return try await withTaskCancellationHandler {
             let count = try await pool.run { () -> Int? in
                 guard let lock = try installation.store.database.lock("key-rotation") else { return nil }
                 defer { lock.release() }
-                return try KeyRotation(installation, now: now).reencrypt(pause: Self.pause) { _, _ in !isCancelled.isSet }
+                return try KeyRotation(installation, now: now).reencrypt(pause: Self.pause) { _, _ in !isCancelled.current }
             }
             guard let count else { return false }
             if count > 0 { logger.notice("values made anew with the active keys", metadata: ["count": "\(count)"]) }
-            return !isCancelled.isSet
+            return !isCancelled.current
         } onCancel: {
-            isCancelled.set()
+            isCancelled.exchange(true)
         }
     }
-}
-
-/// Set from another thread, once.
-private final class CancellationFlag: @unchecked Sendable {
-    private let lock = NSLock()
-    private var value = false
-
-    var isSet: Bool { lock.withLock { value } }
-    func set() { lock.withLock { value = true } }
 }

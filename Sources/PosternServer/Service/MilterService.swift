@@ -1,7 +1,7 @@
 // The milter under the service group: starts with the group, ends gracefully with it.
 
+import Concurrency
 import Milter
-import Foundation
 import ServiceLifecycle
 
 /// Serves Postfix until shutdown; transactions under way are finished first.
@@ -26,7 +26,7 @@ package struct MilterService: Service {
             await server.stopped()
         } onCancelOrGracefulShutdown: { [server, deadline] in
             // Blocks until the last transaction is over: not on a thread that tasks share.
-            Thread.detachNewThread { server.stop(finishingWithin: deadline) }
+            SystemThread.detach { server.stop(finishingWithin: deadline) }
         }
     }
 }

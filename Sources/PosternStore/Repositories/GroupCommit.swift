@@ -1,5 +1,6 @@
 // Group commit: what many ask to be written at the same time is written, and synced to disk, once.
 
+import Concurrency
 import Synchronization
 
 /// Runs changes of many callers in common transactions on a thread of its own. A caller is answered once its change is durable.

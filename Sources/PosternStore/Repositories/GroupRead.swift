@@ -1,5 +1,6 @@
 // Group read: what many ask to be read at the same time is read on one snapshot, by one thread.
 
+import Concurrency
 import Synchronization
 
 /// Runs reads of many callers on common snapshots, on a few threads of its own. What a snapshot costs to begin and to end, and what

@@ -82,28 +82,14 @@ struct PostfixProbe {
         guard text.contains("-----BEGIN CERTIFICATE-----") else {
             return CertificateFacts(path: path, state: .unreadable("the file holds no certificate"))
         }
-        guard let tool = ["/usr/bin/openssl", "/usr/local/bin/openssl"].first(where: FileManager.default.isExecutableFile) else {
+        guard let tool = ToolRun.find("openssl", in: ["/usr/bin", "/usr/local/bin"]) else {
             return CertificateFacts(path: path, state: .unknown("there is no openssl command"))
         }
-        guard let lines = run(tool, ["x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601", "-checkhost", host]),
+        guard let lines = try? ToolRun(tool, ["x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601", "-checkhost", host]).output,
             let date = lines.split(separator: "\n").first(where: { $0.hasPrefix("notAfter=") })?.dropFirst("notAfter=".count),
             let end = try? Date(date.replacing(" ", with: "T"), strategy: .iso8601)
         else { return CertificateFacts(path: path, state: .unreadable("openssl cannot read it")) }
         return CertificateFacts(
             path: path, state: .valid(until: Int64(end.timeIntervalSince1970), matchesHost: !lines.contains("does NOT match")))
-    }
-
-    private static func run(_ tool: String, _ arguments: [String]) -> String? {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: tool)
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        let output = Pipe()
-        process.standardOutput = output
-        guard (try? process.run()) != nil else { return nil }
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return text
     }
 }

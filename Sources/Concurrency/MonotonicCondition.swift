@@ -1,13 +1,13 @@
-// A lock with a condition whose time-outs go by a clock that nobody sets: an hour's jump of the time of day is no time-out.
+// A lock with a condition whose timeouts follow a clock that no one sets: a jump of the time of day by an hour is not a timeout.
 
 import Glibc
 
-/// As `NSCondition`, whose time-outs are times of day.
-final class MonotonicCondition: @unchecked Sendable {
+/// Like `NSCondition`, whose timeouts are times of day.
+package final class MonotonicCondition: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    init() {
+    package init() {
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -23,13 +23,17 @@ final class MonotonicCondition: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    func lock() { pthread_mutex_lock(mutex) }
-    func unlock() { pthread_mutex_unlock(mutex) }
-    func broadcast() { pthread_cond_broadcast(condition) }
-    func wait() { pthread_cond_wait(condition, mutex) }
+    package func lock() { pthread_mutex_lock(mutex) }
+    package func unlock() { pthread_mutex_unlock(mutex) }
 
-    /// False where the time is up. As with every condition, a return says nothing of what was waited for.
-    func wait(until deadline: ContinuousClock.Instant) -> Bool {
+    /// Wakes all threads that wait. Under the lock.
+    package func broadcast() { pthread_cond_broadcast(condition) }
+
+    /// Waits for a broadcast, without the lock meanwhile. As with every condition, a return says nothing of what was waited for.
+    package func wait() { pthread_cond_wait(condition, mutex) }
+
+    /// The same until a moment; false where it has passed.
+    package func wait(until deadline: ContinuousClock.Instant) -> Bool {
         let rest = (deadline - .now).components
         guard rest.seconds >= 0, rest.attoseconds >= 0 else { return false }
         var end = timespec()

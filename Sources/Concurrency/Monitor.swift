@@ -1,0 +1,45 @@
+// A value under a lock, with a condition: for threads that are not Swift's, and calls that must wait.
+
+/// A value that several threads share. Every change wakes those who wait for one.
+///
+/// `@inlinable`, so that the methods are specialised for the value where they are used.
+package final class Monitor<State>: @unchecked Sendable {
+    @usableFromInline var state: State
+    @usableFromInline let condition = MonotonicCondition()
+
+    /// Longest wait in seconds that has an end: a day, far from overflow.
+    @usableFromInline static var longest: Duration { .seconds(86_400) }
+
+    package init(_ state: sending State) { self.state = state }
+
+    /// Runs `body` alone on the value, then wakes all waiting threads.
+    @discardableResult
+    @inlinable package func with<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
+        condition.lock()
+        defer {
+            condition.broadcast()
+            condition.unlock()
+        }
+        return try body(&state)
+    }
+
+    /// Waits until `find` gives something, for at most `duration` (nil: for ever; a day at most otherwise). Nil where it gave nothing.
+    @inlinable package func wait<Found>(atMost duration: Duration?, for find: (State) -> Found?) -> Found? {
+        let deadline = duration.map { ContinuousClock.now + min($0, Self.longest) }
+        condition.lock()
+        defer { condition.unlock() }
+        while true {
+            if let found = find(state) { return found }
+            guard let deadline else {
+                condition.wait()
+                continue
+            }
+            guard condition.wait(until: deadline) else { return find(state) }
+        }
+    }
+
+    /// Waits until `holds`, for at most `duration` (nil: for ever; a day at most otherwise). Returns whether it came to hold.
+    @inlinable package func wait(atMost duration: Duration?, until holds: (State) -> Bool) -> Bool {
+        wait(atMost: duration, for: { holds($0) ? true : nil }) ?? false
+    }
+}

@@ -1,0 +1,52 @@
+// A thread, a semaphore and a place for a result, for work that blocks.
+
+import Glibc
+
+/// A result on its way between threads: written on one, read on another after that. What orders the two is the caller's.
+package final class ResultBox<Value>: @unchecked Sendable {
+    package var value: Value?
+
+    package init() {}
+}
+
+/// A counting semaphore of the system.
+package final class SystemSemaphore: @unchecked Sendable {
+    private let semaphore: UnsafeMutablePointer<sem_t>
+
+    package init() {
+        semaphore = .allocate(capacity: 1)
+        sem_init(semaphore, 0, 0)
+    }
+
+    deinit {
+        sem_destroy(semaphore)
+        semaphore.deallocate()
+    }
+
+    package func signal() { sem_post(semaphore) }
+    package func wait() { while sem_wait(semaphore) != 0 && errno == EINTR {} }
+}
+
+/// Threads that may block for as long as they like.
+package enum SystemThread {
+    /// Runs `body` on a new thread of the system. Gives 0, or the error number where there is no thread to be had: nothing runs then.
+    @discardableResult
+    package static func detach(_ body: @escaping @Sendable () -> Void) -> Int32 {
+        let box = Unmanaged.passRetained(Body(body))
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
+                return nil
+            }, box.toOpaque())
+        if status == 0 { pthread_detach(thread) } else { box.release() }
+        return status
+    }
+
+    private final class Body {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+}

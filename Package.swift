@@ -45,6 +45,7 @@ let package = Package(
 
         // MARK: The ground floor: one of each small thing, for all
         .target(name: "Support", swiftSettings: pure),
+        .target(name: "JSON", dependencies: ["Support"], swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
 
         // MARK: Pure modules: no I/O, no clock
@@ -85,7 +86,7 @@ let package = Package(
         .target(
             name: "Identity",
             dependencies: [
-                "MailCrypto", "InternetMessage", "PosternStore", "PosternTLS", "Support",
+                "JSON", "MailCrypto", "InternetMessage", "PosternStore", "PosternTLS", "Support",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -95,14 +96,14 @@ let package = Package(
         .target(
             name: "RiskDecisions",
             dependencies: [
-                "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage", "Support",
+                "JSON", "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
             name: "PosternAPI",
             dependencies: [
                 "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailAuth", "MailCrypto", "InternetMessage", "RelayCore",
-                "PosternMail", "PosternMetrics", "PosternTLS", "Support",
+                "PosternMail", "PosternMetrics", "PosternTLS", "Support", "JSON",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -126,7 +127,7 @@ let package = Package(
         .target(
             name: "PosternServer",
             dependencies: [
-                "PostfixSetup", "Concurrency",
+                "PostfixSetup", "Concurrency", "JSON",
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
                 "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
                 "PosternMetrics", "PosternTLS", "Support",
@@ -144,7 +145,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternPostgres", "PosternServer",
-                "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI", "PosternMail",
+                "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI", "PosternMail", "JSON",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict, linkerSettings: standalone),
@@ -239,7 +240,7 @@ let package = Package(
         .testTarget(
             name: "IdentityTests",
             dependencies: [
-                "Identity", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite", "Support", "MailTesting",
+                "Identity", "JSON", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite", "Support", "MailTesting",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -255,7 +256,7 @@ let package = Package(
             name: "APITests",
             dependencies: [
                 "postern", "PosternAPI", "PosternServer", "PosternMetrics", "PostfixHarness", "MailTesting", "DNSTesting", "DNSClient",
-                "RiskDecisions", "RiskPolicy", "PolicyRules", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "MailCrypto",
+                "RiskDecisions", "RiskPolicy", "PolicyRules", "PosternStore", "PosternSQLite", "Identity", "JSON", "MailAuth", "MailCrypto",
                 "InternetMessage",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -266,7 +267,7 @@ let package = Package(
         .testTarget(
             name: "EventTests",
             dependencies: [
-                "PosternServer", "PosternStore", "PosternSQLite", "Identity", "MailAuth", "InternetMessage", "DNSClient", "DNSTesting",
+                "PosternServer", "PosternStore", "PosternSQLite", "Identity", "JSON", "MailAuth", "InternetMessage", "DNSClient", "DNSTesting",
                 "MilterTesting", "PostfixHarness", "PostgresHarness", "RelayHarness", "postern",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -2,6 +2,7 @@
 
 import Foundation
 import Identity
+import JSON
 import NIOCore
 import NIOHTTP1
 import NIOPosix

@@ -3,6 +3,7 @@
 import Foundation
 import Identity
 import InternetMessage
+import JSON
 import Testing
 
 @Suite struct EventTests {

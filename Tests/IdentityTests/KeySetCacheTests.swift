@@ -2,6 +2,7 @@
 
 import Foundation
 import Identity
+import JSON
 import Support
 import Synchronization
 import Testing

@@ -3,6 +3,7 @@
 import Foundation
 import Identity
 import InternetMessage
+import JSON
 import Testing
 
 @Suite(.enabled(if: Files.python != nil, "skipped: no Python with PyJWT and cryptography; see make test-tools"))

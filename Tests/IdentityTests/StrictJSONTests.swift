@@ -2,6 +2,7 @@
 
 import Foundation
 import Identity
+import JSON
 import MailTesting
 import Support
 import Testing

@@ -1,6 +1,7 @@
 // Strict JSON and compact JWS.
 
 import IdentityParsing
+import JSON
 
 enum TokenFuzzing {
     static let json: FuzzTarget = { input in _ = try? StrictJSON.parse(input, limit: 1 << 16) }

@@ -1,5 +1,6 @@
 // The keys of an issuer, from a JWK Set (RFC 7517 section 5).
 
+import JSON
 import MailCrypto
 import Support
 

@@ -1,6 +1,7 @@
 // One public key that tokens are checked with, for one algorithm.
 
 import Foundation
+import JSON
 import MailCrypto
 import Support
 

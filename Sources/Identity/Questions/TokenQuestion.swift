@@ -1,5 +1,7 @@
 // `postern token verify`: a question about one token as JSON, and its answer.
 
+import JSON
+
 /// A question: `{id, token, jwks, iss, aud, nonce, now, claims}`, and as extras `algorithms`, `nonce_form`, `leeway`.
 package struct TokenQuestion: Sendable {
     /// Longest line read, in octets: a token, a key set and a little more.

@@ -1,6 +1,7 @@
 // Identity tokens that Postern issues, in the form that clients of Sign in with Apple know.
 
 import InternetMessage
+import JSON
 import MailCrypto
 import Support
 

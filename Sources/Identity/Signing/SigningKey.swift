@@ -1,5 +1,6 @@
 // The provider's own keys: identity tokens and events are signed with ES256.
 
+import JSON
 import MailCrypto
 import Support
 

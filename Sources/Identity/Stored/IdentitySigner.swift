@@ -1,5 +1,6 @@
 // The provider's signer: the active key of the store, and the key set that is published beside it.
 
+import JSON
 import Logging
 import NIOPosix
 import PosternStore

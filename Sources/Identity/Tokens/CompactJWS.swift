@@ -1,5 +1,6 @@
 // JWS in compact serialization (RFC 7515 section 7.1), read so strictly that one signature stands for one text.
 
+import JSON
 import Support
 
 /// A signed text, taken apart. Nothing in it is trusted yet.

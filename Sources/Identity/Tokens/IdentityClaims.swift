@@ -1,6 +1,7 @@
 // What an identity token says (RFC 7519 section 4, OpenID Connect Core section 2, and Apple's claims).
 
 import InternetMessage
+import JSON
 
 /// How likely the user is a person, as the issuer judges.
 package enum RealUserStatus: Int, Sendable, Hashable, CaseIterable {

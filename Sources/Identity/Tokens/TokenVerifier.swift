@@ -1,5 +1,7 @@
 // Verifying identity tokens: format, algorithm, key, signature, and only then what they claim.
 
+import JSON
+
 /// A token that passed every check.
 package struct VerifiedToken: Sendable {
     package let claims: IdentityClaims

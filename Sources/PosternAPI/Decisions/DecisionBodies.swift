@@ -1,17 +1,18 @@
 // Bodies of /v1/decisions as values.
 
+import JSON
 import PosternStore
 import RiskDecisions
 import RiskPolicy
 
 /// The members of a body, each read by its kind; others are refused.
 struct Members {
-    private let members: [String: JSONValue]
+    private let members: JSONObject
 
     init(_ body: JSONValue, names: Set<String>) throws {
         guard case .object(let members) = body else { throw Problem.invalid("an object is needed, not \(body.kind)", at: "") }
-        if let name = members.keys.filter({ !names.contains($0) }).min() {
-            throw Problem.invalid("there is no such member", at: "/" + Self.escaped(name))
+        if let name = members.members.map(\.name).filter({ !names.contains($0) }).min() {
+            throw Problem.invalid("there is no such member", at: "/" + StrictDecoder.escaped(name))
         }
         self.members = members
     }
@@ -35,10 +36,6 @@ struct Members {
         let names = Word.allCases.map(\.rawValue).joined(separator: ", ")
         throw Problem.invalid("one of \(names) is needed", at: "/\(name)")
     }
-
-    static func escaped(_ name: String) -> String {
-        String(name.prefix(64)).replacing("~", with: "~0").replacing("/", with: "~1")
-    }
 }
 
 extension DecisionQuestion {
@@ -59,11 +56,11 @@ extension DecisionQuestion {
         guard case .object(let values) = value else {
             throw Problem.invalid("an object is needed, not \(value.kind)", at: "/context")
         }
-        context = try values.sorted { $0.key < $1.key }.map { name, value in
-            guard let value = CELValue(value) else {
-                throw Problem.invalid("\(value.kind) is no value of a context", at: "/context/" + Members.escaped(name))
+        context = try values.members.sorted { $0.name < $1.name }.map { member in
+            guard let value = CELValue(member.value) else {
+                throw Problem.invalid("\(member.value.kind) is no value of a context", at: "/context/" + StrictDecoder.escaped(member.name))
             }
-            return (name, value)
+            return (member.name, value)
         }
     }
 }
@@ -98,8 +95,7 @@ extension CELValue {
     fileprivate init?(_ json: JSONValue) {
         switch json {
         case .bool(let bool): self = .bool(bool)
-        case .integer(let integer): self = .int(integer)
-        case .number(let number): self = .double(number)
+        case .number(let number): self = number.integer.map { .int($0) } ?? .double(number.double)
         case .string(let text): self = .string(text)
         case .array(let items):
             var values: [CELValue] = []

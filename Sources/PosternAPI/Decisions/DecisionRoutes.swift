@@ -2,6 +2,7 @@
 
 import HTTPTypes
 import Hummingbird
+import JSON
 import NIOCore
 import PosternStore
 import RiskDecisions
@@ -94,7 +95,7 @@ package struct DecisionRoutes: RouteModule {
     private static func parse(_ octets: [UInt8]) throws -> JSONValue {
         guard !octets.isEmpty else { throw Problem.malformed("a JSON body is needed") }
         do {
-            return try JSONValue(parsing: octets)
+            return try StrictJSON.parse(octets, limit: octets.count)
         } catch {
             throw Problem.malformed("the body is no JSON that is taken: \(error)")
         }

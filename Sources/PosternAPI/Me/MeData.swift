@@ -4,6 +4,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import Identity
+import JSON
 import PosternMail
 import PosternStore
 
@@ -97,7 +98,7 @@ enum MeExport {
         }
     }
 
-    private static func string(_ text: String) -> String { Identity.JSONValue.string(text).text }
+    private static func string(_ text: String) -> String { JSONValue.string(text).text }
 
     private static func timestamp(_ seconds: Int64) -> String { Timestamp(seconds).text }
 }

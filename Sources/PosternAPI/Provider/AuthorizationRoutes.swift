@@ -5,6 +5,7 @@ import HTTPTypes
 import Hummingbird
 import Identity
 import InternetMessage
+import JSON
 import PosternStore
 import Support
 
@@ -42,7 +43,7 @@ package struct AuthorizationRoutes: RouteModule {
         let user: String?
         let userHint: String?
         /// The number of an inbox of the user, or its address.
-        let inbox: PosternAPI.JSONValue?
+        let inbox: JSONValue?
         let clientID: String
         let redirectURI: String
         let scopes: [String]?
@@ -122,13 +123,15 @@ package struct AuthorizationRoutes: RouteModule {
         }
     }
 
-    private func inbox(_ value: PosternAPI.JSONValue?) throws -> InboxName? {
+    private func inbox(_ value: JSONValue?) throws -> InboxName? {
         switch value {
         case nil, .null: return nil
-        case .integer(let number): return .number(number)
+        case .number(let number):
+            if let number = number.integer { return .number(number) }
         case .string(let text): return .address(InboxAddress(try AddrSpec.typed(text)))
-        default: throw Problem.invalid("it is the number of an inbox, or its address", at: "/inbox")
+        default: break
         }
+        throw Problem.invalid("it is the number of an inbox, or its address", at: "/inbox")
     }
 
     /// 32 octets of S256; `plain` hides nothing from whoever sees the request.
@@ -146,19 +149,19 @@ package struct AuthorizationRoutes: RouteModule {
 
     // MARK: The answer
 
-    private static func answer(_ issued: IssuedCode, _ body: Body, _ maker: TokenMaker) throws -> Identity.JSONObject {
-        var object: Identity.JSONObject = [
+    private static func answer(_ issued: IssuedCode, _ body: Body, _ maker: TokenMaker) throws -> JSONObject {
+        var object: JSONObject = [
             "code": .string(issued.code), "expires_in": .integer(ProviderLifetime.code),
             "id_token": .string(try maker.token(issued.subject, code: issued.code)),
         ]
-        object["state"] = body.state.map(Identity.JSONValue.string)
+        object["state"] = body.state.map(JSONValue.string)
         if issued.deliversProfile, let user = user(issued, body) { object["user"] = .object(user) }
         return object
     }
 
     /// The `user` object, which an app gets once: name as its scopes have it, and the address that the token has too.
-    private static func user(_ issued: IssuedCode, _ body: Body) -> Identity.JSONObject? {
-        var user: Identity.JSONObject = [:]
+    private static func user(_ issued: IssuedCode, _ body: Body) -> JSONObject? {
+        var user: JSONObject = [:]
         if issued.subject.scopes.contains("name"), let name = name(issued.userName, body.name) { user["name"] = .object(name) }
         switch issued.subject.email {
         case .relay(let address): user["email"] = .string(address.wireForm)
@@ -169,11 +172,11 @@ package struct AuthorizationRoutes: RouteModule {
     }
 
     /// As the user gave it on the page; otherwise the stored name, of which the last word is taken for the last name.
-    private static func name(_ stored: String?, _ given: Body.Name?) -> Identity.JSONObject? {
-        var name: Identity.JSONObject = [:]
+    private static func name(_ stored: String?, _ given: Body.Name?) -> JSONObject? {
+        var name: JSONObject = [:]
         if given?.firstName != nil || given?.lastName != nil {
-            name["firstName"] = given?.firstName.map(Identity.JSONValue.string)
-            name["lastName"] = given?.lastName.map(Identity.JSONValue.string)
+            name["firstName"] = given?.firstName.map(JSONValue.string)
+            name["lastName"] = given?.lastName.map(JSONValue.string)
         } else if let stored {
             let words = stored.split(separator: " ")
             name["firstName"] = .string(words.count > 1 ? words.dropLast().joined(separator: " ") : stored)

@@ -3,6 +3,7 @@
 import HTTPTypes
 import Hummingbird
 import Identity
+import JSON
 
 /// Public keys, and the discovery document (OpenID Connect Discovery 1.0 section 3).
 package struct DiscoveryRoutes: RouteModule {
@@ -29,11 +30,11 @@ package struct DiscoveryRoutes: RouteModule {
         }
     }
 
-    private static func document(_ settings: ProviderSettings) -> Identity.JSONObject {
-        func list(_ items: String...) -> Identity.JSONValue { .array(items.map(Identity.JSONValue.string)) }
-        func endpoint(_ path: String) -> Identity.JSONValue { .string(settings.issuer + path) }
-        var document: Identity.JSONObject = ["issuer": .string(settings.issuer)]
-        document["authorization_endpoint"] = settings.authorizationEndpoint.map(Identity.JSONValue.string)
+    private static func document(_ settings: ProviderSettings) -> JSONObject {
+        func list(_ items: String...) -> JSONValue { .array(items.map(JSONValue.string)) }
+        func endpoint(_ path: String) -> JSONValue { .string(settings.issuer + path) }
+        var document: JSONObject = ["issuer": .string(settings.issuer)]
+        document["authorization_endpoint"] = settings.authorizationEndpoint.map(JSONValue.string)
         document["token_endpoint"] = endpoint("/auth/token")
         document["revocation_endpoint"] = endpoint("/auth/revoke")
         document["jwks_uri"] = endpoint("/auth/keys")

@@ -4,6 +4,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import Identity
+import JSON
 import PosternStore
 
 /// The old team sends `sub` and `target` (the new team's identifier) and gets a `transfer_sub`; the new team sends that and gets the
@@ -65,7 +66,7 @@ package struct MigrationRoutes: RouteModule {
         guard let found else {
             throw AuthError.invalidRequest("transfer_sub is not for this client, the transfer is not finished, or its 60 days are over")
         }
-        var object: Identity.JSONObject = ["sub": .string(found.sub)]
+        var object: JSONObject = ["sub": .string(found.sub)]
         switch found.email {
         case .relay(let address):
             object["email"] = .string(address.wireForm)
@@ -86,7 +87,7 @@ package struct MigrationRoutes: RouteModule {
         return String(parts[1])
     }
 
-    private static func response(_ object: Identity.JSONObject) -> Response {
+    private static func response(_ object: JSONObject) -> Response {
         .object(object, headers: HTTPFields().notStored)
     }
 }

@@ -4,6 +4,7 @@ import Hummingbird
 import HTTPTypes
 import Identity
 import InternetMessage
+import JSON
 import PosternStore
 
 /// The provider as configured.
@@ -74,9 +75,9 @@ extension HTTPFields {
 
 extension Response {
     /// A JSON object as `Identity` writes it: members as they stand.
-    static func object(_ object: Identity.JSONObject, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) -> Response {
+    static func object(_ object: JSONObject, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) -> Response {
         var headers = headers
         headers[.contentType] = "application/json"
-        return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: Identity.JSONValue.object(object).octets)))
+        return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: JSONValue.object(object).octets)))
     }
 }

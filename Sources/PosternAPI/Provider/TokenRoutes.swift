@@ -3,6 +3,7 @@
 import HTTPTypes
 import Hummingbird
 import Identity
+import JSON
 import MailCrypto
 import PosternStore
 
@@ -91,7 +92,7 @@ package struct TokenRoutes: RouteModule {
     }
 
     private func answer(
-        _ body: @escaping @Sendable () throws -> TokenOutcome<Identity.JSONObject>
+        _ body: @escaping @Sendable () throws -> TokenOutcome<JSONObject>
     ) async throws -> Response {
         switch try await pool.run(body) {
         case .issued(let object): return Self.response(object)
@@ -103,18 +104,18 @@ package struct TokenRoutes: RouteModule {
         }
     }
 
-    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker) throws -> Identity.JSONObject {
-        var object: Identity.JSONObject = [
+    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker) throws -> JSONObject {
+        var object: JSONObject = [
             "access_token": .string(tokens.accessToken), "token_type": "Bearer",
             "expires_in": .integer(ProviderLifetime.accessToken),
             "id_token": .string(try maker.token(tokens.subject, accessToken: tokens.accessToken)),
         ]
-        object["refresh_token"] = tokens.refreshToken.map(Identity.JSONValue.string)
+        object["refresh_token"] = tokens.refreshToken.map(JSONValue.string)
         if !tokens.subject.scopes.isEmpty { object["scope"] = .string(tokens.subject.scopes.sorted().joined(separator: " ")) }
         return object
     }
 
-    private static func response(_ object: Identity.JSONObject) -> Response {
+    private static func response(_ object: JSONObject) -> Response {
         .object(object, headers: HTTPFields().notStored)
     }
 

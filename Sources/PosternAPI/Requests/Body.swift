@@ -3,6 +3,7 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import JSON
 import NIOCore
 
 extension Request {
@@ -23,7 +24,7 @@ extension Request {
         let buffer = try await collect(context)
         guard buffer.readableBytes > 0 else { throw Problem.malformed("a JSON body is needed") }
         do {
-            return try JSONValue(parsing: buffer.readableBytesView)
+            return try StrictJSON.parse(Array(buffer.readableBytesView), limit: buffer.readableBytes)
         } catch {
             throw Problem.malformed("the body is no JSON that is taken: \(error)")
         }
@@ -32,7 +33,12 @@ extension Request {
     /// The body as a value. Members in snake_case for properties in camelCase; unknown, missing and repeated members are refused.
     /// Throws `Problem`: 400, 413, 415, 422.
     package func decode<T: Decodable>(_ type: T.Type, _ context: APIContext) async throws -> T {
-        try StrictDecoder.decode(type, from: try await json(context))
+        let value = try await json(context)
+        do {
+            return try StrictDecoder.decode(type, from: value)
+        } catch let error as JSONShapeError {
+            throw Problem.invalid(error.message, at: error.pointer)
+        }
     }
 
     /// Throws `Problem` (415) unless the body is of this type, in UTF-8 where it says so.

@@ -2,6 +2,7 @@
 
 import Identity
 import InternetMessage
+import JSON
 import Logging
 import MailAuth
 import MailCrypto

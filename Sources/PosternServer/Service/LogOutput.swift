@@ -1,8 +1,8 @@
 // Structured logs on standard error: one line an event, as text or JSON.
 
 import Glibc
+import JSON
 import Logging
-import Support
 import Synchronization
 
 package enum LogOutput {
@@ -75,7 +75,7 @@ private struct LineLogHandler: LogHandler {
                 line.append(0x20)
                 line += name.utf8
                 line.append(UInt8(ascii: "="))
-                if Self.isPlain(value) { line += value.utf8 } else { Self.append(string: value, to: &line) }
+                if Self.isPlain(value) { line += value.utf8 } else { JSONText.append(value, to: &line) }
             }
         case .json:
             line.append(UInt8(ascii: "{"))
@@ -86,9 +86,9 @@ private struct LineLogHandler: LogHandler {
             }
             for (place, (name, value)) in ([("level", level.rawValue), ("message", message)] + fields).enumerated() {
                 if place > 0 { line.append(UInt8(ascii: ",")) }
-                Self.append(string: name, to: &line)
+                JSONText.append(name, to: &line)
                 line.append(UInt8(ascii: ":"))
-                Self.append(string: value, to: &line)
+                JSONText.append(value, to: &line)
             }
             line.append(UInt8(ascii: "}"))
         }
@@ -152,21 +152,5 @@ private struct LineLogHandler: LogHandler {
 
     private static func isPlain(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
-    }
-
-    /// A JSON string; control characters escaped, so that an event stays one line.
-    private static func append(string: String, to line: inout [UInt8]) {
-        line.append(UInt8(ascii: "\""))
-        for octet in string.utf8 {
-            switch octet {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): line += [UInt8(ascii: "\\"), octet]
-            case 0x0A: line += "\\n".utf8
-            case 0..<0x20, 0x7F:
-                line += "\\u00".utf8
-                Hex.append(octet, to: &line)
-            default: line.append(octet)
-            }
-        }
-        line.append(UInt8(ascii: "\""))
     }
 }

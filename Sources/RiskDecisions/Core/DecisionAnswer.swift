@@ -1,21 +1,21 @@
 // The answer as a team sees it: from a logged decision, always the same way, so that every telling of it is equal.
 
+import JSON
 import MailCrypto
 import PosternStore
-import Support
 
 /// Writes answers. No rule id, nothing of what was waived or missing, one code for whatever spans teams.
 package enum DecisionAnswer {
     /// The answer as one line of JSON, members in a fixed order.
     package static func json(_ record: DecisionRecord) -> String {
-        var writer = JSONLine()
+        var writer = JSONObjectWriter()
         write(record, &writer)
         return writer.end()
     }
 
     /// The answer with what was reported since: for `GET /v1/decisions/{id}`.
     package static func json(_ decision: LoggedDecision, now: Int64) -> String {
-        var writer = JSONLine()
+        var writer = JSONObjectWriter()
         write(decision.record, &writer)
         if !decision.checks.isEmpty {
             writer.name("outcomes")
@@ -36,7 +36,7 @@ package enum DecisionAnswer {
         return writer.end()
     }
 
-    private static func write(_ record: DecisionRecord, _ writer: inout JSONLine) {
+    private static func write(_ record: DecisionRecord, _ writer: inout JSONObjectWriter) {
         writer.member("decision_id", record.id)
         writer.member("event", record.event)
         writer.member("decision", record.decision)
@@ -68,63 +68,6 @@ package enum DecisionAnswer {
         writer.raw("}")
         writer.member("evaluated_at", UTCTime.text(record.evaluatedAt))
         writer.member("expires_at", UTCTime.text(record.expiresAt))
-    }
-}
-
-/// Writes one JSON object without white space.
-struct JSONLine {
-    private var octets: [UInt8] = [UInt8(ascii: "{")]
-    private var isFirst = true
-
-    init(capacity: Int = 512) { octets.reserveCapacity(capacity) }
-
-    mutating func name(_ name: String) {
-        if isFirst { isFirst = false } else { octets.append(UInt8(ascii: ",")) }
-        value(name)
-        octets.append(UInt8(ascii: ":"))
-    }
-
-    mutating func member(_ name: String, _ text: String) {
-        self.name(name)
-        value(text)
-    }
-
-    /// Already JSON.
-    mutating func raw(_ text: String) { octets.append(contentsOf: text.utf8) }
-
-    mutating func list(_ texts: [String]) {
-        octets.append(UInt8(ascii: "["))
-        for (index, text) in texts.enumerated() {
-            if index > 0 { octets.append(UInt8(ascii: ",")) }
-            value(text)
-        }
-        octets.append(UInt8(ascii: "]"))
-    }
-
-    mutating func value(_ text: String) {
-        octets.append(UInt8(ascii: "\""))
-        defer { octets.append(UInt8(ascii: "\"")) }
-        // Nearly every text: words of ours.
-        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F }) else {
-            octets.append(contentsOf: text.utf8)
-            return
-        }
-        for octet in text.utf8 {
-            switch octet {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                octets.append(UInt8(ascii: "\\"))
-                octets.append(octet)
-            case 0..<0x20, 0x7F:
-                octets.append(contentsOf: "\\u00".utf8)
-                Hex.append(octet, to: &octets)
-            default: octets.append(octet)
-            }
-        }
-    }
-
-    mutating func end() -> String {
-        octets.append(UInt8(ascii: "}"))
-        return String(decoding: octets, as: UTF8.self)
     }
 }
 

@@ -1,6 +1,7 @@
 // The signals of a logged decision, made the input of a policy again: of its own in a replay, of another one in a backtest.
 
 import Identity
+import JSON
 import PosternStore
 import RiskPolicy
 

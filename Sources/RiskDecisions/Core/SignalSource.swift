@@ -1,5 +1,6 @@
 // From what is known to the signals that a policy declares, and to the line of the log that keeps them.
 
+import JSON
 import MailCrypto
 import PosternStore
 import RiskPolicy
@@ -118,7 +119,7 @@ package struct SignalSource: Sendable {
         let event = facts.view.event
         var input = policy.makeInput(event: event, now: facts.time)
         input.isHistoryUnavailable = !facts.isHistoryAvailable
-        var line = JSONLine(capacity: 640)
+        var line = JSONObjectWriter(capacity: 640)
         line.member("event", event.rawValue)
         for (kind, slot) in slots {
             let value = Self.value(kind, facts)

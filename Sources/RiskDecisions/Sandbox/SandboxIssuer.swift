@@ -2,6 +2,7 @@
 
 import Identity
 import InternetMessage
+import JSON
 
 /// What a test token is to say.
 package struct SandboxToken: Sendable {

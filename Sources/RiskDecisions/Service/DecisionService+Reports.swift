@@ -1,6 +1,7 @@
 // What follows a decision: showing it again, outcomes, labels, and completing an upgrade.
 
 import Identity
+import JSON
 import PosternStore
 import RiskPolicy
 
@@ -58,7 +59,7 @@ extension DecisionService {
         guard view.credentialState == "authorized" else {
             throw DecisionError.conflict("the user has revoked the consent to this app")
         }
-        var line = JSONLine()
+        var line = JSONObjectWriter()
         line.member("decision_id", id)
         line.member("upgrade_result", UpgradeResult.success)
         line.member("sub", token.name)

@@ -1,6 +1,7 @@
 // postern config: what is in force.
 
 import ArgumentParser
+import JSON
 import PosternServer
 
 struct ConfigCommand: ParsableCommand {
@@ -49,32 +50,18 @@ struct ConfigCommand: ParsableCommand {
     }
 }
 
-/// A configuration value in JSON's types.
-private enum JSONValue: Encodable {
-    case null
-    case text(String)
-    case integer(Int)
-    case list([String])
-    case table([String: String])
-
-    init(_ entry: ResolvedConfiguration.Entry) {
+extension JSONValue {
+    /// A configuration value in JSON's types.
+    fileprivate init(_ entry: ResolvedConfiguration.Entry) {
         switch entry.value {
         case .none: self = .null
-        case .integer(let number): self = .integer(number)
-        case .list(let items): self = .list(items)
-        case .table(let items): self = .table(items)
-        case .text, .providers, .issuers: self = .text(entry.shownValue)
-        }
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        switch self {
-        case .null: try container.encodeNil()
-        case .text(let text): try container.encode(text)
-        case .integer(let number): try container.encode(number)
-        case .list(let items): try container.encode(items)
-        case .table(let items): try container.encode(items)
+        case .integer(let number): self = .integer(Int64(number))
+        case .list(let items): self = .array(items.map(JSONValue.string))
+        case .table(let items):
+            var object: JSONObject = [:]
+            for (name, item) in items { object[name] = .string(item) }
+            self = .object(object)
+        case .text, .providers, .issuers: self = .string(entry.shownValue)
         }
     }
 }

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Identity
+import JSON
 import Logging
 import PosternServer
 import PosternStore

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Identity
+import JSON
 import PosternServer
 import PosternStore
 import RiskDecisions

@@ -2,6 +2,7 @@
 
 import Foundation
 import Identity
+import JSON
 import Logging
 import PosternAPI
 import PosternStore
@@ -29,8 +30,8 @@ import Testing
                         keys: cache, now: now)
                 ]
             }
-            let document = Identity.JSONObject(dictionaryLiteral: ("keys", .array([.object(key.publicJWK)])))
-            let text = Identity.JSONValue.object(document).text
+            let document = JSONObject(dictionaryLiteral: ("keys", .array([.object(key.publicJWK)])))
+            let text = JSONValue.object(document).text
             try rig.store.database.write(.durable) { connection in
                 try connection.run(
                     """
@@ -58,16 +59,16 @@ import Testing
             _ type: String, jti: String, iss: String = iss, aud: String = "com.juice", issuedAt: Int64? = nil, by signer: IdentitySigningKey? = nil,
             to issuer: String = "apple"
         ) async throws -> Answer {
-            let event: Identity.JSONObject = [
+            let event: JSONObject = [
                 "type": .string(type), "sub": "001.abc", "email": "x@privaterelay.example", "is_private_email": "true",
                 "event_time": .integer(rig.now * 1000),
             ]
-            let claims: Identity.JSONObject = [
+            let claims: JSONObject = [
                 "iss": .string(iss), "aud": .string(aud), "iat": .integer(issuedAt ?? rig.now), "jti": .string(jti),
-                "events": .string(Identity.JSONValue.object(event).text),
+                "events": .string(JSONValue.object(event).text),
             ]
-            let body: Identity.JSONObject = ["payload": .string(try (signer ?? key).sign(claims))]
-            return try await rig.ask(.post, "/v1/notifications/\(issuer)", body: Identity.JSONValue.object(body).text)
+            let body: JSONObject = ["payload": .string(try (signer ?? key).sign(claims))]
+            return try await rig.ask(.post, "/v1/notifications/\(issuer)", body: JSONValue.object(body).text)
         }
 
         func state() throws -> CredentialState { try rig.store.grants.credentialState(team: "juice", sub: sub) }

@@ -4,6 +4,7 @@ import Foundation
 import HTTPTypes
 import Identity
 import InternetMessage
+import JSON
 import MailCrypto
 import PosternAPI
 import PosternStore
@@ -63,9 +64,9 @@ final class ProviderRig: Sendable {
     }
 
     /// A client secret of a team.
-    func secret(_ clientID: String = "com.example.juice", changing: [String: Identity.JSONValue?] = [:], by key: TeamKey? = nil) throws -> String {
+    func secret(_ clientID: String = "com.example.juice", changing: [String: JSONValue?] = [:], by key: TeamKey? = nil) throws -> String {
         let isSoda = clientID == "com.example.soda"
-        var claims: Identity.JSONObject = [
+        var claims: JSONObject = [
             "iss": isSoda ? "soda" : "juice", "sub": .string(clientID), "aud": .string(Self.issuer), "iat": .integer(api.now),
             "exp": .integer(api.now + 300),
         ]

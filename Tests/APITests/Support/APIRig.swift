@@ -5,6 +5,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import InternetMessage
+import JSON
 import Logging
 import PosternAPI
 import PosternSQLite
@@ -20,7 +21,7 @@ struct Answer: Sendable {
 
     var text: String { String(decoding: body, as: UTF8.self) }
     /// The body as JSON, or null.
-    var json: JSONValue { (try? JSONValue(parsing: body)) ?? .null }
+    var json: JSONValue { (try? StrictJSON.parse(body, limit: body.count)) ?? .null }
     /// The last part of a problem's type; nil for what is no problem.
     var problem: String? {
         guard headers[.contentType] == "application/problem+json", case .string(let type) = json["type"] else { return nil }
@@ -32,8 +33,7 @@ extension JSONValue {
     /// A member of an object, or null.
     subscript(_ name: String) -> JSONValue { if case .object(let members) = self { members[name] ?? .null } else { .null } }
     /// The items of an array; empty for anything else.
-    var items: [JSONValue] { if case .array(let items) = self { items } else { [] } }
-    var string: String? { if case .string(let text) = self { text } else { nil } }
+    var items: [JSONValue] { array ?? [] }
 }
 
 /// Keeps every line that is logged.

@@ -23,24 +23,41 @@ package enum JSONValue: Sendable, Hashable, CustomStringConvertible, CustomRefle
     /// The members; nil for every other kind.
     package var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
-    /// `null`, `boolean`, `number`, `string`, `array` or `object`.
+    /// What it is, for people.
     package var kind: String {
         switch self {
         case .null: "null"
-        case .bool: "boolean"
-        case .number: "number"
-        case .string: "string"
-        case .array: "array"
-        case .object: "object"
+        case .bool: "true or false"
+        case .number: "a number"
+        case .string: "a string"
+        case .array: "an array"
+        case .object: "an object"
         }
     }
 
-    package var description: String { "<JSON \(kind)>" }
+    package var description: String { "<JSON: \(kind)>" }
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension JSONValue: ExpressibleByStringLiteral {
     package init(stringLiteral value: String) { self = .string(value) }
+}
+
+extension JSONValue: Encodable {
+    /// For an encoder that prints it among other values.
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .number(let number):
+            if let integer = number.integer { try container.encode(integer) } else { try container.encode(number.double) }
+        case .string(let text): try container.encode(text)
+        case .array(let items): try container.encode(items)
+        case .object(let object):
+            try container.encode(Dictionary(object.members.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }))
+        }
+    }
 }
 
 /// The members of an object in their order; no name occurs twice.
@@ -75,24 +92,8 @@ package struct JSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral, C
         }
     }
 
-    package var description: String { "<JSON object>" }
+    package var description: String { "<JSON: an object>" }
     package var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension String {
-    /// Whether there is no control character in it.
-    package var hasNoControls: Bool { unicodeScalars.allSatisfy { $0.properties.generalCategory != .control } }
-
-    /// The text as it may be shown on a terminal: control characters replaced, cut after `limit` characters.
-    package func withoutControls(limit: Int) -> String {
-        let scalars = unicodeScalars.prefix(limit).map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }
-        return String(String.UnicodeScalarView(scalars))
-    }
-
-    /// Equality octet by octet (RFC 7519 section 7.3), where `==` would take Unicode's canonically equivalent texts for equal.
-    package func hasSameOctets(as other: String) -> Bool {
-        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
-    }
 }
 
 /// A number of JSON, exact. At most 64 characters.
@@ -110,6 +111,9 @@ package struct JSONNumber: Sendable, Hashable {
         guard let parts = scaled, parts.fraction == false else { return nil }
         return parts.whole
     }
+
+    /// The nearest double; infinite beyond its range.
+    package var double: Double { Double(text) ?? .nan }
 
     /// The least whole number that is not below the value; nil beyond ±(2^63 - 1).
     package var ceiling: Int64? {

@@ -9,6 +9,11 @@ package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Offset of the octet at which it was found, from 0.
     package let offset: Int
 
+    package init(message: String, offset: Int) {
+        self.message = message
+        self.offset = offset
+    }
+
     package var description: String { "\(message) (at octet \(offset))" }
 }
 

@@ -18,7 +18,7 @@ extension JSONValue {
         case .null: output.append(contentsOf: "null".utf8)
         case .bool(let value): output.append(contentsOf: (value ? "true" : "false").utf8)
         case .number(let number): output.append(contentsOf: number.text.utf8)
-        case .string(let text): Self.write(text, into: &output)
+        case .string(let text): JSONText.append(text, to: &output)
         case .array(let elements):
             output.append(UInt8(ascii: "["))
             for (index, element) in elements.enumerated() {
@@ -30,19 +30,30 @@ extension JSONValue {
             output.append(UInt8(ascii: "{"))
             for (index, member) in object.members.enumerated() {
                 if index > 0 { output.append(UInt8(ascii: ",")) }
-                Self.write(member.name, into: &output)
+                JSONText.append(member.name, to: &output)
                 output.append(UInt8(ascii: ":"))
                 member.value.write(into: &output)
             }
             output.append(UInt8(ascii: "}"))
         }
     }
+}
 
-    private static func write(_ text: String, into output: inout [UInt8]) {
+package enum JSONText {
+    /// Appends a text as a JSON string, control characters and DEL escaped.
+    package static func append(_ text: String, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
+        defer { output.append(UInt8(ascii: "\"")) }
+        // Nearly every text: nothing in it is escaped.
+        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F }) else {
+            output.append(contentsOf: text.utf8)
+            return
+        }
         for octet in text.utf8 {
             switch octet {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): output.append(contentsOf: [UInt8(ascii: "\\"), octet])
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                output.append(UInt8(ascii: "\\"))
+                output.append(octet)
             case 0x0A: output.append(contentsOf: "\\n".utf8)
             case 0x0D: output.append(contentsOf: "\\r".utf8)
             case 0x09: output.append(contentsOf: "\\t".utf8)
@@ -53,6 +64,5 @@ extension JSONValue {
             default: output.append(octet)
             }
         }
-        output.append(UInt8(ascii: "\""))
     }
 }

@@ -1,27 +1,35 @@
-// From a JSON value to a Swift value: what is not asked for is refused, and what is wrong is said by its path.
+// From a JSON value to a Swift value: what is not asked for is refused, and what is wrong is named by its path.
+
+/// A JSON value that is not of the shape that was asked for.
+package struct JSONShapeError: Error, Sendable, Hashable {
+    /// The JSON pointer (RFC 6901) of the value.
+    package let pointer: String
+    /// What is wrong with it.
+    package let message: String
+}
 
 /// Decodes `Decodable` values strictly. Members are in snake_case for properties in camelCase.
 package enum StrictDecoder {
-    /// Throws `Problem` (422): a member that is unknown, missing, or of another kind, named by its JSON pointer.
+    /// Throws `JSONShapeError`: a member that is unknown, missing, or of another kind, named by its JSON pointer.
     package static func decode<T: Decodable>(_ type: T.Type, from value: JSONValue) throws -> T {
         let usage = Usage()
         let result: T
         do {
             result = try ValueDecoder(value: value, path: [], usage: usage).unbox(type)
         } catch let error as DecodingError {
-            throw problem(error)
+            throw shapeError(error)
         }
         try usage.check(value, path: "")
         return result
     }
 
-    private static func problem(_ error: DecodingError) -> Problem {
+    private static func shapeError(_ error: DecodingError) -> JSONShapeError {
         switch error {
         case .keyNotFound(let key, let context):
-            return .invalid("it is missing", at: pointer(context.codingPath) + "/" + StrictDecoder.escaped(snakeCase(key.stringValue)))
+            return JSONShapeError(pointer: pointer(context.codingPath) + "/" + escaped(snakeCase(key.stringValue)), message: "it is missing")
         case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
-            return .invalid(context.debugDescription, at: pointer(context.codingPath))
-        @unknown default: return .invalid("it cannot be taken")
+            return JSONShapeError(pointer: pointer(context.codingPath), message: context.debugDescription)
+        @unknown default: return JSONShapeError(pointer: "", message: "it cannot be taken")
         }
     }
 
@@ -29,7 +37,8 @@ package enum StrictDecoder {
         path.map { "/" + ($0.intValue.map(String.init) ?? escaped($0.stringValue)) }.joined()
     }
 
-    fileprivate static func escaped(_ name: String) -> String {
+    /// A name as a step of a pointer; what is beyond 64 characters is cut.
+    package static func escaped(_ name: String) -> String {
         String(name.prefix(64)).replacing("~", with: "~0").replacing("/", with: "~1")
     }
 
@@ -62,12 +71,12 @@ private final class Usage {
     /// Throws for the first member, in order of names, that nobody asked for.
     func check(_ value: JSONValue, path: String) throws {
         switch value {
-        case .object(let members):
+        case .object(let object):
             guard let known = names[path] else { return }
-            for name in members.keys.sorted() {
+            for (name, member) in object.members.map({ ($0.name, $0.value) }).sorted(by: { $0.0 < $1.0 }) {
                 let pointer = path + "/" + StrictDecoder.escaped(name)
-                guard known.contains(name) else { throw Problem.invalid("there is no such member", at: pointer) }
-                if let member = members[name] { try check(member, path: pointer) }
+                guard known.contains(name) else { throw JSONShapeError(pointer: pointer, message: "there is no such member") }
+                try check(member, path: pointer)
             }
         case .array(let items):
             for (index, item) in items.enumerated() { try check(item, path: path + "/\(index)") }
@@ -95,10 +104,10 @@ private struct ValueDecoder: Decoder {
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        guard case .object(let members) = value else { throw mismatch("an object") }
+        guard case .object(let object) = value else { throw mismatch("an object") }
         let pointer = StrictDecoder.pointer(path)
         usage.opened(pointer)
-        return KeyedDecodingContainer(Keyed<Key>(members: members, decoder: self, pointer: pointer))
+        return KeyedDecodingContainer(Keyed<Key>(object: object, decoder: self, pointer: pointer))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -119,16 +128,13 @@ private struct ValueDecoder: Decoder {
     }
 
     func integer<T: FixedWidthInteger>(_ type: T.Type) throws -> T {
-        guard case .integer(let number) = value, let result = T(exactly: number) else { throw mismatch("a whole number") }
+        guard case .number(let number) = value, let integer = number.integer, let result = T(exactly: integer) else { throw mismatch("a whole number") }
         return result
     }
 
     func double() throws -> Double {
-        switch value {
-        case .integer(let number): return Double(number)
-        case .number(let number) where number.isFinite: return number
-        default: throw mismatch("a number")
-        }
+        guard case .number(let number) = value, number.double.isFinite else { throw mismatch("a number") }
+        return number.double
     }
 }
 
@@ -143,17 +149,17 @@ private struct Step: CodingKey {
 }
 
 private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
-    let members: [String: JSONValue]
+    let object: JSONObject
     let decoder: ValueDecoder
     let pointer: String
     var codingPath: [any CodingKey] { decoder.path }
-    var allKeys: [Key] { members.keys.sorted().compactMap { Key(stringValue: $0) } }
+    var allKeys: [Key] { object.members.map(\.name).sorted().compactMap { Key(stringValue: $0) } }
 
     /// The member, and a note that it was asked for.
     private func member(_ key: Key) -> (name: String, value: JSONValue)? {
         // Dictionaries ask for names as they stand, properties for theirs in camelCase.
         for name in [key.stringValue, StrictDecoder.snakeCase(key.stringValue)] {
-            if let value = members[name] {
+            if let value = object[name] {
                 decoder.usage.asked(name, at: pointer)
                 return (name, value)
             }

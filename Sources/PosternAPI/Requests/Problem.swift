@@ -121,7 +121,7 @@ package struct Problem: Error, Sendable {
         let body = Body(
             type: Self.type(name), title: title, status: status.code, detail: detail, errors: errors.isEmpty ? nil : errors,
             requestId: requestID)
-        return (try? JSON.encode(body)) ?? ByteBuffer(string: "{\"type\":\"about:blank\",\"status\":\(status.code)}")
+        return (try? JSONBody.encode(body)) ?? ByteBuffer(string: "{\"type\":\"about:blank\",\"status\":\(status.code)}")
     }
 
     package func response(requestID: String?) -> Response {

@@ -4,7 +4,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 
-package enum JSON {
+package enum JSONBody {
     /// Members sorted, camelCase as snake_case, slashes as they are. Nil members are left out.
     package static func encode(_ value: some Encodable) throws -> ByteBuffer {
         let encoder = JSONEncoder()
@@ -50,7 +50,7 @@ extension Response {
     package static func json(_ value: some Encodable, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) throws -> Response {
         var headers = headers
         headers[.contentType] = "application/json"
-        return Response(status: status, headers: headers, body: .init(byteBuffer: try JSON.encode(value)))
+        return Response(status: status, headers: headers, body: .init(byteBuffer: try JSONBody.encode(value)))
     }
 
     /// 204.

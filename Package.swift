@@ -249,7 +249,7 @@ let package = Package(
         .testTarget(
             name: "DecisionTests",
             dependencies: [
-                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
+                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(

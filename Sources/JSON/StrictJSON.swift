@@ -136,7 +136,7 @@ package struct StrictJSON {
         let start = position
         _ = take("-")
         if take("0") {
-            if let octet = current, isDigit(octet) { throw error("a number begins with zero") }
+            if let octet = current, octet.isASCIIDigit { throw error("a number begins with zero") }
         } else {
             try digits()
         }
@@ -153,11 +153,9 @@ package struct StrictJSON {
 
     private mutating func digits() throws(JSONError) {
         let start = position
-        while let octet = current, isDigit(octet) { position += 1 }
+        while let octet = current, octet.isASCIIDigit { position += 1 }
         guard position > start else { throw error("a digit is missing") }
     }
-
-    private func isDigit(_ octet: UInt8) -> Bool { octet >= 0x30 && octet <= 0x39 }
 
     /// A string; the octets are known to be UTF-8.
     private mutating func string() throws(JSONError) -> String {

@@ -4,6 +4,7 @@ import Foundation
 import PosternStore
 import RiskDecisions
 import RiskPolicy
+import Support
 import Testing
 
 @Suite struct SettlingTests {

@@ -5,17 +5,13 @@ import Testing
 
 @Suite struct P256Tests {
     /// RFC 7515 appendix A.3: key and signature.
-    private static let x = octets("7fcdce2770f6c45d4183cbee6fdb4b7b580733357be9ef13bacf6e3c7bd15445")
-    private static let y = octets("c7f144cd1bbd9b7e872cdfedb9eeb9f4b3695d6ea90b24ad8a4623288588e5ad")
+    private static let x = hex("7fcdce2770f6c45d4183cbee6fdb4b7b580733357be9ef13bacf6e3c7bd15445")
+    private static let y = hex("c7f144cd1bbd9b7e872cdfedb9eeb9f4b3695d6ea90b24ad8a4623288588e5ad")
     private static let message = Array(
         "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
             .utf8)
-    private static let signature = octets(
+    private static let signature = hex(
         "0ed1215379636c483c2f7f155807d402a3b228033af97c7e17819ac3169ea665" + "c50a07d38c3c70e5d8f12daf084a5480a66590c5f293509a8f3f7f8a83a354d5")
-
-    private static func octets(_ hex: String) -> [UInt8] {
-        stride(from: 0, to: hex.count, by: 2).compactMap { UInt8(hex.dropFirst($0).prefix(2), radix: 16) }
-    }
 
     @Test func theExampleOfTheStandardVerifies() throws {
         let key = try P256PublicKey(x: Self.x, y: Self.y)
@@ -65,7 +61,7 @@ import Testing
     /// Zero, and numbers as large as the order, are no signature (FIPS 186-5 section 6.4.2).
     @Test func numbersOutsideTheRangeAreNoSignature() throws {
         let key = try P256PrivateKey.generate()
-        let order = Self.octets("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551")
+        let order = hex("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551")
         let zero = [UInt8](repeating: 0, count: 32)
         let good = try key.signSHA256(message: [1])
         for (r, s) in [(zero, zero), (order, order), (Array(good.prefix(32)), zero), (zero, Array(good.suffix(32))), (Array(good.prefix(32)), order)] {

@@ -17,7 +17,7 @@ struct AuthenticationResultsParser {
         var version = 1
         let afterIdentifier = position
         guard skipCFWS() else { return nil }
-        if let octet = current, octet.isDigit {
+        if let octet = current, octet.isASCIIDigit {
             guard position > afterIdentifier, let number = digits(), skipCFWS() else { return nil }
             version = number
         }
@@ -103,7 +103,7 @@ struct AuthenticationResultsParser {
     /// Keyword: letters, digits and hyphens, the last no hyphen (RFC 5321 section 4.1.2, Ldh-str); returned in lower case.
     private mutating func keyword() -> String? {
         let start = position
-        while let octet = current, octet.isLetter || octet.isDigit || octet == UInt8(ascii: "-") { position += 1 }
+        while let octet = current, octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") { position += 1 }
         guard position > start, bytes[position - 1] != UInt8(ascii: "-") else { return nil }
         return String(decoding: bytes[start..<position].lazy.map(\.asciiLowercased), as: UTF8.self)
     }
@@ -112,7 +112,7 @@ struct AuthenticationResultsParser {
     private mutating func digits() -> Int? {
         let start = position
         var number = 0
-        while let octet = current, octet.isDigit {
+        while let octet = current, octet.isASCIIDigit {
             guard position - start < 9 else { return nil }
             number = number * 10 + Int(octet - 0x30)
             position += 1
@@ -207,8 +207,6 @@ struct AuthenticationResultsParser {
 }
 
 extension UInt8 {
-    fileprivate var isDigit: Bool { self >= 0x30 && self <= 0x39 }
-    fileprivate var isLetter: Bool { asciiLowercased >= 0x61 && asciiLowercased <= 0x7A }
     fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
     /// Printable, or part of a UTF-8 sequence; those are validated where the text is taken.
     fileprivate var isVisible: Bool { self > 0x20 && self != 0x7F }
@@ -232,6 +230,6 @@ extension UInt8 {
 
     /// An octet of a domain label; the underscore occurs in names that are no host names.
     fileprivate var isDomainOctet: Bool {
-        isLetter || isDigit || self == UInt8(ascii: "-") || self == UInt8(ascii: "_") || self >= 0x80
+        isASCIILetter || isASCIIDigit || self == UInt8(ascii: "-") || self == UInt8(ascii: "_") || self >= 0x80
     }
 }

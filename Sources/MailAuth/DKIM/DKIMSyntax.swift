@@ -14,10 +14,6 @@ enum DKIMSyntax {
 
     static func isFolding(_ octet: UInt8) -> Bool { octet == 0x20 || octet == 0x09 || octet == 0x0D || octet == 0x0A }
 
-    static func isDigit(_ octet: UInt8) -> Bool { octet >= 0x30 && octet <= 0x39 }
-
-    static func isLetter(_ octet: UInt8) -> Bool { octet | 0x20 >= 0x61 && octet | 0x20 <= 0x7A }
-
     /// Without folding white space at either end.
     static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var (start, end) = (bytes.startIndex, bytes.endIndex)
@@ -49,7 +45,7 @@ enum DKIMSyntax {
 
     /// 1 to `maximumDigits` digits; what does not fit into `Int64` becomes its largest value (RFC 6376 section 3.5, `t=`).
     static func number(_ bytes: ArraySlice<UInt8>, maximumDigits: Int) -> Int64? {
-        guard !bytes.isEmpty, bytes.count <= maximumDigits, bytes.allSatisfy(isDigit) else { return nil }
+        guard !bytes.isEmpty, bytes.count <= maximumDigits, bytes.allSatisfy(\.isASCIIDigit) else { return nil }
         var value: Int64 = 0
         for octet in bytes {
             let (product, overflow) = value.multipliedReportingOverflow(by: 10)
@@ -68,7 +64,7 @@ enum DKIMSyntax {
         for index in bytes.startIndex...bytes.endIndex {
             guard index == bytes.endIndex || bytes[index] == UInt8(ascii: ".") else {
                 let octet = bytes[index]
-                guard isLetter(octet) || isDigit(octet) || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") else { return nil }
+                guard octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") else { return nil }
                 continue
             }
             guard (1...DomainName.maximumLabelLength).contains(index - start), bytes[start] != UInt8(ascii: "-"), bytes[index - 1] != UInt8(ascii: "-") else { return nil }

@@ -1,6 +1,7 @@
 // tag=value lists (RFC 6376 section 3.2): the form of DKIM-Signature fields and of key records.
 
 import InternetMessage
+import Support
 
 /// A parsed tag list. Names are case-sensitive; a name that occurs twice makes the whole list invalid.
 struct DKIMTagList {
@@ -59,8 +60,8 @@ struct DKIMTagList {
     private mutating func append(_ specification: Range<Int>) throws(DKIMSyntaxError) {
         guard let equals = bytes[specification].firstIndex(of: UInt8(ascii: "=")) else { throw DKIMSyntaxError("a tag without =") }
         let name = DKIMSyntax.trimmed(bytes[specification.lowerBound..<equals])
-        guard let first = name.first, DKIMSyntax.isLetter(first),
-            name.allSatisfy({ DKIMSyntax.isLetter($0) || DKIMSyntax.isDigit($0) || $0 == UInt8(ascii: "_") })
+        guard let first = name.first, first.isASCIILetter,
+            name.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "_") })
         else { throw DKIMSyntaxError("a malformed tag name") }
         guard isNew(name) else {
             // A long name in a reason is of no use to anybody.

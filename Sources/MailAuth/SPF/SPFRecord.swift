@@ -81,9 +81,8 @@ struct SPFRecord: Sendable {
     }
 
     private mutating func addModifier(name: ArraySlice<UInt8>, value: ArraySlice<UInt8>, term: ArraySlice<UInt8>) -> Bool {
-        let isLetter = { (octet: UInt8) in (0x61...0x7A).contains(octet.asciiLowercased) }
-        guard let first = name.first, isLetter(first),
-            name.allSatisfy({ isLetter($0) || (0x30...0x39).contains($0) || "-_.".utf8.contains($0) })
+        guard let first = name.first, first.isASCIILetter,
+            name.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || "-_.".utf8.contains($0) })
         else { return false }
         switch String(decoding: name.map(\.asciiLowercased), as: UTF8.self) {
         case "redirect":

@@ -3,6 +3,7 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import Support
 
 package enum JSONBody {
     /// Members sorted, camelCase as snake_case, slashes as they are. Nil members are left out.
@@ -34,7 +35,7 @@ package struct Timestamp: Encodable, Sendable, Hashable {
     }
 
     package var text: String {
-        let text = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
+        let text = UTCTime.text(seconds)
         guard let milliseconds else { return text }
         return text.dropLast() + ".\(String(milliseconds + 1000).dropFirst())Z"
     }

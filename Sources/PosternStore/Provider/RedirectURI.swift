@@ -1,5 +1,7 @@
 // Where an authorization may be answered to.
 
+import Support
+
 /// A redirect URI as it was registered: compared octet by octet (RFC 9700 section 4.1.3).
 package enum RedirectURI {
     /// Longest, in octets: what browsers and servers take.
@@ -37,11 +39,9 @@ package enum RedirectURI {
     }
 
     private static func isScheme(_ octets: ArraySlice<UInt8>) -> Bool {
-        guard let first = octets.first, isLetter(first) else { return false }
-        return octets.allSatisfy { isLetter($0) || ($0 >= 0x30 && $0 <= 0x39) || [0x2B, 0x2D, 0x2E].contains($0) }
+        guard let first = octets.first, first.isASCIILetter else { return false }
+        return octets.allSatisfy { $0.isASCIILetter || ($0 >= 0x30 && $0 <= 0x39) || [0x2B, 0x2D, 0x2E].contains($0) }
     }
-
-    private static func isLetter(_ octet: UInt8) -> Bool { (octet | 0x20) >= 0x61 && (octet | 0x20) <= 0x7A }
 
     private static func isLoopback(_ authority: String) -> Bool {
         let authority = authority.lowercased()

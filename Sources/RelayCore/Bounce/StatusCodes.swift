@@ -43,7 +43,7 @@ enum StatusCodes {
                 at += 1
                 if let detail = number(octets, &at),
                     at >= octets.count || !continues(octets[at])
-                        || (octets[at] == 0x2E && (at + 1 >= octets.count || !isDigit(octets[at + 1]))),
+                        || (octets[at] == 0x2E && (at + 1 >= octets.count || !octets[at + 1].isASCIIDigit)),
                     let status = EnhancedStatus(Int(octets[index]) - 0x30, subject, detail)
                 {
                     return status
@@ -59,8 +59,8 @@ enum StatusCodes {
         let octets = Array(text.utf8.prefix(8_000))
         guard octets.count >= 3 else { return nil }
         for index in 0...(octets.count - 3) {
-            guard octets[index] == 0x34 || octets[index] == 0x35, isDigit(octets[index + 1]), octets[index + 1] <= 0x37,
-                isDigit(octets[index + 2]),
+            guard octets[index] == 0x34 || octets[index] == 0x35, octets[index + 1].isASCIIDigit, octets[index + 1] <= 0x37,
+                octets[index + 2].isASCIIDigit,
                 index == 0 || " \t\r\n:;(<\"'#-[".utf8.contains(octets[index - 1]),
                 index + 3 >= octets.count || " \t\r\n-:;,)>\"'_]#".utf8.contains(octets[index + 3])
             else { continue }
@@ -84,15 +84,14 @@ enum StatusCodes {
     private static func number(_ octets: [UInt8], _ at: inout Int) -> Int? {
         var value = 0
         let start = at
-        while at < octets.count, at - start < 3, isDigit(octets[at]) {
+        while at < octets.count, at - start < 3, octets[at].isASCIIDigit {
             value = value * 10 + Int(octets[at] - 0x30)
             at += 1
         }
         return at > start ? value : nil
     }
 
-    private static func isDigit(_ octet: UInt8) -> Bool { octet >= 0x30 && octet <= 0x39 }
-    private static func continues(_ octet: UInt8) -> Bool { isDigit(octet) || octet == 0x2E }
+    private static func continues(_ octet: UInt8) -> Bool { octet.isASCIIDigit || octet == 0x2E }
 }
 
 extension EnhancedStatus {

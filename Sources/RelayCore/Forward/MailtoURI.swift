@@ -61,7 +61,8 @@ struct MailtoURI {
                 .joined(separator: [UInt8(ascii: ",")]))
     }
 
-    private static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
+    /// Undoes `%XX` (RFC 3986 section 2.1); what is not an escape is kept.
+    static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
         var out: [UInt8] = []
         var index = text.startIndex
         while index < text.endIndex {

@@ -3,6 +3,7 @@
 import JSON
 import MailCrypto
 import PosternStore
+import Support
 
 /// Writes answers. No rule id, nothing of what was waived or missing, one code for whatever spans teams.
 package enum DecisionAnswer {
@@ -68,47 +69,5 @@ package enum DecisionAnswer {
         writer.raw("}")
         writer.member("evaluated_at", UTCTime.text(record.evaluatedAt))
         writer.member("expires_at", UTCTime.text(record.expiresAt))
-    }
-}
-
-/// Times as `2026-11-20T21:14:03Z`, without a formatter: several stand in every answer.
-package enum UTCTime {
-    /// Of seconds since 1970; years 0000 to 9999.
-    package static func text(_ seconds: Int64) -> String {
-        let bounded = min(max(seconds, -62_167_219_200), 253_402_300_799)
-        let days = bounded >= 0 ? bounded / 86_400 : (bounded - 86_399) / 86_400
-        let time = bounded - days * 86_400
-        // Civil from days, Howard Hinnant's chrono algorithms: years begin in March, eras of 400 years.
-        let shifted = days + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        var octets: [UInt8] = []
-        octets.reserveCapacity(20)
-        func append(_ number: Int64, _ digits: Int) {
-            var divisor: Int64 = digits == 4 ? 1_000 : 10
-            while divisor > 0 {
-                octets.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
-                divisor /= 10
-            }
-        }
-        append(year, 4)
-        octets.append(UInt8(ascii: "-"))
-        append(month, 2)
-        octets.append(UInt8(ascii: "-"))
-        append(day, 2)
-        octets.append(UInt8(ascii: "T"))
-        append(time / 3_600, 2)
-        octets.append(UInt8(ascii: ":"))
-        append(time / 60 % 60, 2)
-        octets.append(UInt8(ascii: ":"))
-        append(time % 60, 2)
-        octets.append(UInt8(ascii: "Z"))
-        return String(decoding: octets, as: UTF8.self)
     }
 }

@@ -1,6 +1,7 @@
 // Printing: tables for people, plain lines for pipes, JSON for programs.
 
 import Foundation
+import Support
 
 /// Whether standard output is a terminal.
 let isTerminal = isatty(STDOUT_FILENO) == 1
@@ -61,4 +62,4 @@ func printJSON(_ value: some Encodable) throws {
 }
 
 /// A time as ISO 8601 in UTC: `2026-11-21T07:02:28Z`.
-func timestamp(_ seconds: Int64) -> String { Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601) }
+func timestamp(_ seconds: Int64) -> String { UTCTime.text(seconds) }

@@ -1,6 +1,8 @@
 // Timestamps and durations: ranges, arithmetic, RFC 3339 text, calendar parts. No clock and no time-zone database:
 // names of zones are resolved by a function that is handed in.
 
+import Support
+
 /// A duration of whole nanoseconds that fit 64 bits, some 292 years (CEL language definition, "Overflow").
 package struct CELDuration: Sendable, Equatable {
     /// Seconds, rounded down; with `nanoseconds` (0..<1e9) added they are the duration.
@@ -34,15 +36,15 @@ package struct CELDuration: Sendable, Equatable {
         guard !bytes.isEmpty else { return nil }
         var total: Int128 = 0
         while !bytes.isEmpty {
-            let whole = bytes.prefix { $0.isDigit }
+            let whole = bytes.prefix { $0.isASCIIDigit }
             bytes = bytes.dropFirst(whole.count)
             var fraction: ArraySlice<UInt8> = []
             if bytes.first == UInt8(ascii: ".") {
-                fraction = bytes.dropFirst().prefix { $0.isDigit }
+                fraction = bytes.dropFirst().prefix { $0.isASCIIDigit }
                 bytes = bytes.dropFirst(1 + fraction.count)
             }
             guard !whole.isEmpty || !fraction.isEmpty, whole.count <= 19 else { return nil }
-            let name = String(decoding: bytes.prefix { !$0.isDigit && $0 != UInt8(ascii: ".") }, as: UTF8.self)
+            let name = String(decoding: bytes.prefix { !$0.isASCIIDigit && $0 != UInt8(ascii: ".") }, as: UTF8.self)
             guard let unit = Self.units[name] else { return nil }
             bytes = bytes.dropFirst(name.utf8.count)
             total += whole.reduce(Int128(0)) { $0 * 10 + Int128($1 - 48) } * unit
@@ -101,7 +103,7 @@ package struct CELTimestamp: Sendable, Equatable {
     package init?(text: String) {
         let bytes = Array(text.utf8)
         func number(_ start: Int, _ count: Int) -> Int64? {
-            guard start + count <= bytes.count, bytes[start..<start + count].allSatisfy({ $0.isDigit }) else { return nil }
+            guard start + count <= bytes.count, bytes[start..<start + count].allSatisfy({ $0.isASCIIDigit }) else { return nil }
             return bytes[start..<start + count].reduce(Int64(0)) { $0 * 10 + Int64($1 - 48) }
         }
         func byte(_ index: Int) -> UInt8 { index < bytes.count ? bytes[index] : 0 }
@@ -116,7 +118,7 @@ package struct CELTimestamp: Sendable, Equatable {
             index += 1
             var place: Int32 = 100_000_000
             let start = index
-            while index < bytes.count, bytes[index].isDigit {
+            while index < bytes.count, bytes[index].isASCIIDigit {
                 guard index - start < 9 else { return nil }
                 nanoseconds += Int32(bytes[index] - 48) * place
                 place /= 10
@@ -135,7 +137,7 @@ package struct CELTimestamp: Sendable, Equatable {
             index += 6
         }
         guard index == bytes.count else { return nil }
-        let seconds = daysSinceEpoch(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
+        let seconds = CivilDate.days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
         self.init(seconds: seconds, nanoseconds: nanoseconds)
     }
 
@@ -169,16 +171,9 @@ struct CalendarParts {
     /// - Parameter seconds: since 1970-01-01T00:00:00 in the zone that is shown.
     init(seconds: Int64) {
         let (days, rest) = floorDivide(seconds, 86_400)
-        // Years counted from March, so that the leap day is a year's last day.
-        let shifted = days + 719_468
-        let (era, dayOfEra) = floorDivide(shifted, 146_097)
-        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let fromMarch = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * fromMarch + 2) / 153
-        day = fromMarch - (153 * monthFromMarch + 2) / 5 + 1
-        month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        dayOfYear = days - daysSinceEpoch(year, 1, 1)
+        let date = CivilDate(daysSince1970: days)
+        (year, month, day) = (date.year, date.month, date.day)
+        dayOfYear = days - CivilDate.days(year, 1, 1)
         weekday = floorDivide(days + 4, 7).remainder
         hour = rest / 3600
         minute = rest / 60 % 60
@@ -210,7 +205,7 @@ package struct TimeZoneOffsets: Sendable {
                 bytes = bytes.dropFirst()
             }
             let digits = Array(bytes)
-            guard digits.count == 5, digits[2] == UInt8(ascii: ":"), [0, 1, 3, 4].allSatisfy({ digits[$0].isDigit }) else {
+            guard digits.count == 5, digits[2] == UInt8(ascii: ":"), [0, 1, 3, 4].allSatisfy({ digits[$0].isASCIIDigit }) else {
                 return nil
             }
             let hours = Int64(digits[0] - 48) * 10 + Int64(digits[1] - 48)
@@ -221,23 +216,6 @@ package struct TimeZoneOffsets: Sendable {
         guard zone.utf8.count <= 64, let found = offset(zone, moment), abs(found) < 2 * 86_400 else { return nil }
         return found
     }
-}
-
-extension UInt8 {
-    var isDigit: Bool { self >= 48 && self <= 57 }
-}
-
-/// Division towards minus infinity; the divisor is positive.
-func floorDivide<Number: BinaryInteger>(_ number: Number, _ divisor: Number) -> (quotient: Number, remainder: Number) {
-    let (quotient, remainder) = number.quotientAndRemainder(dividingBy: divisor)
-    return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
-}
-
-private func daysSinceEpoch(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-    let shiftedYear = month <= 2 ? year - 1 : year
-    let (era, yearOfEra) = floorDivide(shiftedYear, 400)
-    let fromMarch = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + fromMarch - 719_468
 }
 
 private func daysInMonth(_ year: Int64, _ month: Int64) -> Int64 {

@@ -64,10 +64,10 @@ struct Lexer {
         let first = bytes[index]
         if let literal = try stringLiteral() { return Token(kind: literal, span: start..<index) }
         if first.isLetter {
-            while byte().isLetter || byte().isDigit { index += 1 }
+            while byte().isLetter || byte().isASCIIDigit { index += 1 }
             return Token(kind: .identifier(String(decoding: bytes[start..<index], as: UTF8.self)), span: start..<index)
         }
-        if first.isDigit || (first == UInt8(ascii: ".") && byte(1).isDigit) { return try number() }
+        if first.isASCIIDigit || (first == UInt8(ascii: ".") && byte(1).isASCIIDigit) { return try number() }
         if first == UInt8(ascii: "`") { return try quotedIdentifier() }
         for symbol in ["&&", "||", "==", "!=", "<=", ">="] where bytes[index...].starts(with: symbol.utf8) {
             index += 2
@@ -95,19 +95,19 @@ struct Lexer {
             }
             return try integer(value, from: start)
         }
-        while byte().isDigit { index += 1 }
+        while byte().isASCIIDigit { index += 1 }
         var isDouble = false
-        if byte() == UInt8(ascii: "."), byte(1).isDigit {
+        if byte() == UInt8(ascii: "."), byte(1).isASCIIDigit {
             isDouble = true
             index += 1
-            while byte().isDigit { index += 1 }
+            while byte().isASCIIDigit { index += 1 }
         }
         if byte() | 0x20 == UInt8(ascii: "e") {
             let signed = byte(1) == UInt8(ascii: "+") || byte(1) == UInt8(ascii: "-") ? 1 : 0
-            if byte(1 + signed).isDigit {
+            if byte(1 + signed).isASCIIDigit {
                 isDouble = true
                 index += 1 + signed
-                while byte().isDigit { index += 1 }
+                while byte().isASCIIDigit { index += 1 }
             }
         }
         let text = String(decoding: bytes[start..<index], as: UTF8.self)
@@ -121,14 +121,14 @@ struct Lexer {
     private mutating func integer(_ value: UInt64?, from start: Int) throws(ExpressionFault) -> Token {
         let isUnsigned = byte() | 0x20 == UInt8(ascii: "u")
         if isUnsigned { index += 1 }
-        guard !byte().isLetter, !byte().isDigit else { throw ExpressionFault("malformed number", at: start..<index + 1) }
+        guard !byte().isLetter, !byte().isASCIIDigit else { throw ExpressionFault("malformed number", at: start..<index + 1) }
         return Token(kind: isUnsigned ? .uint(value) : .int(value), span: start..<index)
     }
 
     private mutating func quotedIdentifier() throws(ExpressionFault) -> Token {
         let start = index
         index += 1
-        while byte().isLetter || byte().isDigit || "./- ".utf8.contains(byte()) { index += 1 }
+        while byte().isLetter || byte().isASCIIDigit || "./- ".utf8.contains(byte()) { index += 1 }
         guard byte() == UInt8(ascii: "`"), index > start + 1 else {
             throw ExpressionFault("malformed quoted field name", at: start..<index + 1)
         }

@@ -1,5 +1,6 @@
 // policy.yaml → Policy: challenges, defaults, rules, guarantees, and what they must be to one another.
 
+import Support
 import Yams
 
 extension PolicyLoader {
@@ -105,7 +106,7 @@ extension PolicyLoader {
         else { return nil }
         let id = reader.text(fields["id"], "id")
         if let id, let idNode = fields["id"] {
-            let isWellFormed = id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "-") }
+            let isWellFormed = id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isLetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
             if !isWellFormed { reader.report(idNode, "an id is made of letters, digits, '-' and '_'") }
             if parts.rules.contains(where: { $0.id == id }) { reader.report(idNode, "two rules with id '\(id)'") }
         }
@@ -140,7 +141,7 @@ extension PolicyLoader {
         let bytes = Array(reason.utf8)
         let isCode =
             bytes.count <= 64 && bytes.first.map { $0 >= 65 && $0 <= 90 } == true
-            && bytes.allSatisfy { $0 >= 65 && $0 <= 90 || $0.isDigit || $0 == UInt8(ascii: "_") }
+            && bytes.allSatisfy { $0 >= 65 && $0 <= 90 || $0.isASCIIDigit || $0 == UInt8(ascii: "_") }
         if !isCode { reader.report(node, "a reason is made of capital letters, digits and '_'") }
         if BuiltInReason.all.contains(reason) || reason == BuiltInReason.accountHistory {
             reader.report(node, "'\(reason)' is a reason that only the evaluator gives")

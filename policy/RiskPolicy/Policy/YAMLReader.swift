@@ -1,5 +1,6 @@
 // Typed access to YAML nodes; every fault is collected with its place, so that an author sees all of them at once.
 
+import Support
 import Yams
 
 /// Reads one file's nodes.
@@ -99,7 +100,7 @@ struct YAMLReader {
         default: break
         }
         if let int = Int64(scalar.string) { return .int(int) }
-        if scalar.string.utf8.contains(where: \.isDigit), !scalar.string.hasPrefix("0x"), let double = Double(scalar.string) {
+        if scalar.string.utf8.contains(where: \.isASCIIDigit), !scalar.string.hasPrefix("0x"), let double = Double(scalar.string) {
             return .double(double)
         }
         return .string(scalar.string)

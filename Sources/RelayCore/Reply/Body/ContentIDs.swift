@@ -52,27 +52,12 @@ package struct ContentIDs {
             // An apostrophe may be one of the id's, or end the attribute.
             let quoted = text[start..<end].firstIndex(of: UInt8(ascii: "'")) ?? end
             for stop in Set([quoted, end]).sorted(by: >) {
-                guard let id = hidden[Array(text[start..<stop])] ?? hidden[Self.percentDecoded(text[start..<stop])] else { continue }
+                guard let id = hidden[Array(text[start..<stop])] ?? hidden[MailtoURI.percentDecoded(text[start..<stop])] else { continue }
                 edits.append(TextEdit(range: start..<stop, replacement: id))
                 break
             }
             index = max(quoted, start)
         }
         return edits
-    }
-
-    private static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
-        var output: [UInt8] = []
-        var index = text.startIndex
-        while index < text.endIndex {
-            if text[index] == UInt8(ascii: "%"), index + 2 < text.endIndex, let high = text[index + 1].hexValue, let low = text[index + 2].hexValue {
-                output.append(high << 4 | low)
-                index += 3
-            } else {
-                output.append(text[index])
-                index += 1
-            }
-        }
-        return output
     }
 }

@@ -34,21 +34,15 @@ package struct DecisionLogService: Service {
         } catch {
             logger.warning("apps cannot be read yet: they are, one by one", metadata: ["detail": "\(error)"])
         }
-        await cancelWhenGracefulShutdown {
-            var nextDeletion = ContinuousClock.now
-            var isWritten = true
-            var lost = 0
-            while !Task.isCancelled {
-                await write(&isWritten)
-                if parts.log.dropped > lost {
-                    lost = parts.log.dropped
-                    logger.error("decisions were lost for the log: the store is away for too long", metadata: ["lost": "\(lost)"])
-                }
-                if ContinuousClock.now >= nextDeletion {
-                    await deleteExpired()
-                    nextDeletion = ContinuousClock.now + Self.deletionInterval
-                }
-                try? await Task.sleep(for: Self.interval)
+        await PeriodicTask.run(every: Self.interval, keeping: (nextDeletion: ContinuousClock.now, isWritten: true, lost: 0)) { known in
+            await write(&known.isWritten)
+            if parts.log.dropped > known.lost {
+                known.lost = parts.log.dropped
+                logger.error("decisions were lost for the log: the store is away for too long", metadata: ["lost": "\(known.lost)"])
+            }
+            if ContinuousClock.now >= known.nextDeletion {
+                await deleteExpired()
+                known.nextDeletion = ContinuousClock.now + Self.deletionInterval
             }
         }
         var isWritten = true

@@ -35,11 +35,8 @@ package struct IssuerKeysService: Service {
     package init(_ trust: IssuerTrust) { self.trust = trust }
 
     package func run() async throws {
-        await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                if let issuers = try? await trust.issuers.all() { await trust.keys.refresh(issuers) }
-                try? await Task.sleep(for: Self.interval)
-            }
+        await PeriodicTask.run(every: Self.interval) {
+            if let issuers = try? await trust.issuers.all() { await trust.keys.refresh(issuers) }
         }
         await trust.stop()
     }

@@ -32,24 +32,25 @@ package struct KeyFileService: Service {
     }
 
     package func run() async throws {
-        await cancelWhenGracefulShutdown {
-            var refused: KeyRing?
-            var done: (ring: KeyRing, at: Int64)?
-            while !Task.isCancelled {
-                do {
-                    try await refresh(&refused)
-                    let ring = installation.keys
-                    let isOld = !ring.seal.old.isEmpty || !ring.index.old.isEmpty
-                    let isDone = done.map { $0.ring == ring && now() - $0.at < Self.repetition } ?? false
-                    if isOld, !isDone, try await reencrypt() { done = (ring, now()) }
-                } catch is CancellationError {
-                    break
-                } catch {
-                    logger.warning("keys cannot be looked after yet", metadata: ["detail": "\(error)"])
-                }
-                try? await Task.sleep(for: .seconds(1))
+        await PeriodicTask.run(every: .seconds(1), keeping: Known()) { known in
+            do {
+                try await refresh(&known.refused)
+                let ring = installation.keys
+                let isOld = !ring.seal.old.isEmpty || !ring.index.old.isEmpty
+                let isDone = known.done.map { $0.ring == ring && now() - $0.at < Self.repetition } ?? false
+                if isOld, !isDone, try await reencrypt() { known.done = (ring, now()) }
+            } catch is CancellationError {
+                return
+            } catch {
+                logger.warning("keys cannot be looked after yet", metadata: ["detail": "\(error)"])
             }
         }
+    }
+
+    /// What one look leaves to the next.
+    private struct Known: Sendable {
+        var refused: KeyRing?
+        var done: (ring: KeyRing, at: Int64)?
     }
 
     private func refresh(_ refused: inout KeyRing?) async throws {

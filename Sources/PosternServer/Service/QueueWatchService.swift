@@ -22,32 +22,28 @@ struct QueueWatchService: Service {
     let logger: Logger
 
     func run() async throws {
-        await cancelWhenGracefulShutdown {
-            var known = 0
-            while !Task.isCancelled {
-                var count: Int?
-                do {
-                    count = try await pool.run { [directory, relayDomains] in
-                        try PostfixQueue.parked(at: relayDomains, directory: directory)
-                    }
-                    trouble.exchange(nil)
-                } catch is CancellationError {
-                    break
-                } catch {
-                    // Tools may say more than the first line, and again each minute.
-                    let reason = String("\(error)".prefix { $0 != "\n" }.prefix(Self.reasonLength))
-                    if trouble.current != reason {
-                        logger.notice("Postfix's queue cannot be looked at", metadata: ["reason": "\(reason)"])
-                    }
-                    trouble.exchange(reason)
+        await PeriodicTask.run(every: .seconds(Self.interval), keeping: 0) { known in
+            var count: Int?
+            do {
+                count = try await pool.run { [directory, relayDomains] in
+                    try PostfixQueue.parked(at: relayDomains, directory: directory)
                 }
-                metrics.parkedMessages.set(Double(count ?? -1))
-                if let count, count > known {
-                    logger.error("messages lie in Postfix's queue for addresses at a relay domain", metadata: ["count": "\(count)"])
+                trouble.exchange(nil)
+            } catch is CancellationError {
+                return
+            } catch {
+                // Tools may say more than the first line, and again each minute.
+                let reason = String("\(error)".prefix { $0 != "\n" }.prefix(Self.reasonLength))
+                if trouble.current != reason {
+                    logger.notice("Postfix's queue cannot be looked at", metadata: ["reason": "\(reason)"])
                 }
-                known = count ?? known
-                try? await Task.sleep(for: .seconds(Self.interval))
+                trouble.exchange(reason)
             }
+            metrics.parkedMessages.set(Double(count ?? -1))
+            if let count, count > known {
+                logger.error("messages lie in Postfix's queue for addresses at a relay domain", metadata: ["count": "\(count)"])
+            }
+            known = count ?? known
         }
     }
 }

@@ -14,14 +14,11 @@ package struct SigningKeyService: Service {
     }
 
     package func run() async throws {
-        await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                do {
-                    if try signer.refresh() { logger.notice("signing keys changed", metadata: ["keys": "\(summary)"]) }
-                } catch {
-                    logger.error("signing keys cannot be read, the old ones stay", metadata: ["detail": "\(error)"])
-                }
-                try? await Task.sleep(for: .seconds(2))
+        await PeriodicTask.run(every: .seconds(2)) {
+            do {
+                if try signer.refresh() { logger.notice("signing keys changed", metadata: ["keys": "\(summary)"]) }
+            } catch {
+                logger.error("signing keys cannot be read, the old ones stay", metadata: ["detail": "\(error)"])
             }
         }
     }

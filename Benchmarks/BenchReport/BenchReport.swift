@@ -9,7 +9,7 @@ package struct BenchResult: Codable, Sendable {
     package let value: Double
     /// `messages/s`, `ms`, `MiB`, `µs`, `s`.
     package let unit: String
-    /// `value` by that of `against`, both from alternating runs; nil where nothing stands beside it.
+    /// `value` by that of `against`, both from alternating runs; nil where nothing is next to it.
     package let ratio: Double?
     /// Name of the result that `ratio` compares with.
     package let against: String?

@@ -117,7 +117,7 @@ print("constant route        \(best.constant.line)")
 print("POST /v1/decisions    \(best.decisions.line)")
 let share = best.decisions.requestsPerSecond / best.constant.requestsPerSecond
 print(String(format: "share                 %.2f (at least %.2f, aim %.2f)", share, Goal.least, Goal.aim))
-// Whatever was answered stands in the log; what wrk did not wait for may stand there too.
+// Whatever was answered is in the log; what wrk did not wait for may be there too.
 try log.flush()
 let logged = try seeded.store.decisions.count(DecisionFilter())
 print("the log               \(logged) rows of \(decided) answers, dropped \(log.dropped)")

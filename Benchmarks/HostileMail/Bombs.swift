@@ -22,7 +22,7 @@ extension Hostile {
         Hostile(name, type, Base64.encode(content()), encoding: "base64")
     }
 
-    // MARK: What is no bomb
+    // MARK: What is not a bomb
 
     /// The sheet of an office file that unpacks to so many octets.
     package static func spreadsheet(octets: Int) -> Hostile {

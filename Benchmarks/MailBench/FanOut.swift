@@ -20,7 +20,7 @@ enum FanOut {
         let sender = world.sender(.forward)
         let start = Clock.wall()
         for recipients in transactions {
-            // Another body each time: a repetition of what was handed over goes to nobody.
+            // Another body each time: a repetition of what was handed over goes to no one.
             let text = Array("Number \(UInt64.random(in: 0 ... .max)).\r\n".utf8)
             try Source(
                 port: world.port(.forward), sessions: 1, messages: 1, recipients: recipients, sender: { _ in sender },

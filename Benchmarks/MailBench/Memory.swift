@@ -16,7 +16,7 @@ struct ResidentMemory {
     var files = 0.0
     /// The most threads. Sampled.
     var threads = 0
-    /// Messages that were told to come again.
+    /// Messages that were deferred.
     var deferred = 0
 }
 
@@ -26,7 +26,7 @@ enum Memory {
         let process = try world.rig.process
         var memory = ResidentMemory()
         memory.idle = mebibytes(process, "VmRSS")
-        // Makes VmHWM begin anew at the present size.
+        // Makes VmHWM begin again at the present size.
         try "5".write(toFile: "/proc/\(process.identifier)/clear_refs", atomically: false, encoding: .utf8)
         let sampled = Watched(memory)
         let ended = Watched(false)
@@ -58,7 +58,7 @@ enum Memory {
 
     private static func mebibytes(_ process: ManagedProcess, _ field: String) -> Double { Double(process.memory(field) ?? 0) / 1024 }
 
-    /// Sends `messages`, a fifth of them replies, a twentieth of the others with a sender that has to be stored, and looks at the memory
+    /// Sends `messages`, a fifth of them replies, a twentieth of the others with a sender that must be stored, and looks at the memory
     /// after each twentieth part.
     /// - Returns: MiB after each part: resident, and of that what belongs to the process alone.
     static func soak(_ world: World, messages: Int, sessions: Int) throws -> [(resident: Double, anonymous: Double)] {

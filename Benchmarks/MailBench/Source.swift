@@ -1,4 +1,4 @@
-// A source of SMTP mail for what smtp-source cannot do: a sender of its own for every message, and sessions that all end at once.
+// A source of SMTP mail for what smtp-source cannot do: its own sender for every message, and sessions that all end at once.
 
 import Foundation
 import PostfixHarness
@@ -16,11 +16,11 @@ struct Source {
     let message: [UInt8]
     /// Whether every session waits before its final dot until all are there. As many messages as sessions then go at once.
     var together = false
-    /// Whether a message may be told to come again for want of memory.
+    /// Whether a message may be deferred for lack of memory.
     var mayBeDeferred = false
 
     /// Sends everything; throws with the first answer that was not the right one.
-    /// - Returns: how many messages were told to come again.
+    /// - Returns: how many messages were deferred.
     @discardableResult
     func run() throws -> Int {
         let deferred = Watched(0)
@@ -47,7 +47,7 @@ struct Source {
                         deferred.with { $0 += 1 }
                     } else if let problem {
                         failure.with { $0 = $0 ?? problem }
-                        // Nobody needs to wait any more for one that does not come.
+                        // No one needs to wait any more for one that does not come.
                         waiting.with { $0 += messages }
                     }
                 }

@@ -21,13 +21,13 @@ struct Throughput {
     let sessions: Int
 
     /// Runs the filters in turn, `rounds` times.
-    /// - Parameter verp: whether each message has an envelope sender of its own.
+    /// - Parameter verp: whether each message has its own envelope sender.
     func run(_ contestants: [Contestant], verp: Bool) throws -> [Contestant: [Run]] {
         var runs: [Contestant: [Run]] = [:]
-        // One small round before, that nobody counts: processes start, caches fill.
+        // One small round before, that no one counts: processes start, caches fill.
         for contestant in contestants { _ = try run(contestant, messages: min(messages, 100), verp: verp) }
         for round in 0..<rounds {
-            // Now from the front, now from the back, so that nobody always comes after the same neighbour.
+            // Now from the front, now from the back, so that no one always comes after the same neighbour.
             for contestant in round % 2 == 0 ? contestants : contestants.reversed() {
                 runs[contestant, default: []].append(try run(contestant, messages: messages, verp: verp))
             }

@@ -71,7 +71,7 @@ let forwardingLimit = 64.0
     let counts = arguments.numbers("memory-sessions", [50, 200, 500])
     let replyMemory = arguments.number("reply-memory", 256_000_000)
     for contestant in [Contestant.forward, .reply] where contestants.contains(contestant) {
-        // A process of its own: what the other kind leaves behind would count as there before.
+        // Its own process: what the other kind leaves behind would count as there before.
         let world = try World(
             [contestant], size: arguments.number("memory-size", 1_000_000), sessions: counts.max() ?? 1,
             settings: ["limits.reply_memory": "\(replyMemory)"])

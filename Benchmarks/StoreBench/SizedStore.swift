@@ -61,7 +61,7 @@ final class SizedStore {
             database = try settings.database.open()
         case .postgres:
             guard let binaries = PostgresServer.installed else { throw BenchFailure(description: "PostgreSQL is not installed") }
-            // Beside the installation's folder, which nobody else may enter. Memory as the manual advises for a machine of its own,
+            // Beside the installation's folder, which no one else may enter. Memory as the manual advises for its own machine,
             // an eighth of what this one has.
             let server = try PostgresServer(
                 binaries: binaries, data: folder + ".data", settings: ["shared_buffers=2GB", "max_wal_size=8GB", "maintenance_work_mem=1GB"])

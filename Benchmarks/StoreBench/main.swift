@@ -14,7 +14,7 @@ let engines = Engine.allCases.filter { arguments.words("engines")?.contains($0.r
 var report = BenchReport()
 
 @MainActor func measure(_ engine: Engine) throws {
-    // All sizes stand beside each other and are measured in turn: what else the machine does falls on all alike.
+    // All sizes are next to each other and are measured in turn: what else the machine does falls on all alike.
     let stores = try sizes.map { try SizedStore(engine, $0, kept: arguments.text("keep"), lookups: lookups) }
     defer { for store in stores { store.end() } }
     var times = [[LookUpTime]](repeating: [], count: stores.count)

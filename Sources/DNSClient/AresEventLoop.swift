@@ -4,7 +4,7 @@ import CAres
 import Glibc
 import Synchronization
 
-/// Sends questions and reports what comes back. Callers never wait here; they are told by a completion on the loop's thread.
+/// Sends questions and reports what comes back. Callers never wait here; they are recognized by a completion on the loop's thread.
 final class AresEventLoop: @unchecked Sendable {
     /// What became of one question.
     enum Outcome: Sendable {
@@ -91,7 +91,7 @@ final class AresEventLoop: @unchecked Sendable {
         guard !settings.servers.isEmpty else { return }
         let list = settings.servers.map(\.description).joined(separator: ",")
         let result = ares_set_servers_ports_csv(opened, list)
-        guard result == 0 else { throw DNSClientError(description: "c-ares does not take the servers: \(Self.text(result))") }
+        guard result == 0 else { throw DNSClientError(description: "c-ares does not accept the servers: \(Self.text(result))") }
     }
 
     private func start() throws(DNSClientError) {
@@ -169,7 +169,7 @@ final class AresEventLoop: @unchecked Sendable {
     }
 
     private func send(_ submission: Submission, _ channel: ares_channel) {
-        guard ids.count < maximumInFlight else { return submission.completion(.failure("too many questions in flight")) }
+        guard ids.count < maximumInFlight else { return submission.completion(.failure("too many queries in flight")) }
         var id = UInt16.random(in: 0...UInt16.max)
         while !ids.insert(id).inserted { id = UInt16.random(in: 0...UInt16.max) }
         var packet = submission.packet
@@ -191,7 +191,7 @@ final class AresEventLoop: @unchecked Sendable {
             }, pending.toOpaque())
     }
 
-    /// Sleeps until a socket is ready, a time-out is due, or somebody wakes the loop; then lets c-ares work.
+    /// Sleeps until a socket is ready, a timeout is due, or someone wakes the loop; then lets c-ares work.
     private func wait(_ channel: ares_channel) {
         var descriptors = [pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0)]
         for (socket, events) in sockets { descriptors.append(pollfd(fd: socket, events: events, revents: 0)) }

@@ -55,7 +55,7 @@ package final class AresResolver: TimedDNSResolver {
     /// Opens the client.
     ///
     /// - Parameters:
-    ///   - settings: servers, time-outs and bounds.
+    ///   - settings: servers, timeouts and bounds.
     ///   - now: seconds for the cache, on a clock that does not go back; by default that of the system.
     package init(
         settings: DNSClientSettings = DNSClientSettings(), now: @escaping @Sendable () -> Int64 = MonotonicClock.seconds
@@ -118,7 +118,7 @@ package final class AresResolver: TimedDNSResolver {
         Self.ask(packet, question, promise, shared, loop: loop, mayRetry: true)
     }
 
-    /// - Parameter mayRetry: whether to ask once more without the OPT record where the server does not understand it; c-ares
+    /// - Parameter mayRetry: whether to ask again without the OPT record where the server does not understand it; c-ares
     ///   itself does so once in the life of a channel.
     private static func ask(
         _ packet: [UInt8], _ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ shared: Shared, loop: AresEventLoop, mayRetry: Bool

@@ -62,7 +62,7 @@ package final class BudgetedResolver: DNSResolver {
             state.deadline = deadline
             return (state.questions <= limits.questions, deadline - now)
         }
-        guard isWithin else { return .temporaryFailure("more than \(limits.questions) DNS questions for one message") }
+        guard isWithin else { return .temporaryFailure("more than \(limits.questions) DNS queries for one message") }
         guard remaining > 0 else {
             return .temporaryFailure("more than \(limits.milliseconds) ms of DNS for one message")
         }

@@ -1,4 +1,4 @@
-// What the DNS client is told: servers, time-outs, and bounds of its cache. Every default stands here with its reason.
+// What the DNS client is told: servers, timeouts, and bounds of its cache. Every default is here with its reason.
 
 import MailAuth
 

@@ -63,7 +63,7 @@ package enum DNSMessage {
         }
         guard let question = reader.name(), let askedType = reader.uint16(), let askedClass = reader.uint16(),
             question == asked, askedType == type.code, askedClass == classIN
-        else { return .unusable("an answer to another question") }
+        else { return .unusable("a response to another query") }
         switch header.code {
         case 0, 3: break
         case 1: return .formatError

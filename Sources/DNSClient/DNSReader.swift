@@ -20,7 +20,7 @@ struct DNSReader {
         let `class`: UInt16
         /// Seconds.
         let ttl: Int64
-        /// Where its data stands in the message.
+        /// Where its data is in the message.
         let data: Range<Int>
     }
 

@@ -34,7 +34,7 @@ package struct ZoneFile: Sendable, Decodable {
                 case "error": node.failure = try Self.failure(values, key)
                 case "CNAME": node.alias = try values.decode(String.self, forKey: key)
                 default:
-                    // Zones may hold what nobody here asks for: NS, SOA, the SPF type of RFC 4408.
+                    // Zones may hold what no one here asks for: NS, SOA, the SPF type of RFC 4408.
                     guard let type = DNSRecordType(rawValue: key.stringValue.uppercased()) else { continue }
                     if let object = try? values.nestedContainer(keyedBy: Key.self, forKey: key) {
                         node.failures[type] = try Self.failure(object, Key("error"))

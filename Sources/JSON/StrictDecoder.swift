@@ -68,7 +68,7 @@ private final class Usage {
     func opened(_ pointer: String) { if names[pointer] == nil { names[pointer] = [] } }
     func asked(_ name: String, at pointer: String) { names[pointer, default: []].insert(name) }
 
-    /// Throws for the first member, in order of names, that nobody asked for.
+    /// Throws for the first member, in order of names, that no one asked for.
     func check(_ value: JSONValue, path: String) throws {
         switch value {
         case .object(let object):
@@ -94,11 +94,11 @@ private struct ValueDecoder: Decoder {
 
     func mismatch(_ wanted: String) -> DecodingError {
         .typeMismatch(
-            JSONValue.self, DecodingError.Context(codingPath: path, debugDescription: "\(wanted) is needed, not \(value.kind)"))
+            JSONValue.self, DecodingError.Context(codingPath: path, debugDescription: "must be \(wanted), not \(value.kind)"))
     }
 
     func unbox<T: Decodable>(_ type: T.Type) throws -> T {
-        // Whole values, for what has a shape of its own.
+        // Whole values, for what has its own shape.
         if type == JSONValue.self, let value = value as? T { return value }
         return try T(from: self)
     }
@@ -138,7 +138,7 @@ private struct ValueDecoder: Decoder {
     }
 }
 
-/// A step of a path as it stands in the text.
+/// A step of a path unchanged in the text.
 private struct Step: CodingKey {
     let intValue: Int?
     let stringValue: String
@@ -157,7 +157,7 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     /// The member, and a note that it was asked for.
     private func member(_ key: Key) -> (name: String, value: JSONValue)? {
-        // Dictionaries ask for names as they stand, properties for theirs in camelCase.
+        // Dictionaries ask for names unchanged, properties for theirs in camelCase.
         for name in [key.stringValue, StrictDecoder.snakeCase(key.stringValue)] {
             if let value = object[name] {
                 decoder.usage.asked(name, at: pointer)
@@ -216,7 +216,7 @@ private struct Unkeyed: UnkeyedDecodingContainer {
         let path = decoder.path + [Step(currentIndex)]
         guard !isAtEnd else {
             throw DecodingError.valueNotFound(
-                JSONValue.self, DecodingError.Context(codingPath: path, debugDescription: "a further item is needed"))
+                JSONValue.self, DecodingError.Context(codingPath: path, debugDescription: "an item is missing"))
         }
         defer { currentIndex += 1 }
         return ValueDecoder(value: items[currentIndex], path: path, usage: decoder.usage)

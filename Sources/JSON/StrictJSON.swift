@@ -38,7 +38,7 @@ package struct StrictJSON {
     /// - Parameters:
     ///   - limit: the most octets that are looked at; more are an error.
     ///   - replacingUnprintable: whether U+0000 and lone surrogates in strings become U+FFFD instead of being refused. For
-    ///     questions about texts, of which the text may be refused but the question has to be understood.
+    ///     questions about texts, of which the text may be refused but the question must be understood.
     package static func parse(
         _ octets: [UInt8], limit: Int, replacingUnprintable: Bool = false
     ) throws(JSONError) -> JSONValue {
@@ -50,7 +50,7 @@ package struct StrictJSON {
         reader.skipWhitespace()
         let value = try reader.value(depth: 0)
         reader.skipWhitespace()
-        guard reader.position == octets.count else { throw reader.error("something follows the value") }
+        guard reader.position == octets.count else { throw reader.error("text after the value") }
         return value
     }
 
@@ -172,11 +172,11 @@ package struct StrictJSON {
             default: text.append(octet)
             }
         }
-        throw error("a string without end")
+        throw error("an unterminated string")
     }
 
     private mutating func escape(into text: inout [UInt8]) throws(JSONError) {
-        guard let octet = current else { throw error("a string without end") }
+        guard let octet = current else { throw error("an unterminated string") }
         position += 1
         switch octet {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(octet)

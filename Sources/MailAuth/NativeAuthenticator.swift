@@ -4,7 +4,7 @@ import InternetMessage
 
 /// Evaluates the proof of each message itself.
 package struct NativeAuthenticator: SenderAuthenticator {
-    /// Gives the resolver of one message, with a budget of its own.
+    /// Gives the resolver of one message, with its own budget.
     fileprivate let resolver: @Sendable () -> any DNSResolver
 
     package init(resolver: @escaping @Sendable () -> any DNSResolver) { self.resolver = resolver }

@@ -16,7 +16,7 @@ package protocol AuthenticationSession: AnyObject {
     /// Asks the DNS for all that the header section tells to ask, before there is a body; may block while it does. Called once, before
     /// `update`, or not at all.
     /// - Returns: what is found if the body turns out to be the one that was signed, the best that can come of it; nil where that
-    ///   cannot be told before the end.
+    ///   cannot be determined before the end.
     func prepare() -> AuthenticationEvidence?
     /// Takes the next octets of the body, line ends as CRLF.
     func update(body: UnsafeRawBufferPointer)

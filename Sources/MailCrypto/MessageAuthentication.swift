@@ -84,7 +84,7 @@ final class AESCMAC {
     func code(for message: [UInt8]) -> [UInt8]? {
         var written = 0
         var code = [UInt8](repeating: 0, count: 16)
-        // A copy, as not every 3.0 begins a CMAC context anew that has made a code.
+        // A copy, as not every 3.0 begins a CMAC context again that has made a code.
         guard let copy = EVP_MAC_CTX_dup(context) else { return nil }
         defer { EVP_MAC_CTX_free(copy) }
         guard EVP_MAC_update(copy, message, message.count) == 1, EVP_MAC_final(copy, &code, &written, code.count) == 1,

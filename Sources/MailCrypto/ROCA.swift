@@ -1,4 +1,4 @@
-// The mark that Infineon's library left in its RSA keys (CVE-2017-15361, "ROCA"): whoever has the modulus can factor many of them.
+// The mark that Infineon's library left in its RSA keys (CVE-2017-15361, "ROCA"): anyone who has the modulus can factor many of them.
 
 package enum ROCA {
     /// The odd primes up to 167: every such modulus is a power of 65537 modulo each of them.

@@ -73,7 +73,7 @@ package final class RSAPublicKey: Sendable {
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?
         guard EVP_PKEY_fromdata_init(context) == 1, Self.fill(context, with: numbers, &key) == 1, let key else {
-            throw CryptoError.fromLibrary(.invalidKey, "libcrypto does not take the RSA key")
+            throw CryptoError.fromLibrary(.invalidKey, "libcrypto does not accept the RSA key")
         }
         handle = KeyHandle(key)
         bitCount = Int(EVP_PKEY_get_bits(key))
@@ -143,7 +143,7 @@ package final class RSAPrivateKey: Sendable {
         var key: OpaquePointer?
         guard EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_CTX_set_rsa_keygen_bits(context, Int32(bits)) == 1,
             EVP_PKEY_keygen(context, &key) == 1, let key
-        else { throw CryptoError.fromLibrary(.libraryFailure, "the RSA key cannot be made") }
+        else { throw CryptoError.fromLibrary(.libraryFailure, "the RSA key cannot be generated") }
         return try RSAPrivateKey(KeyHandle(key))
     }
 

@@ -13,7 +13,7 @@ struct RSAPublicNumbers {
     init(modulus: ArraySlice<UInt8>, exponent: ArraySlice<UInt8>) { (self.modulus, self.exponent) = (modulus, exponent) }
 
     /// A SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7, RFC 3279 section 2.3.1) or a bare RSAPublicKey (RFC 8017
-    /// appendix A.1.1); nil for anything else, octets left over, and numbers that are no RSA key.
+    /// appendix A.1.1); nil for anything else, octets left over, and numbers that are not RSA key.
     init?(der: [UInt8]) {
         var outer = DERReader(der[...])
         guard var sequence = outer.read(.sequence), outer.isAtEnd else { return nil }

@@ -32,12 +32,12 @@ package final class SHA256 {
     /// Takes the next octets.
     package func update(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { update($0) } }
 
-    /// Takes the next octets; copies them first where they do not lie in one piece.
+    /// Takes the next octets; copies them first where they are not in one piece.
     package func update(_ bytes: some Sequence<UInt8>) {
         if bytes.withContiguousStorageIfAvailable({ update(UnsafeRawBufferPointer($0)) }) == nil { update(Array(bytes)) }
     }
 
-    /// The digest, 32 octets. The object then stands where a new one does.
+    /// The digest, 32 octets. The object then is where a new one does.
     package func finalize() -> [UInt8] {
         let digest = [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
             mustSucceed(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))

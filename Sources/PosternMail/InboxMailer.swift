@@ -1,4 +1,4 @@
-// Writes to inboxes of its own accord: to verify one, to let its owner sign in, to ask once more, to tell of a change.
+// Writes to inboxes of its own accord: to verify one, to let its owner sign in, to ask again, to tell of a change.
 
 import InternetMessage
 import MailCrypto

@@ -2,7 +2,7 @@
 
 import Concurrency
 
-/// Two lanes, each a thread that works through a bounded queue in order: what has to be looked up first does not wait for messages that
+/// Two lanes, each a thread that works through a bounded queue in order: what must be looked up first does not wait for messages that
 /// are being handed over, which takes as long as the mail server likes.
 package final class MailQueue: Sendable {
     private let lookUps: Lane
@@ -26,7 +26,7 @@ package final class MailQueue: Sendable {
         messages.stop()
     }
 
-    /// Waits until nothing is left to do.
+    /// Waits until no action is needed.
     package func drain() {
         lookUps.drain()
         messages.drain()

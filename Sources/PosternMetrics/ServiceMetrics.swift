@@ -1,5 +1,5 @@
 // Every metric of the service, in one place. No label holds an address, an identifier of a user, or anything that was sent; that of a team
-// stands in `postern_team_inboxes_written` alone.
+// is in `postern_team_inboxes_written` alone.
 
 /// The metrics of `postern serve`.
 package final class ServiceMetrics: Sendable {
@@ -13,7 +13,7 @@ package final class ServiceMetrics: Sendable {
     package let milterSeconds: Family<Histogram>
     /// Copies of messages to several users. `outcome`: handed_over, refused, failed.
     package let copies: Family<Counter>
-    /// Replies in which the last look found an inbox.
+    /// Replies in which the leak check found an inbox.
     package let leakIncidents: Counter
     /// Forwards that went on with links past the relay in them.
     package let linksLeft: Counter
@@ -42,25 +42,25 @@ package final class ServiceMetrics: Sendable {
         info(version).set(1)
         messages = registry.counter("postern_messages_total", "Messages at the end of data.", labels: ["direction", "outcome"])
         refusals = registry.counter("postern_refusals_total", "Recipients and messages refused or deferred.", labels: ["reason"])
-        milterSeconds = registry.histogram("postern_milter_stage_seconds", "Time until Postfix had its answer.", labels: ["stage"])
-        copies = registry.counter("postern_copies_total", "Copies of messages to several users, by what became of them.", labels: ["outcome"])
-        leakIncidents = registry.counter("postern_leak_incidents_total", "Replies in which the last look found an inbox.")()
+        milterSeconds = registry.histogram("postern_milter_stage_seconds", "Time until Postfix got the response.", labels: ["stage"])
+        copies = registry.counter("postern_copies_total", "Copies of messages to several users, by outcome.", labels: ["outcome"])
+        leakIncidents = registry.counter("postern_leak_incidents_total", "Replies in which the leak check found an inbox.")()
         linksLeft = registry.counter("postern_links_left_total", "Forwards with mailto links that could not be led through the relay.")()
-        dnsQueries = registry.counter("postern_dns_queries_total", "Questions to the DNS, cached ones included.", labels: ["type", "result"])
-        dnsSeconds = registry.histogram("postern_dns_query_seconds", "Time of a question to the DNS.", labels: ["type"])
+        dnsQueries = registry.counter("postern_dns_queries_total", "DNS queries, including cached ones.", labels: ["type", "result"])
+        dnsSeconds = registry.histogram("postern_dns_query_seconds", "Time of a DNS query.", labels: ["type"])
         httpRequests = registry.counter("postern_http_requests_total", "HTTP requests.", labels: ["route", "method", "status"])
-        httpSeconds = registry.histogram("postern_http_request_seconds", "Time until an HTTP request was answered.", labels: ["route"])
+        httpSeconds = registry.histogram("postern_http_request_seconds", "Time until the response to an HTTP request.", labels: ["route"])
         decisions = registry.counter("postern_decisions_total", "Risk decisions.", labels: ["outcome"])
         decisionRules = registry.counter("postern_decision_rules_total", "Rules that decided.", labels: ["rule"])
         outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
-        storeWritable = registry.gauge("postern_store_writable", "Whether the store took the last change: 0 as on a full disk.")()
+        storeWritable = registry.gauge("postern_store_writable", "Whether the store accepted the last change: 0, for example, on a full disk.")()
         storeWritable.set(1)
         parkedMessages = registry.gauge(
-            "postern_parked_messages", "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: not known.")()
+            "postern_parked_messages", "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: unknown.")()
         parkedMessages.set(-1)
         events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
-        // What an alert is made of has to be there before it happens.
+        // What an alert is made of must be there before it happens.
         for direction in ["forward", "reply", "report", "answer", "operator"] {
             for outcome in ["relayed", "discarded", "refused", "deferred"] { _ = messages(direction, outcome) }
         }

@@ -51,7 +51,7 @@ package final class PostgresDatabase: Database {
         "sqlite": "-- ", "postgresql": "", "clock": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
     ])
 
-    /// Opens a database and makes the first connection, so that a wrong URL is told at once.
+    /// Opens a database and makes the first connection, so that a wrong URL is reported at once.
     /// - Parameter url: `postgresql://…` or `postgres://…` with whatever libpq knows, several hosts included. Where it does not say
     ///   otherwise, only a server that takes writes is used (`target_session_attrs`), never a standby.
     /// Throws `TemporaryStoreError` or `PermanentStoreError`; no message holds the password.
@@ -231,7 +231,7 @@ package final class PostgresDatabase: Database {
         }
     }
 
-    /// An advisory lock on a connection of its own, in the namespace of the schema. The server lets go of it when the connection
+    /// An advisory lock on its own connection, in the namespace of the schema. The server lets go of it when the connection
     /// ends, and finds out within half a minute where the host has vanished without a word.
     package func lock(_ name: String) throws -> (any DatabaseLock)? {
         try storeErrors {

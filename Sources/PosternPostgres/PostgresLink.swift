@@ -5,10 +5,10 @@ import Glibc
 import PosternStore
 import Synchronization
 
-/// Used by one thread at a time; the pool sees to it.
+/// Used by one thread at a time; the pool ensures this.
 ///
 /// The connection is in libpq's pipeline mode: BEGIN waits for the first statement and goes out with it, as does a preparation, and an
-/// end that nobody has to wait for is answered while others work. Each statement is one round trip.
+/// end that no one has to wait for is answered while others work. Each statement is one round trip.
 final class PostgresLink: @unchecked Sendable {
     private let connection: OpaquePointer
     /// Names of prepared statements by their text and the types of their arguments.
@@ -37,10 +37,10 @@ final class PostgresLink: @unchecked Sendable {
     private var isInTransaction = false
     /// Set once it cannot be trusted any more: it is closed instead of being given back.
     private(set) var isBroken = false
-    private let farewell = Farewell()
+    private let goodbye = Goodbye()
 
     /// Whether the server has said that it ends the connection.
-    private final class Farewell: Sendable {
+    private final class Goodbye: Sendable {
         let isSaid = Atomic(false)
     }
 
@@ -63,13 +63,13 @@ final class PostgresLink: @unchecked Sendable {
             throw failure
         }
         // Warnings of the server go nowhere: libpq would print them on standard error. What comes unasked while nothing is under way
-        // is the server's farewell: 57P01 and its like.
+        // is the server's goodbye: 57P01 and the like.
         PQsetNoticeReceiver(
             connection,
             { argument, result in
                 guard let argument, let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))), strncmp(state, "57P", 3) == 0 else { return }
-                Unmanaged<Farewell>.fromOpaque(argument).takeUnretainedValue().isSaid.store(true, ordering: .relaxed)
-            }, Unmanaged.passUnretained(farewell).toOpaque())
+                Unmanaged<Goodbye>.fromOpaque(argument).takeUnretainedValue().isSaid.store(true, ordering: .relaxed)
+            }, Unmanaged.passUnretained(goodbye).toOpaque())
         do {
             try check(PQexec(connection, setup)) { _ in }
             guard PQenterPipelineMode(connection) == 1 else { throw lost() }
@@ -85,17 +85,17 @@ final class PostgresLink: @unchecked Sendable {
     private static func connectionFailure(_ connection: OpaquePointer) -> PostgresFailure {
         let full = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
         var line = full.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }.joined(separator: "; ")
-        // libpq quotes hosts, users and parameters, never the password; should that stand in one of them, it is taken out.
+        // libpq quotes hosts, users and parameters, never the password; should that are in one of them, it is taken out.
         if let password = PQpass(connection).map({ String(cString: $0) }), password.utf8.count >= 3 {
             line = line.replacing(password, with: "(redacted)")
         }
-        // libpq gives no SQLSTATE here. What has to be mended by somebody is told by its words in the C locale.
+        // libpq gives no SQLSTATE here. What must be fixed by someone is recognized by its words in the C locale.
         let isRefusal = ["authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry"].contains { full.contains($0) }
         let isFull = ["too many clients", "too many connections", "connection slots are reserved"].contains { full.contains($0) }
         return PostgresFailure(state: isRefusal ? "28000" : isFull ? "53300" : "", message: line, isConnectionLost: !isRefusal)
     }
 
-    /// Whether somebody else may have it: not in the middle of anything. Costs nothing.
+    /// Whether someone else may have it: not in the middle of anything. Costs nothing.
     var isReusable: Bool { !isBroken && !isInTransaction && beginning.isEmpty && PQstatus(connection) == CONNECTION_OK }
 
     /// Whether the server closed it meanwhile. Costs no round trip, but waits for the answer to what was not waited for.
@@ -103,7 +103,7 @@ final class PostgresLink: @unchecked Sendable {
         guard isReusable, (try? collect()) != nil, PQconsumeInput(connection) == 1 else { return false }
         // Looks at what came with it.
         _ = PQisBusy(connection)
-        return PQstatus(connection) == CONNECTION_OK && !farewell.isSaid.load(ordering: .relaxed)
+        return PQstatus(connection) == CONNECTION_OK && !goodbye.isSaid.load(ordering: .relaxed)
     }
 
     // MARK: Transactions
@@ -131,7 +131,7 @@ final class PostgresLink: @unchecked Sendable {
 
     // MARK: Statements
 
-    /// Several statements without parameters, as a round trip of their own.
+    /// Several statements without parameters, as their own round trip.
     func script(_ sql: String) throws {
         try sendBeginning()
         if !unanswered.isEmpty { try sync() }
@@ -249,7 +249,7 @@ final class PostgresLink: @unchecked Sendable {
         defer { PQclear(result) }
         if let result, [PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY].contains(PQresultStatus(result)) { return read(result) }
         let failure = PostgresFailure(result: result, connection: connection)
-        // A connection to what is no primary any more, or whose prepared statements are gone, is of no use.
+        // A connection to what is not a primary any more, or whose prepared statements are gone, is of no use.
         if failure.isConnectionLost || ["25006", "26000", "0A000"].contains(failure.state) { isBroken = true }
         throw failure
     }

@@ -5,9 +5,9 @@ import Foundation
 import PosternStore
 
 /// Hands out connections one thread at a time. A connection that broke is replaced; one that was idle for long is looked at
-/// before it is used, so that a restart of the server is not noticed by whoever comes next.
+/// before it is used, so that a restart of the server is not noticed by anyone who comes next.
 ///
-/// A connection that cannot be made is no failure while there are others: whoever needs one waits until one comes back, and a thread goes on
+/// A connection that cannot be made is not a failure while there are others: anyone who needs one waits until one comes back, and a thread goes on
 /// trying. Some may be set apart for those who go first.
 final class PostgresPool: @unchecked Sendable {
     /// Who asks for a connection: those who go first (decisions), others (mail, services), and requests over HTTP, which come in any number.
@@ -51,7 +51,7 @@ final class PostgresPool: @unchecked Sendable {
         grow()
     }
 
-    /// Runs `body` with a connection of its own. Throws `PostgresFailure`, `TemporaryStoreError`, and what `body` throws.
+    /// Runs `body` with its own connection. Throws `PostgresFailure`, `TemporaryStoreError`, and what `body` throws.
     /// - Parameter isFirst: may have those that are set apart.
     func with<T>(isFirst: Bool = false, _ body: (PostgresLink) throws -> T) throws -> T {
         let claim: Claim = isFirst ? .first : WriteQueue.isOnSharedThread ? .request : .other
@@ -131,7 +131,7 @@ final class PostgresPool: @unchecked Sendable {
     private func mayHaveNew(_ claim: Claim) -> Bool { open + opening < limit && isBelowLimit(claim) }
 
     private func give(_ link: PostgresLink, _ claim: Claim) {
-        // One in the middle of a transaction is not one to give to somebody else.
+        // One in the middle of a transaction is not one to give to someone else.
         let isReusable = link.isReusable
         if !isReusable { link.close() }
         condition.lock()
@@ -144,7 +144,7 @@ final class PostgresPool: @unchecked Sendable {
 
     // MARK: Growing
 
-    /// Makes connections in the background, while somebody waits for one, or those that are set apart are not there. Under the lock.
+    /// Makes connections in the background, while someone waits for one, or those that are set apart are not there. Under the lock.
     private func grow() {
         guard !isGrowing, isWanting else { return }
         isGrowing = true

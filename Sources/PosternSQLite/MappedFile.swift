@@ -5,12 +5,12 @@ import Glibc
 import Synchronization
 
 /// The pages of a database file as memory that is shared with the system's cache: reading one is no system call and no copy. SQLite maps
-/// for itself too, but each connection anew, and of a file no more than 2 GB as Debian builds it.
+/// for itself too, but each connection again, and of a file no more than 2 GB as Debian builds it.
 ///
-/// What is mapped reaches beyond the end of the file, so that nothing moves when it grows; nobody is given what is not there yet. The
+/// What is mapped reaches beyond the end of the file, so that nothing moves when it grows; no one is given what is not there yet. The
 /// file is one that changes in place: what another connection or process writes is seen at once, as in a read(2).
 final class MappedFile: Sendable {
-    /// Address space taken for a file, octets; it costs nothing until pages are touched. What lies beyond is read by SQLite itself.
+    /// Address space taken for a file, octets; it costs nothing until pages are touched. What is beyond is read by SQLite itself.
     static let reach = 1 << 38
 
     /// Which file it is, whatever its name.
@@ -38,7 +38,7 @@ final class MappedFile: Sendable {
     var isMapped: Bool { start != 0 }
 
     /// The mapping of the file at `path`, shared with all who have it already; to be given back with `release`, mapped or not.
-    /// Nil for what is no file.
+    /// Nil for what is not a file.
     static func of(_ path: UnsafePointer<CChar>) -> MappedFile? {
         files.withLock { files in
             var status = stat()

@@ -6,7 +6,7 @@ import Glibc
 /// SQLite's own VFS, but that pages of main database files come from `MappedFile` where a connection has `mmap_size` above 0.
 /// Locks, writing, syncing, the log and its index remain SQLite's.
 enum MappedFileSystem {
-    /// Makes it the process's default, once. Where that fails SQLite goes on as it is.
+    /// Makes it the process's default, once. Where that fails SQLite goes on unchanged.
     static let isRegistered: Bool = {
         guard let original = sqlite3_vfs_find(nil), original.pointee.iVersion >= 1, let name = strdup("postern-mapped") else { return false }
         let layout = (Int(original.pointee.szOsFile) + MemoryLayout<OpenFile>.alignment - 1) & -MemoryLayout<OpenFile>.alignment

@@ -1,11 +1,11 @@
-// Whether the files that were opened are still the ones that stand under their names.
+// Whether the files that were opened are still the ones that are under their names.
 
 import Glibc
 import PosternStore
 import Synchronization
 
 /// The database's file with its log and the log's index, as they were opened. SQLite goes on with an open file whatever becomes of its
-/// name: where the file was moved away, or another one was put in its place, all that is written goes to a file that nobody opens again.
+/// name: where the file was moved away, or another one was put in its place, all that is written goes to a file that no one opens again.
 final class OpenedFiles: Sendable {
     private struct Identity: Equatable, Sendable {
         let device: UInt
@@ -19,7 +19,7 @@ final class OpenedFiles: Sendable {
     }
 
     private let files: [(path: String, identity: Identity)]
-    /// What the last look found: reads go by it, since a look takes longer than many a read.
+    /// What the leak check found: reads go by it, since a look takes longer than many a read.
     private let isMissed = Atomic(false)
 
     /// - Parameters:
@@ -46,7 +46,7 @@ final class OpenedFiles: Sendable {
         isMissed.store(false, ordering: .relaxed)
     }
 
-    /// The same where the last look found one missing, and nothing otherwise.
+    /// The same where the leak check found one missing, and nothing otherwise.
     func requireFoundInPlace() throws {
         if isMissed.load(ordering: .relaxed) { try requireInPlace() }
     }

@@ -22,7 +22,7 @@ struct SQLiteConnection: DatabaseConnection {
     }
 
     func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
-        // What no statement has changed stays as the last one left it: a statement that is no change has touched nothing.
+        // What no statement has changed stays as the last one left it: a statement that is not a change has touched nothing.
         let isChange = try step(sql, arguments) { _ in }
         return isChange ? database.changesCount : 0
     }

@@ -16,8 +16,8 @@ package final class SQLiteDatabase: PosternStore.Database {
     package static let readers = 16
 
     /// Asks SQLite for pages without a copy, which our file system gives it of the whole file (`MappedFileSystem`): a decision's history
-    /// lies on fifteen pages of a large database, and copying them took as long as all else. SQLite's own upper limit, for where the file
-    /// cannot be mapped by us; what lies beyond is then copied.
+    /// is on fifteen pages of a large database, and copying them took as long as all else. SQLite's own upper limit, for where the file
+    /// cannot be mapped by us; what is beyond is then copied.
     package static let mappedOctets = 0x7fff_0000
 
     /// Page cache of a connection at most, KiB. Only what is copied comes into it: pages of the log, and those being changed.
@@ -48,12 +48,12 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// - Parameters:
     ///   - creating: make the file, with mode 0600, where there is none. An existing file is opened as it is.
     ///   - busyTimeout: seconds to wait for another process's write.
-    /// Throws `TemporaryStoreError` (`unreachable`) where there is none, or `PermanentStoreError` for what is no database.
+    /// Throws `TemporaryStoreError` (`unreachable`) where there is none, or `PermanentStoreError` for what is not a database.
     package init(path: String, creating: Bool = false, busyTimeout: Double = busyTimeoutSeconds) throws {
         if creating {
             // Made before SQLite sees it: its WAL and shared memory then have the same mode.
             do { Glibc.close(try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR)) } catch {
-                guard error.code == EEXIST else { throw TemporaryStoreError(.inputOutput, "the database cannot be made: \(error)") }
+                guard error.code == EEXIST else { throw TemporaryStoreError(.inputOutput, "the database cannot be created: \(error)") }
             }
         }
         let path = try Self.followed(path)
@@ -101,7 +101,7 @@ package final class SQLiteDatabase: PosternStore.Database {
     package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
         try files.requireFoundInPlace()
         return try storeErrors {
-            // GRDB's own `read` prepares BEGIN and COMMIT anew each time.
+            // GRDB's own `read` prepares BEGIN and COMMIT again each time.
             try readers.read { database in
                 try Self.transaction(SQLiteConnection(database: database), "BEGIN DEFERRED TRANSACTION", body)
             }
@@ -139,7 +139,7 @@ package final class SQLiteDatabase: PosternStore.Database {
         return try turn.run(by: deadline) {
             try files.requireInPlace()
             let result = try storeErrors { try transaction(durability, by: deadline, body) }
-            // Nobody is answered that something is kept which is in a file that was moved away.
+            // No one is answered that something is kept which is in a file that was moved away.
             try files.requireInPlace()
             return result
         }
@@ -183,7 +183,7 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// A shared lock on a file whose name does not begin with the database's: it stays when the database's files are moved away together.
     package func holdForService() throws -> (any DatabaseLock)? {
         if let lock = try SQLiteLock(path: Self.servicePath(pool.path), isShared: true) { return lock }
-        throw TemporaryStoreError(.busy, "postern restore puts another database in place just now")
+        throw TemporaryStoreError(.busy, "postern restore is replacing the database")
     }
 
     /// The same for who puts a database there: as long as it is held no service begins. Nil where one serves.
@@ -200,7 +200,7 @@ package final class SQLiteDatabase: PosternStore.Database {
     package func backUp(to path: String) throws {
         let file: Int32
         do { file = try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR) } catch {
-            throw TemporaryStoreError(.inputOutput, "the copy cannot be made: \(error)")
+            throw TemporaryStoreError(.inputOutput, "the copy cannot be created: \(error)")
         }
         defer { Glibc.close(file) }
         do {
@@ -226,7 +226,7 @@ package final class SQLiteDatabase: PosternStore.Database {
         let complaints = try reader.read { database in
             let damage = try String.fetchAll(database, sql: "PRAGMA integrity_check(3)").filter { $0 != "ok" }
             let orphans = try Row.fetchAll(database, sql: "PRAGMA foreign_key_check").count
-            return damage + (orphans > 0 ? ["\(orphans) rows refer to rows that are not there"] : [])
+            return damage + (orphans > 0 ? ["\(orphans) rows refer to missing rows"] : [])
         }
         guard complaints.isEmpty else {
             throw PermanentStoreError(.corrupted, "the database is damaged: \(complaints.joined(separator: "; "))")

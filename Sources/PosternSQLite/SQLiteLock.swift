@@ -4,17 +4,17 @@ import Glibc
 import PosternStore
 import Synchronization
 
-/// An open file with a lock of flock(2). The file stays: removing it would let two have the lock, each on a file of its own.
+/// An open file with a lock of flock(2). The file stays: removing it would let two have the lock, each on its own file.
 final class SQLiteLock: DatabaseLock {
     /// -1 once it is released.
     private let file: Mutex<Int32>
 
     /// Nil where another process, or another part of this one, has it.
-    /// - Parameter isShared: several have it together, and nobody has it alone meanwhile.
+    /// - Parameter isShared: several have it together, and no one has it alone meanwhile.
     init?(path: String, isShared: Bool = false) throws {
         let file: Int32
         do { file = try OwnedFile.open(path, O_CREAT | O_RDWR) } catch {
-            throw TemporaryStoreError(.inputOutput, "a lock cannot be made: \(error)")
+            throw TemporaryStoreError(.inputOutput, "a lock cannot be created: \(error)")
         }
         guard flock(file, (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 else {
             close(file)

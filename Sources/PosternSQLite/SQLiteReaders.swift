@@ -1,4 +1,4 @@
-// Connections for reading, handed to whoever asks next.
+// Connections for reading, handed to anyone who asks next.
 
 import Concurrency
 import GRDB
@@ -35,7 +35,7 @@ final class SQLiteReaders: Sendable {
         self.maximum = maximum
     }
 
-    /// Runs `body` on a connection of its own. Throws as GRDB does.
+    /// Runs `body` on its own connection. Throws as GRDB does.
     func read<T>(_ body: (GRDB.Database) throws -> T) throws -> T {
         let connection = try take()
         defer { giveBack(connection) }
@@ -107,13 +107,13 @@ final class SQLiteReaders: Sendable {
             if isLast { break }
             returned.wait()
         }
-        // Whoever waits for a connection learns that there will be none.
+        // Anyone who waits for a connection learns that there will be none.
         while state.withLock({ $0.takeWaiting() }) { returned.signal() }
     }
 }
 
 extension SQLiteReaders.State {
-    /// Whether somebody waits, who is then to be woken.
+    /// Whether someone waits, who is then to be woken.
     fileprivate mutating func takeWaiting() -> Bool {
         guard waiting > 0 else { return false }
         waiting -= 1

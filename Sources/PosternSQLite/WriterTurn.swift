@@ -50,7 +50,7 @@ final class WriterTurn: Sendable {
                 return true
             }
             // Otherwise it became our turn at that moment.
-            guard !isLeft else { throw TemporaryStoreError(.busy, "other changes took all the time that this one had") }
+            guard !isLeft else { throw TemporaryStoreError(.busy, "other changes used up the time of this one") }
         }
         defer { pass() }
         return try body()

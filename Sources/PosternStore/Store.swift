@@ -5,7 +5,7 @@ import InternetMessage
 /// Everything that Postern remembers. All calls block; share one value between threads.
 ///
 /// Changes take effect with their line in the audit, in one transaction. Every method throws `TemporaryStoreError`
-/// or `PermanentStoreError`; those that change something at somebody's wish also throw `StoreRefusal`.
+/// or `PermanentStoreError`; those that change something at someone's wish also throw `StoreRefusal`.
 package struct Store: Sendable {
     package let database: any Database
     package let teams: TeamRepository

@@ -83,11 +83,11 @@ package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
     case inboxBounced = "inbox_bounced"
     /// A report that went back to the envelope sender or the user.
     case reportRelayed = "report_relayed"
-    /// A report that nobody could be told of.
+    /// A report that no one could be told of.
     case reportDropped = "report_dropped"
     /// Automatic mail beyond one per correspondent and day, or unproved at a return path.
     case automaticDropped = "automatic_dropped"
-    /// The last look found what the rewriting had missed; the message was refused.
+    /// The leak check found what the rewriting had missed; the message was refused.
     case leakIncident = "leak_incident"
     /// A forward in which the team wrote an address of the user's.
     case inboxWritten = "inbox_written"
@@ -95,7 +95,7 @@ package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
     case quoteHidden = "quote_hidden"
 }
 
-/// A permanent failure of an inbox, told by the return path that it came to.
+/// A permanent failure of an inbox, recognized by the return path that it came to.
 package struct InboxFailure: Sendable, Hashable {
     /// That of the return path; 40 bits.
     package let nonce: UInt64
@@ -158,7 +158,7 @@ package protocol RelayDirectory: Sendable {
     /// The account with this number, its current relay address in it; nil where it was deleted.
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
 
-    /// The sources, of whatever team, that this address lies in. A domain and its parents are few: one look-up each at most.
+    /// The sources, of whatever team, that this address is in. A domain and its parents are few: one look-up each at most.
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource]
 
     /// The address stored under a token; the caller checks that it is the one that the token was made for. That of a reverse address is
@@ -195,7 +195,7 @@ package protocol RelayDirectory: Sendable {
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure)
 
     /// Remembers marks of what a team wrote, until then (seconds since 1970). May be written later, off the path of the mail, so that the
-    /// time of the answer tells nothing of it; `remembered` knows them at once.
+    /// time of the answer reveals nothing about it; `remembered` knows them at once.
     func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64)
 
     /// Which of these marks are remembered.
@@ -210,7 +210,7 @@ package protocol RelayDirectory: Sendable {
     func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord
 
     /// Takes the inbox of a verification as confirmed, where its proved author is the mailbox that was written to.
-    /// - Returns: false where nothing is under way under this token, or the author is somebody else.
+    /// - Returns: false where nothing is under way under this token, or the author is someone else.
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool
 
     /// Adds one; may be written later, off the path of the mail.

@@ -1,4 +1,4 @@
-// The relay's own test mail: an account that stands in no store, whose mail `postern doctor` sends through the real Postfix to see
+// The relay's own test mail: an account that is in no store, whose mail `postern doctor` sends through the real Postfix to see
 // what leaves. Only who holds the key file can make it, and it leads nowhere but back to this machine.
 
 import InternetMessage
@@ -12,7 +12,7 @@ package struct ProbeIdentity: Sendable {
     package static let fieldName = "X-Postern-Probe"
     /// Seconds for which a proof is good: a queue run or two.
     package static let lifetime: Int64 = 900
-    /// A domain that nobody can have (RFC 2606): whoever is proved by the probe's field is proved for this one, and for no other.
+    /// A domain that no one can have (RFC 2606): anyone who is proved by the probe's field is proved for this one, and for no other.
     package static let userDomain = "user.postern-doctor.invalid"
     private static let macDigits = 26
     /// The highest number there is; accounts of a store count from 1.
@@ -31,7 +31,7 @@ package struct ProbeIdentity: Sendable {
     package var team: AddrSpec { AddrSpec(localPart: "postern-doctor-team", domain: domain) }
     /// Where the probe's forwards go. At the relay domain, so that Postfix sends it to the parking place and nowhere else.
     package var inbox: AddrSpec { AddrSpec(localPart: "postern-doctor-inbox", domain: domain) }
-    /// The user's own address, which a reply is written from and which may stand in nothing that leaves. Never written to.
+    /// The user's own address, which a reply is written from and which may be in nothing that leaves. Never written to.
     package var author: AddrSpec { AddrSpec(localPart: "probe-user", domain: Self.userDomain) }
 
     /// The relay address of this hour: 80 bits that only the keys give.
@@ -194,7 +194,7 @@ package struct ProbingAuthenticator: SenderAuthenticator {
         private let domains: [String]
 
         init(_ probe: ProbeIdentity, _ client: SMTPClientIdentity) {
-            // The relay domain proves the author of a forward; it is nobody else's source.
+            // The relay domain proves the author of a forward; it is no one else's source.
             domains = [ProbeIdentity.userDomain, probe.domain]
         }
 

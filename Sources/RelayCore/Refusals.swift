@@ -19,7 +19,7 @@ extension Refusal {
         permanent(550, "5.7.1", "This address takes delivery reports only", RelayReason("bad-return-path", detail))
     }
 
-    /// A reverse address for somebody else at a relay domain, from mail of before such addresses were left out, or out of a text.
+    /// A reverse address for someone else at a relay domain, from mail from before such addresses were left out, or out of a text.
     package static let anotherUsersAddress = permanent(
         550, "5.1.1", "This address stands for another user of this relay; only the team can write to them",
         RelayReason("another-users-address", "a reverse address whose correspondent is at a relay domain"))
@@ -36,19 +36,19 @@ extension Refusal {
             : .temporary(TemporaryRefusal(reply.code, reply.enhanced, reply.text, reason))
     }
 
-    /// The sender repeats the message, and whoever refused is told apart at RCPT then.
+    /// The sender repeats the message, and whoever refused is distinguished at RCPT then.
     package static let fanOutRefused = temporary(
         451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
-        RelayReason("fan-out-refused", "a recipient refused; at the repetition the sender is told which"))
+        RelayReason("fan-out-refused", "a recipient was refused; when the message is repeated the sender learns which"))
 
     /// A reply to all with relay addresses of other accounts beside: told as `fanOutRefused` once the recipients were noted.
     static let mixedAccounts = temporary(
         451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
-        RelayReason("mixed-accounts", "a relay address of another account stands beside a reverse address"))
+        RelayReason("mixed-accounts", "a relay address of another account next to a reverse address"))
 
     package static let forgedCopy = temporary(
         451, "4.7.0", "Only copies of messages are taken here",
-        RelayReason("forged-copy", "a session at the smtpd for copies (fan_out_smtpd) without our login: somebody on this machine, or another key file"))
+        RelayReason("forged-copy", "a session at the smtpd for copies (fan_out_smtpd) without Postern's login: a local user, or another key file"))
 
     package static func fanOutFailed(_ detail: String) -> Refusal {
         temporary(
@@ -65,16 +65,16 @@ extension Refusal {
         550, "5.2.1", "The owner of this address has switched forwarding off", RelayReason("forwarding-off"))
 
     package static let retired = permanent(
-        550, "5.1.6", "This address is no longer in use", RelayReason("address-retired", "no grant left, or the address was retired"))
+        550, "5.1.6", "This address is no longer in use", RelayReason("address-retired", "no grants remain, or the address was retired"))
 
     package static let inboxUnverified = temporary(
         451, "4.2.1", "The owner of this address has not confirmed it yet; try again later",
         RelayReason("inbox-unverified"))
 
-    /// Temporary: once the owner confirms the inbox anew, the mail that waits arrives.
+    /// Temporary: once the owner confirms the inbox again, the mail that waits arrives.
     package static let inboxSuspended = temporary(
         451, "4.2.1", "The mailbox behind this address refuses mail and has to be confirmed anew; try again later",
-        RelayReason("inbox-suspended", "the inbox refused too much; postern inbox show tells more, inbox confirm ends it"))
+        RelayReason("inbox-suspended", "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension"))
 
     package static func dailyLimit(_ limit: Int) -> Refusal {
         temporary(
@@ -106,7 +106,7 @@ extension Refusal {
         permanent(
             550, "5.7.1",
             "<\(printable(sender))>: unauthorized sender; the domain of From (\(printable(from))) has to be registered as an outbound source",
-            RelayReason("unregistered-source", "the domain of From is no registered source of any team"))
+            RelayReason("unregistered-source", "the domain of From is not a registered source of any team"))
     }
 
     /// One and the same text for every reply that is not let through, whatever the cause: the cause is in `reason`.
@@ -154,7 +154,7 @@ extension Refusal {
     package static func tooManyAddresses(_ limit: Int) -> Refusal {
         permanent(
             554, "5.5.3", "More than \(limit) long addresses in the header section; write to fewer people at once",
-            RelayReason("too-many-addresses", "more addresses than a message may have that do not fit a reverse address"))
+            RelayReason("too-many-addresses", "more addresses that do not fit a reverse address than a message may have"))
     }
 
     package static func fieldTooLong(_ name: String) -> Refusal {
@@ -188,7 +188,7 @@ extension Refusal {
             RelayReason("unrewritable-part", detail ?? part))
     }
 
-    /// Whether the user's address stands in it is not known: that would have taken more work than a message of this size may cost.
+    /// Whether the user's address is in it is not known: that would have taken more work than a message of this size may cost.
     static let tooMuchWork = permanent(
         550, "5.7.7", "An attachment unpacks to more than can be searched for your own address; send it without, or as files that are not compressed",
         RelayReason("too-much-work", "compressed data, or data encoded again and again, beyond what a message of this size may take to search"))
@@ -205,7 +205,7 @@ extension Refusal {
             RelayReason("signed-reply", detail))
     }
 
-    /// The last look found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an incident.
+    /// The leak check found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an incident.
     package static func leakIncident(place: String) -> Refusal {
         .permanent(PermanentRefusal(copying: unrewritable(part: place).reply, RelayReason(RelayReason.leakIncident, place)))
     }

@@ -58,7 +58,7 @@ package struct RelaySettings: Sendable {
     }
 }
 
-/// The rate of permanent failures at which forwarding to an inbox is suspended: both numbers have to be reached.
+/// The rate of permanent failures at which forwarding to an inbox is suspended: both numbers must be reached.
 package struct SuspensionRate: Sendable, Hashable {
     /// Permanent failures within the window.
     package var failures: Int
@@ -79,7 +79,7 @@ package struct SuspensionRate: Sendable, Hashable {
     }
 }
 
-/// The limits of the relay. What happens beyond each stands beside it.
+/// The limits of the relay. What happens beyond each is next to it.
 package struct RelayLimits: Sendable, Hashable {
     /// Proved messages per account, direction and day; beyond: `452 4.7.1`.
     package var messagesPerDay = 100
@@ -92,11 +92,11 @@ package struct RelayLimits: Sendable, Hashable {
     package var headerFields = 1_000
     /// Octets of the whole header section; beyond: `550 5.6.0`.
     package var headerSize = 262_144
-    /// Received fields plus hops told by marks; beyond: `554 5.4.6`.
+    /// Received fields plus hops recognized by marks; beyond: `554 5.4.6`.
     package var hops = 50
     /// Recipients of one account in one transaction; beyond: `452 4.5.3`.
     package var recipients = 100
-    /// Addresses of one forward that have to be stored, as they do not fit a reverse address; beyond: `554 5.5.3`. Lists of people run to
+    /// Addresses of one forward that must be stored, as they do not fit a reverse address; beyond: `554 5.5.3`. Lists of people run to
     /// some dozens, and of their addresses few are long.
     package var storedAddresses = 200
     /// Such addresses that are new on one day for one account; beyond: `452 4.7.1`. Newsletters bring one or two with each message.

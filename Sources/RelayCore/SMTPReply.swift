@@ -31,7 +31,7 @@ package struct RelayReason: Sendable, Hashable {
         self.detail = detail
     }
 
-    /// The code of an incident: the inbox stood in a reply that was taken for rewritten. Refused, and logged as an error.
+    /// The code of an incident: the inbox was in a reply that was taken for rewritten. Refused, and logged as an error.
     package static let leakIncident = "leak-incident"
     /// The code of a forward that went on with links that lead past the relay.
     package static let linksLeft = "links-left"

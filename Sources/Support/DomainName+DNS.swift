@@ -45,7 +45,7 @@ extension DomainName {
         return isPlain ? name : nil
     }
 
-    /// Whether a name is another or lies below it. Both in lower case, without trailing dot.
+    /// Whether a name is another or is below it. Both in lower case, without trailing dot.
     package static func isEqualOrBelow(_ name: String, _ parent: String) -> Bool {
         let name = name.utf8
         let parent = parent.utf8

@@ -13,7 +13,7 @@ package enum DomainName {
     /// Octets in a domain name of a mail address, without its final dot (RFC 5321 section 4.5.3.1.2).
     package static let maximumLength = 255
 
-    /// The name in lower-case A-labels, without a final dot; nil where it is no domain name of letters, digits, hyphens and
+    /// The name in lower-case A-labels, without a final dot; nil where it is not a valid domain name of letters, digits, hyphens and
     /// underscores.
     ///
     /// Domain literals are refused. A-labels are decoded and must be the encoding of what they decode to.
@@ -35,7 +35,7 @@ package enum DomainName {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// The name in lower case with A-labels decoded to U-labels; labels that do not decode stay as they are. Nil where
+    /// The name in lower case with A-labels decoded to U-labels; labels that do not decode stay unchanged. Nil where
     /// `toASCII` gives nil.
     package static func toUnicode(_ domain: String) -> String? {
         guard let ascii = toASCII(domain) else { return nil }
@@ -49,7 +49,7 @@ package enum DomainName {
     private enum Letters { case lower, mixed, other }
 
     /// Whether a name needs nothing done but its letters folded: labels of letters, digits, hyphens within and underscores, none of
-    /// them with a meaning of its own. Nearly every name is such a one.
+    /// them with its own meaning. Nearly every name is such a one.
     private static func letters(_ name: UnsafeBufferPointer<UInt8>) -> Letters {
         guard name.count <= maximumLength else { return .other }
         var result = Letters.lower

@@ -13,7 +13,7 @@ struct Postern: AsyncParsableCommand {
             Every command reads the configuration that --config or POSTERN_CONFIG names (otherwise \
             /etc/postern/postern.yaml). Commands work while the relay runs, and take effect at once.
 
-            A first relay address, from nothing:
+            A first relay address, from scratch:
 
               postern init --directory /var/lib/postern --relay-domain relay.example
               export POSTERN_CONFIG=/var/lib/postern/postern.yaml
@@ -22,8 +22,8 @@ struct Postern: AsyncParsableCommand {
               postern user add jane --inbox jane@home.example --verified
               postern address issue juice jane
 
-            Exit status: 0 done, 64 wrong usage, 65 a value that is not taken, 66 no such thing, 69 the store cannot be \
-            reached, 70 a fault of postern's, 73 it exists already or a limit is reached, 74 input/output, 75 try again \
+            Exit status: 0 done, 64 wrong usage, 65 a value that is not accepted, 66 not found, 69 the store cannot be \
+            reached, 70 an internal error, 73 it already exists or a limit is reached, 74 input/output, 75 try again \
             later, 77 not permitted, 78 configuration.
             """,
         version: PosternVersion.text,

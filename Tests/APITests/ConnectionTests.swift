@@ -149,7 +149,7 @@ struct EchoRoutes: RouteModule {
         for good in ["ECDHE-\(kind)-AES128-GCM-SHA256", "ECDHE-\(kind)-CHACHA20-POLY1305"] {
             let answer = try await ask("-tls1_2", "-cipher", good)
             #expect(answer.contains("HTTP/1.1 200"), "\(good)")
-            // Whoever was here by https comes back by it.
+            // Anyone who was here by https comes back by it.
             #expect(answer.lowercased().contains("strict-transport-security: max-age=31536000"))
         }
         #expect(try await ask("-tls1_3").contains("HTTP/1.1 200"))

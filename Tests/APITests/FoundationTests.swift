@@ -56,7 +56,7 @@ private struct ProbeRoutes: RouteModule {
             try rig.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIRig.change).text.revealed
         }
         #expect(try await rig.ask(.get, "/v1/own", key: try issue()).status == 200)
-        // Whoever tries keys does not make the store busy: beyond twenty at once a new one waits for the next refresh, as long as that takes.
+        // Anyone who tries keys does not make the store busy: beyond twenty at once a new one waits for the next refresh, as long as that takes.
         for _ in 0..<20 { #expect(try await rig.ask(.get, "/v1/own", key: try APIKeyText.random().revealed).status == 401) }
         let late = try issue()
         #expect(try await rig.ask(.get, "/v1/own", key: late).status == 401)
@@ -196,9 +196,9 @@ private struct ProbeRoutes: RouteModule {
     static let bodies: [(body: String, status: Int, says: String)] = [
         (#"{"items":[{"item_name":"a","count":2},{"item_name":"b","count":3}]}"#, 200, "5"),
         (#"{"items":[],"labels":{"anyThing":"x"}}"#, 200, "0"),
-        ("", 400, "a JSON body is needed"),
+        ("", 400, "a JSON body is required"),
         ("{", 400, "octet 1"),
-        (#"{"items":[]} x"#, 400, "something follows"),
+        (#"{"items":[]} x"#, 400, "text after the value"),
         (#"{"items":[],"items":[]}"#, 400, "twice"),
         (#"{"items":[],"surprise":1}"#, 422, #""pointer":"/surprise""#),
         (#"{"items":[{"item_name":"a","count":2,"x":1}]}"#, 422, #""pointer":"/items/0/x""#),
@@ -206,10 +206,10 @@ private struct ProbeRoutes: RouteModule {
         (#"{"items":[{"item_name":"a","count":2.5}]}"#, 422, "a whole number is needed"),
         (#"{"items":[{"count":2}]}"#, 422, #""pointer":"/items/0/item_name""#),
         (#"{"items":{}}"#, 422, "an array is needed"),
-        ("[]", 422, "an object is needed"),
-        (String(repeating: "[", count: 40), 400, "no JSON"),
+        ("[]", 422, "must be an object"),
+        (String(repeating: "[", count: 40), 400, "not valid JSON"),
         (#"{"items":[],"shipping_note":"\ud800"}"#, 400, "surrogate"),
-        (#"{"items":[],"shipping_note":"\#u{1}"}"#, 400, "no JSON"),
+        (#"{"items":[],"shipping_note":"\#u{1}"}"#, 400, "not valid JSON"),
         (#"{"items":[{"item_name":"a","count":1e999}]}"#, 422, "a whole number is needed"),
     ]
 

@@ -12,13 +12,13 @@ import Testing
     /// What is sent as one request, and how it may be answered.
     private struct Piece {
         let text: String
-        /// Octets that the route is to see; nil where the request has to be refused.
+        /// Octets that the route is to see; nil where the request must be refused.
         let octets: Int?
         /// Whether a refusal is as good.
         var mayBeRefused = false
     }
 
-    /// A request that no reader is to find: it stands in bodies.
+    /// A request that no reader is to find: it is in bodies.
     private static let hidden = "POST /hidden HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
 
     private static func chunked(_ body: String, _ random: inout SeededGenerator) -> String {
@@ -97,7 +97,7 @@ import Testing
         return statuses.dropLast().allSatisfy { $0 == 200 } ? nil : "something follows a refusal"
     }
 
-    /// Every case has a connection and a generator of its own, so that several run at a time and each can be made again by its number.
+    /// Every case has a connection and its own generator, so that several run at a time and each can be made again by its number.
     @Test func noBodyIsTakenForARequest() async throws {
         let rig = try APIRig { _ in [] }
         let listener = try await Listener(rig) { $0.body = .seconds(2); $0.head = .seconds(2); $0.linger = .milliseconds(100) }

@@ -72,12 +72,12 @@ import Testing
         let late = try open("192.0.2.4", at: 5)
         _ = try open("192.0.2.5", at: 6)
         #expect(ended.take() == [])
-        // Nobody has kept a request waiting for a second yet: who has none gives way.
+        // No one has kept a request waiting for a second yet: who has none gives way.
         _ = try open("192.0.2.6", at: 900)
         #expect(ended.take() == ["192.0.2.3"])
         _ = try open("192.0.2.7", at: 901)
         #expect(ended.take() == ["192.0.2.2"])
-        // What comes after a silence begins anew.
+        // What comes after a silence begins again.
         counts.enter(.working, late, now: Self.at(902))
         counts.enter(.idle, late, now: Self.at(903))
         counts.enter(.arriving, late, now: Self.at(904))
@@ -88,7 +88,7 @@ import Testing
         #expect(log.lines.count == 1 && log.lines[0].contains("silent"), "one line a minute: \(log.lines)")
     }
 
-    /// Large answers that nobody read kept everybody else out for a minute at a time.
+    /// Large answers that no one read kept everyone else out for a minute at a time.
     @Test func whoDoesNotFetchAnAnswerGivesWay() throws {
         let (log, ended) = (LogRecorder(), Ended())
         let counts = OpenConnections(limit: 6, perClient: 100, proxies: TrustedProxies(), logger: log.logger)
@@ -135,7 +135,7 @@ import Testing
             counts.enter(.working, try #require(try Self.open(counts, "192.0.2.\(number)", at: 10, ended)), now: Self.at(11))
         }
         #expect(try Self.open(counts, "203.0.113.1", at: 5000, ended) == nil)
-        #expect(log.lines.count == 1 && log.lines[0].contains("all are at work"))
+        #expect(log.lines.count == 1 && log.lines[0].contains("all connections are in use"))
         #expect(ended.take() == [])
         // Another of this machine is let in, and only then the longest silent one of its own goes.
         #expect(try Self.open(counts, "127.0.0.1", at: 5001, ended) != nil)
@@ -154,7 +154,7 @@ import Testing
         let rig = try APIRig { _ in [] }
         let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost")
         let certificates = isEncrypted ? try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key) : nil
-        let listener = try await Listener(rig, certificates: certificates, proxies: .nobody) {
+        let listener = try await Listener(rig, certificates: certificates, proxies: .none) {
             $0.handshake = .hours(1)
             $0.first = .hours(1)
             $0.head = .hours(1)

@@ -156,7 +156,7 @@ import Testing
         #expect(item["checks"].items.contains { $0["name"] == .string("spf juice.example") })
         let other = try await rig.ask(.post, "/v1/sources/check", key: soda, body: #"{"domain":"juice.example"}"#)
         #expect(other.json["verdict"] == .string("broken"))
-        #expect(other.json["checks"].items.first?["sentence"].string?.contains("no registered source") == true)
+        #expect(other.json["checks"].items.first?["sentence"].string?.contains("not a registered source") == true)
     }
 
     @Test func metricsNameTeamsThatWroteInboxes() async throws {

@@ -13,10 +13,10 @@ import Testing
 import Yams
 
 @Suite struct WalkTests {
-    /// What belongs to team `juice` and must reach nobody else.
+    /// What belongs to team `juice` and must reach no one else.
     private struct Marks {
         let words: [String]
-        /// What stands in paths in place of `{name}`.
+        /// What is in paths in place of `{name}`.
         let parameters: [String: String]
         let address: String
     }
@@ -182,7 +182,7 @@ struct Description {
         return Set(try #require(listing["enum"] as? [String]))
     }
 
-    /// Pages for people are no part of the API.
+    /// Pages for people are not part of the API.
     static func isElsewhere(_ path: String) -> Bool { path == "/me" || path.hasPrefix("/me/") }
 
     /// As in `GET /v1/users/{user}`.

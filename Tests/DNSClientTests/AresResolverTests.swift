@@ -306,7 +306,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         server.program("a.example", .held)
         let resolver = try resolver(server, tryMilliseconds: 60_000, inFlight: 1)
         #expect(resolver.query("a.example", .a, within: 0) == .temporaryFailure("no answer in time"))
-        #expect(resolver.query("b.example", .a) == .temporaryFailure("too many questions in flight"))
+        #expect(resolver.query("b.example", .a) == .temporaryFailure("too many queries in flight"))
         server.release("a.example")
         #expect(resolver.query("a.example", .a) == .nxDomain)
         #expect(resolver.query("b.example", .a) == .nxDomain)

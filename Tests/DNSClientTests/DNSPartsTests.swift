@@ -81,7 +81,7 @@ import Testing
     @Test func questionsAreCounted() {
         let budget = BudgetedResolver(ZoneResolver(["a.example": .init()]), limits: .init(questions: 3))
         for _ in 0..<3 { #expect(budget.query("a.example", .a) == .noData) }
-        #expect(budget.query("a.example", .a) == .temporaryFailure("more than 3 DNS questions for one message"))
+        #expect(budget.query("a.example", .a) == .temporaryFailure("more than 3 DNS queries for one message"))
         #expect(budget.questions == 4)
     }
 
@@ -155,8 +155,8 @@ import Testing
         #expect(changed(3, 0x82) == .unusable("SERVFAIL") && changed(3, 0x85) == .unusable("REFUSED"))
         #expect(changed(3, 0x81) == .formatError)
         #expect(changed(5, 2) != reply(good) && changed(5, 0) == .unusable("garbage"))
-        #expect(changed(13, 98) == .unusable("an answer to another question"))
-        #expect(reply(good, "a.example", .a) == .unusable("an answer to another question"))
+        #expect(changed(13, 98) == .unusable("a response to another query"))
+        #expect(reply(good, "a.example", .a) == .unusable("a response to another query"))
         // Pointers forward, to themselves, and round in circles.
         for pointer in [[0xC0, 27], [0xC0, 29], [0xFF, 0xFF], [1, 97, 0xC0, 27], [0x40], [0x80, 1]] as [[UInt8]] {
             #expect(reply(message(answers: 1, Self.record(pointer, 16, ttl: 1, [0]))) == .unusable("garbage"), "\(pointer)")
@@ -282,7 +282,7 @@ import Testing
         ] {
             #expect(throws: DNSClientError.self, "\(bad)") { try ZoneFile(json: Data(bad.utf8)) }
         }
-        // What nobody asks for is passed over: zones of others hold NS, SOA and SPF records.
+        // What no one asks for is passed over: zones of others hold NS, SOA and SPF records.
         let others = try ZoneFile(json: Data(#"{"a": {"NS": ["x"], "SPF": ["y"], "txt": ["z"]}}"#.utf8)).resolver
         #expect(others.query("a", .txt) == .records([.txt(Array("z".utf8))]) && others.query("a", .a) == .noData)
     }

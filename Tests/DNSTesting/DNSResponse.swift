@@ -19,7 +19,7 @@ package struct ReceivedQuestion: Sendable, Hashable {
     let section: [UInt8]
     let udpPayload: Int
 
-    /// Reads a message; nil where it is no question with one name.
+    /// Reads a message; nil where it is not a question with one name.
     init?(_ message: [UInt8], transport: Transport) {
         guard message.count > DNSMessage.headerLength, message[2] & 0x80 == 0, message[5] == 1 else { return nil }
         var labels: [String] = []

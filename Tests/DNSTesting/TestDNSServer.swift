@@ -91,7 +91,7 @@ package final class TestDNSServer: Sendable {
         pthread_join(running, nil)
     }
 
-    /// Puts or replaces what stands at a name.
+    /// Puts or replaces what is at a name.
     package func set(_ name: String, _ node: ZoneResolver.Node?) { core.state.withLock { $0.nodes[ServerCore.key(name)] = node } }
 
     /// Lets a name misbehave: the first question gets the first quirk and so on; the last one stays. None makes it well-behaved.

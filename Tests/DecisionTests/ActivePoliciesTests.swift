@@ -10,7 +10,7 @@ import RiskPolicy
 import Synchronization
 import Testing
 
-/// A store in a folder of its own, with one team and one app.
+/// A store in its own folder, with one team and one app.
 final class PolicyTestStore: Sendable {
     static let now: Int64 = 1_790_000_000
     static let change = Change(actor: "uid:0", now: now)
@@ -164,7 +164,7 @@ final class PolicyLog: Sendable {
         let fresh = test.active(host: "mx2")
         #expect(fresh.policy(team: 1, app: nil)?.hash == good)
         #expect(!fresh.health.isHealthy)
-        // And a good one mends it.
+        // And a good one fixes it.
         let mended = try test.activate("a", "3")
         active.refresh(now: now + 4)
         #expect(active.policy(team: 1, app: nil)?.hash == mended)

@@ -1,4 +1,4 @@
-// The attacks: each as somebody would try it, and what comes of it.
+// The attacks: each as someone would try it, and what comes of it.
 
 import Foundation
 import PosternStore
@@ -63,7 +63,7 @@ import Testing
         let bench = try await TestBench()
         _ = try await bench.signUp("jane", status: 2)
         #expect(try await bench.ask(.signUp, sub: "jane").event == "sign_in")
-        // One that was authorized long before its team began to ask is no sign-up either.
+        // One that was authorized long before its team began to ask is not a sign-up either.
         let sub = try bench.user("u1")
         bench.clock.pass(GrantView.signUpWindow + 1)
         #expect(try await bench.ask(.signUp, sub: sub).event == "sign_in")
@@ -194,7 +194,7 @@ import Testing
         _ = try await bench.ask(.signIn, sub: sub)
         bench.clock.pass(90 * 86_400)
         #expect(try await bench.ask(.sensitiveAction, sub: sub).reasons == ["STALE_TOKEN"])
-        // Nor is a name that nobody has, or none at all.
+        // Nor is a name that no one has, or none at all.
         let unknown = try await bench.ask(.sensitiveAction, sub: "nobody")
         #expect(unknown.decision == "require_verification")
         #expect(unknown.credentialState == "not_found")
@@ -240,7 +240,7 @@ import Testing
         #expect(record.signals.contains(#""checks.failed_24h":0"#))
         #expect(record.signals.contains(#""inbox.signups_24h":1"#), "asking is no sign-up: the user's own alone counts")
         #expect(record.asked == ["unknown-new-user"])
-        // And a decision of one team is nobody else's to see or to report on.
+        // And a decision of one team is no one else's to see or to report on.
         let answer = try await bench.ask(.signIn, sub: mine)
         await #expect(throws: DecisionError.notFound) { _ = try await bench.service.decision(answer.id, for: bench.other) }
         await #expect(throws: DecisionError.notFound) {

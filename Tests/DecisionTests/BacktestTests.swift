@@ -91,7 +91,7 @@ import Testing
         let backtest = try run(new, test).backtest
         #expect(backtest.lackingRows == 500 && backtest.lacking == ["context.amount": 500])
         #expect(backtest.cautions[0].contains("context.amount in 500"))
-        // Declared, and read by nobody: no lack.
+        // Declared, and read by no one: no lack.
         let unread = try candidate(("  app.signups_1h_baseline: double?", "  app.signups_1h_baseline: double?\n  context.amount: int?"))
         #expect(try run(unread, test).backtest.lackingRows == 0)
     }

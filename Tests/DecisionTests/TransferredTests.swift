@@ -1,4 +1,4 @@
-// An app goes to another team: the old one is told so, nobody signs up with it any more, and the new one goes on as before.
+// An app goes to another team: the old one is told so, no one signs up with it any more, and the new one goes on as before.
 
 import Foundation
 import PosternStore
@@ -11,7 +11,7 @@ import Testing
         let change = Change(actor: "uid:0", now: bench.clock.now)
         _ = try bench.store.transfers.start(team: "juice", app: TestBench.app, to: "other", change)
         _ = try bench.store.transfers.finish(app: TestBench.app, change)
-        // Apps are read anew every few seconds.
+        // Apps are read again every few seconds.
         bench.clock.pass(AppDirectory.freshness)
     }
 
@@ -70,7 +70,7 @@ import Testing
         #expect(answer.event == "sign_in")
         #expect(answer.credentialState == "authorized")
         #expect(answer.reasons == ["RECENTLY_VERIFIED"], "checks move with the grant")
-        // Passed before the transfer, and not since: asked for once more where it matters.
+        // Passed before the transfer, and not since: asked for again where it matters.
         #expect(try await bench.ask(.sensitiveAction, sub: new, team: bench.other).reasons.contains("RECENT_TRANSFER"))
         await expectInvalid("/client_id") { _ = try await bench.ask(.signIn, sub: new, app: TestBench.foreignApp) }
     }

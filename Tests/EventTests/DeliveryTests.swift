@@ -74,7 +74,7 @@ import Testing
             #expect(other.requests.isEmpty)
             let event = try #require(try rig.store.outbox.events().first)
             #expect(event.state == .pending)
-            #expect(event.lastError == "the answer is a redirect (\(status)), which is not followed")
+            #expect(event.lastError == "the response is a redirect (\(status)), which is not followed")
             await other.stop()
         }
     }
@@ -130,7 +130,7 @@ import Testing
             #expect(working.taken.map(\.type) == ["consent-revoked"])
             #expect(hanging.requests.count == 1)
             let waiting = try #require(try rig.store.outbox.events(state: .pending).first)
-            #expect(waiting.lastError == "no whole answer in time")
+            #expect(waiting.lastError == "no complete response in time")
             hanging.rule { _, _ in .status(200) }
             try await rig.deliver(within: 60)
             #expect(hanging.taken.map(\.jti) == [waiting.jti])

@@ -1,4 +1,4 @@
-// A store with one team, its users and endpoints, a delivery whose clock the test turns, and a DNS of its own.
+// A store with one team, its users and endpoints, a delivery whose clock the test turns, and its own DNS.
 
 import Foundation
 import Identity

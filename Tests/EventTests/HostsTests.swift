@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct HostsTests {
-    /// Runs a test on hosts of its own.
+    /// Runs its own test on hosts.
     private func withHosts(users: Int, _ body: (EventHosts) throws -> Void) async throws {
         let server = try #require(PostgresServer.shared)
         let hosts = try await EventHosts(server, users: users)
@@ -20,7 +20,7 @@ struct HostsTests {
         await hosts.stop()
     }
 
-    /// Its connection lived on, and with it the lock: nothing was delivered until somebody noticed. Once it went on, it delivered beside
+    /// Its connection lived on, and with it the lock: nothing was delivered until someone noticed. Once it went on, it delivered beside
     /// its successor, and what had failed by standing still paused an endpoint that works.
     @Test(.timeLimit(.minutes(20))) func aHungLeaderIsSucceededAndDoesNothingWhenItGoesOn() async throws {
         try await withHosts(users: 20) { hosts in
@@ -85,7 +85,7 @@ struct HostsTests {
             let status = try said(["status"])
             #expect(!status.contains("mx1.relay.example is"), "\(status)")
             // The one whose clock is behind says something every two seconds, all the same.
-            #expect(!status.contains("has said nothing"), "\(status)")
+            #expect(!status.contains("has not reported"), "\(status)")
             let doctor = try said(["doctor"])
             #expect(doctor.contains("mx2.relay.example is 20.") && doctor.contains("mx3.relay.example is 30."), "\(doctor)")
         }

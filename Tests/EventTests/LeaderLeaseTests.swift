@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// What it began before may have failed by its standing still: it is void, although nobody else was there.
+    /// What it began before may have failed by its standing still: it is void, although no one else was there.
     @Test func whoComesBackAloneHasAnotherFence() throws {
         try withLeases { leases, clock in
             let only = lease(leases, clock)

@@ -1,4 +1,4 @@
-// Through a real Postfix: what mail meets after each change of an account, and what the team is told of it.
+// Through a real Postfix: what mail meets after each change of an account, and what the team learns of it.
 
 import Foundation
 import PostfixHarness

@@ -80,7 +80,7 @@ import Testing
             try rig.toggle("u0", on: false)
             await rig.delivery.deliverDue()
             #expect(receiver.requests.isEmpty)
-            #expect(try rig.store.outbox.events().first?.lastError == "an address of it is not globally reachable (loopback)")
+            #expect(try rig.store.outbox.events().first?.lastError == "one of its addresses is not globally reachable (loopback)")
         }
     }
 

@@ -1,4 +1,4 @@
-// The receiver of docs/EVENTS.md, run as it stands there.
+// The receiver of docs/EVENTS.md, run unchanged there.
 
 import Foundation
 import Identity
@@ -80,7 +80,7 @@ import Testing
         let forged = OutgoingEvent(
             issuer: EventRig.issuer, audience: "com.juice", id: "forged", issuedAt: rig.clock.now, kind: .accountDelete,
             subject: accounts[0].sub, relayAddress: nil, happenedAt: rig.clock.now * 1000)
-        let refused = PostOutcome.failed(reason: "the answer has status 400", isEndpoints: false, retryAfter: nil)
+        let refused = PostOutcome.failed(reason: "the response has status 400", isEndpoints: false, retryAfter: nil)
         #expect(try await post(rig, forged.body(signedWith: stranger), port) == refused)
         #expect(try await post(rig, Array("{}".utf8), port) == refused)
         await rig.stop()

@@ -78,7 +78,7 @@ struct ConformanceTests {
         #expect(check(try await answer(token, keys: [secret])) == "kid")
     }
 
-    /// A published private key is everybody's: an issuer's set with one in it does not verify.
+    /// A published private key is everyone's: an issuer's set with one in it does not verify.
     @Test func aKeyPublishedWithItsPrivatePartIsNotUsed() async throws {
         for name in ["3_2.ec_private_key", "3_4.rsa_private_key"] {
             let key = try object("ietf-jose-cookbook/jwk/\(name).json")

@@ -130,7 +130,7 @@ import Testing
         #expect(check(try body(issuer, events: good) { $0["iat"] = nil }, keys) == "iat")
         #expect(check(try body(issuer, events: good) { $0["exp"] = .integer(now - 61) }, keys) == "exp")
         #expect(check(try body(issuer, events: .null), keys) == "claims")
-        // An object where Apple sends a text: another sender's form, which nobody promised.
+        // An object where Apple sends a text: another sender's form, which no one promised.
         #expect(check(try body(issuer, events: .object(["type": "email-enabled", "sub": "s"])), keys) == "claims")
         #expect(check(try body(issuer, events: "not json"), keys) == "claims")
         #expect(check(try body(issuer, events: #"{"type":"email-enabled"}"#), keys) == "sub")
@@ -150,7 +150,7 @@ import Testing
         #expect(check([UInt8](repeating: 0x20, count: IncomingEvent.maximumBodyLength + 1), keys) == "format")
     }
 
-    /// An identity token of the same issuer is signed with the same key and is no event.
+    /// An identity token of the same issuer is signed with the same key and is not an event.
     @Test func anIdentityTokenIsNoEvent() async throws {
         let issuer = try await TestIssuer()
         let body = JSONValue.object(["payload": .string(try issuer.token())]).octets

@@ -130,7 +130,7 @@ private final class MemoryStorage: KeySetStorage {
         fetcher.release()
     }
 
-    /// A key that its issuer has withdrawn must not be taken just because nobody asked for a day.
+    /// A key that its issuer has withdrawn must not be taken just because no one asked for a day.
     @Test func aSetOfLongAgoIsRenewedBeforeItIsUsed() async throws {
         let cache = cache()
         let (old, new) = (try await key(), try await key())
@@ -189,10 +189,10 @@ private final class MemoryStorage: KeySetStorage {
 
     @Test func keysThatWereNeverThereAreATemporaryError() async throws {
         let cache = cache()
-        fetcher.fail("no whole answer in time")
+        fetcher.fail("no complete response in time")
         let error = await #expect(throws: KeysUnavailable.self) { try await cache.keys(of: issuer, for: "k") }
         #expect(error?.issuer == "test")
-        #expect(error?.reason == "no whole answer in time")
+        #expect(error?.reason == "no complete response in time")
         #expect(error?.retryAfter == 5)
         // Not asked again before its time.
         clock.advance(4)
@@ -238,7 +238,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(await cache.status.first?.lastFailure == nil)
     }
 
-    /// During an outage nobody can say whether an unknown key is a new one: that is no refusal.
+    /// During an outage no one can say whether an unknown key is a new one: that is not a refusal.
     @Test func anUnknownKeyDuringAnOutageIsTemporary() async throws {
         let cache = cache()
         let key = try await key()

@@ -71,9 +71,9 @@ import Testing
     @Test func aServerThatHangsIsLeftInTime() async throws {
         try await withServer(deadline: 1) { server, fetcher in
             server.set(.hang)
-            #expect(await reason(fetcher, .uri(server.address)) == "no whole answer in time")
+            #expect(await reason(fetcher, .uri(server.address)) == "no complete response in time")
             server.set(.stall)
-            #expect(await reason(fetcher, .uri(server.address)) == "no whole answer in time")
+            #expect(await reason(fetcher, .uri(server.address)) == "no complete response in time")
         }
     }
 
@@ -81,7 +81,7 @@ import Testing
     @Test func aDeadlineThatPassesBeforeThereIsAConnectionIsLateToo() async throws {
         try await withServer(deadline: 0) { server, fetcher in
             server.set(.hang)
-            #expect(await reason(fetcher, .uri(server.address)) == "no whole answer in time")
+            #expect(await reason(fetcher, .uri(server.address)) == "no complete response in time")
         }
     }
 
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    /// Nobody vouches for a certificate that the server made itself.
+    /// No one vouches for a certificate that the server made itself.
     @Test func anUnknownCertificateIsRefused() async throws {
         let files = try SelfSigned()
         let tls = try NIOSSLContext(
@@ -121,7 +121,7 @@ import Testing
             #expect(await reason(fetcher, .uri(server.address)).contains("failed"))
             #expect(server.count == 0)
         }
-        // The server is a good one for whoever knows its certificate, so it is the certificate that was refused.
+        // The server is a good one for anyone who knows its certificate, so it is the certificate that was refused.
         var configuration = HTTPKeySetFetcher.configuration
         var trust = TLSConfiguration.makeClientConfiguration()
         trust.trustRoots = .file(files.certificate)
@@ -207,7 +207,7 @@ import Testing
     }
 }
 
-/// A certificate for 127.0.0.1 that nobody signed, in a folder that goes with it.
+/// A certificate for 127.0.0.1 that no one signed, in a folder that goes with it.
 private final class SelfSigned {
     private let folder: URL
     var certificate: String { folder.appendingPathComponent("cert.pem").path }

@@ -1,4 +1,4 @@
-// A valid token with any octet changed, removed or added is no valid token.
+// A valid token with any octet changed, removed or added is not a valid token.
 
 import Foundation
 import Identity

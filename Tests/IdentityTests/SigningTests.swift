@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    /// An issuer's key set is somebody else's text, and is shown on a terminal.
+    /// An issuer's key set is someone else's text, and is shown on a terminal.
     @Test func aKeyIdWithControlCharactersIsNotUsed() async throws {
         var jwk = try IdentitySigningKey.generate().key.publicJWK
         jwk["kid"] = "a\u{1B}[2J"

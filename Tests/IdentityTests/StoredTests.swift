@@ -73,7 +73,7 @@ import Testing
         var signed: [(at: Int64, token: CompactJWS)] = []
         for hour in 0..<(24 * 20) {
             let now = stored.clock.now()
-            // Somebody who would rotate every six hours if they were let.
+            // Someone who would rotate every six hours if they were let.
             if hour % 6 == 5 {
                 do {
                     _ = try keys.rotate(replacement: try NewIdentityKey.generate(), early: false, stored.change)
@@ -177,7 +177,7 @@ import Testing
         #expect(try await cache().keys(of: issuer, for: test.key.keyID).keys.count == 1)
         #expect(try await cache().keys(of: issuer, for: test.key.keyID).keys.count == 1)
         #expect(fetcher.count == 1)
-        // Keys of another address are no keys of this one.
+        // Keys of another address are not keys of this one.
         try stored.store.issuers.remove("own", stored.change)
         try stored.addIssuer("own", iss: TestIssuer.iss, location: "https://moved.example/keys")
         _ = try await cache().keys(of: IssuerConfiguration(try stored.store.issuers.issuer("own")), for: test.key.keyID)

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// No eight characters in a row of a segment, or of a text that it holds, may stand in an answer. The names of parameters and
+    /// No eight characters in a row of a segment, or of a text that it holds, may be in an answer. The names of parameters and
     /// claims that are refused are ours to say.
     private func expectNothing(of token: String, in text: String, _ id: String) {
         var secrets = token.split(separator: ".").map(String.init)

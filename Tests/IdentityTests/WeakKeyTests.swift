@@ -1,4 +1,4 @@
-// Keys of issuers that anybody could have the private part of.
+// Keys of issuers that anyone could have the private part of.
 
 import Foundation
 import Identity

@@ -51,7 +51,7 @@ struct AddressListTests {
         var expected: Expected
     }
 
-    /// Where that library keeps what is no address (URIs, routes, white space), takes comments into names, or stops at a line break.
+    /// Where that library keeps what is not an address (URIs, routes, white space), takes comments into names, or stops at a line break.
     private static let differing: [String] = [
         "<http", "<mailto", "<ftp", "(Use this", "NO (", "Pete(", "A Group(Some", "(Empty list)", "<@node", "machine(comment)", "test@test.com\n",
         "Name (comment)", "<a@b.com> =?utf-8", "=?ISO-8859-1?Q =?", "Nathaniel",

@@ -273,7 +273,7 @@ struct DKIMVerificationTests {
         var outer = try DKIMForge.sign(inner, template, names: ["from", "dkim-signature"])
         let dns = try DKIMForge.dns()
         #expect(outer.verify(dns, now: now).map(\.result) == [.pass, .pass])
-        // The one that covers the other may stand below it.
+        // The one that covers the other may be below it.
         outer.header.fields.swapAt(0, 1)
         #expect(outer.verify(dns, now: now).map(\.result) == [.pass, .pass])
         outer.header.fields.remove(at: 0)

@@ -64,7 +64,7 @@ private struct ForgedFrom: CustomTestStringConvertible {
         }
     }
 
-    /// Whatever proves the client, nothing is said of an author who cannot be told.
+    /// Whatever proves the client, nothing is said of an author who cannot be determined.
     @Test(arguments: ForgedFrom.all) fileprivate func hasNoDMARCFinding(_ forged: ForgedFrom) {
         let zone = ZoneResolver([
             "good.example": .init(records: [.txt: [.txt(Array("v=spf1 +all".utf8))]]),

@@ -1,4 +1,4 @@
-// Everything that the DNS is asked for is asked before the body, where somebody wants to hold that.
+// Everything that the DNS is asked for is asked before the body, where someone wants to hold that.
 
 import InternetMessage
 import Testing
@@ -46,7 +46,7 @@ struct PreparedAuthenticationTests {
         #expect(evidence.dkim.first?.result == .fail && evidence.dmarc?.result == .fail)
     }
 
-    /// A signature made up by somebody who has not the key is none before the body either.
+    /// A signature made up by someone who has not the key is none before the body either.
     @Test func signedFieldsAreCheckedBeforehand() throws {
         var message = try DKIMForge.sign()
         message.header.fields = message.header.fields.map { $0.isNamed("From") ? HeaderField("From", "eve@app.example") : $0 }

@@ -89,7 +89,7 @@ private func resolver(_ zone: [String: [SuiteFile.Entry]]) throws -> ZoneResolve
 }
 
 /// Cases of the RFC 4408 suite that leave a choice, or ask for type 99 records, and what RFC 7208 makes of them. No case of that
-/// suite demands a result that RFC 7208 forbids; were there one, it would stand here as well, and its own expectation not count.
+/// suite demands a result that RFC 7208 forbids; were there one, it would be here as well, and its own expectation not count.
 private let decidedByRFC7208: [String: (result: String, reason: String)] = [
     "txtonly": ("fail", "section 3.1: only TXT records are published and asked for"),
     "spfonly": ("none", "section 3.1: type 99 is not asked for"),

@@ -112,7 +112,7 @@ struct KeyTests {
         #expect(valid == 64)
     }
 
-    /// Verifications, each with a key of its own, good and bad: memory stays where it was. One leaked context, key or signature a
+    /// Verifications, each with its own key, good and bad: memory stays where it was. One leaked context, key or signature a
     /// time (200 octets or more) makes 1,400 pages a round, in every round; what other tests take beside this one is not taken in
     /// every round, so one round that stays below is the proof.
     @Test func verificationLeaksNothing() throws {

@@ -1,4 +1,4 @@
-// Project Wycheproof's cases for the primitives that DKIM stands on.
+// Project Wycheproof's cases for the primitives that DKIM is on.
 
 import Foundation
 import MailCrypto

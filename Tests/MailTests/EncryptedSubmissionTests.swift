@@ -11,7 +11,7 @@ import Testing
     private static let inbox = InboxAddress(AddrSpec(localPart: "anna.secret", domain: "home.example"))
     private static let message = Array("Subject: x\r\n\r\nhello\r\n".utf8)
 
-    /// An OpenSSL server that says these lines to whoever gets through to it, and prints what it hears.
+    /// An OpenSSL server that says these lines to anyone who gets through to it, and prints what it hears.
     private final class TLSServer {
         let port: UInt16
         let process: ManagedProcess
@@ -75,7 +75,7 @@ import Testing
         let failure = #expect(throws: SubmissionFailure.self) {
             try submission(server.port, roots: nil).send(from: nil, to: Self.inbox, message: Self.message)
         }
-        #expect(failure == .temporary(.tls, "no TLS with a server whose certificate is for 127.0.0.1 and can be trusted"))
+        #expect(failure == .temporary(.tls, "no TLS: the server has no trusted certificate for 127.0.0.1"))
         server.process.end()
         #expect(!server.process.output.contains("EHLO"))
     }

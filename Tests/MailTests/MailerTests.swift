@@ -87,7 +87,7 @@ private struct TestSigner: MessageSigner {
         for name in ["Date", "From", "To", "Reply-To", "Subject", "Message-ID"] { #expect(parsed.header.all(name).count == 1) }
         #expect(message.data.allSatisfy { $0 < 0x80 })
 
-        // The code works, as it stands in the text for people.
+        // The code works, unchanged in the text for people.
         let text = try part("text/plain", of: message)
         let code = try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
         let html = try part("text/html", of: message)

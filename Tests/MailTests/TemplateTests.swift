@@ -46,7 +46,7 @@ import Testing
         ("verification.html", "<p>no code here</p>", "lacks {{code}}"),
         ("sign-in.txt", "Subject: x\n\nno link\n", "lacks {{link}}"),
         ("sign-in.txt", "Hello {{link}}\n", "Subject: "),
-        ("verification.txt", "Subject: x\n\n{{#code}} {{code}}\n", "no Mustache template"),
+        ("verification.txt", "Subject: x\n\n{{#code}} {{code}}\n", "not a valid Mustache template"),
         ("verifikation.txt", "Subject: x\n\n{{code}}\n", "no template has this name"),
     ])
     func aTextThatCannotServeIsRefusedWhenItIsLoaded(_ name: String, _ text: String, _ message: String) throws {

@@ -144,7 +144,7 @@ import Testing
                 #expect(contrast >= least, "\(name): \(text) on \(ground) is \(contrast)")
             }
         }
-        // No colour stands outside of the two lists.
+        // No colour is outside of the two lists.
         #expect(!css[end.lowerBound...].contains("#"))
     }
 

@@ -1,4 +1,4 @@
-// The page over a store and a mail server of its own, and a visitor with a cookie jar.
+// The page over a store and its own mail server, and a visitor with a cookie jar.
 
 import Foundation
 import HTTPTypes
@@ -24,11 +24,11 @@ struct Answer: Sendable {
 
     var location: String? { headers[.location] }
     func header(_ name: String) -> String { HTTPField.Name(name).flatMap { headers[$0] } ?? "" }
-    /// What stands in the place of the group.
+    /// What is in the place of the group.
     func first(_ pattern: Regex<(Substring, Substring)>) -> String? { text.firstMatch(of: pattern).map { String($0.output.1) } }
 }
 
-/// anna, verified, with an address for juice; and bob, likewise.
+/// anna, verified, with an address for juice; and bob, in the same way.
 final class MeRig: Sendable {
     static let start: Int64 = 1_790_000_000
     static let change = Change(actor: "uid:0", now: start)
@@ -206,7 +206,7 @@ final class Visitor {
         return page
     }
 
-    /// Takes over a cookie, as somebody would who planted or stole it.
+    /// Takes over a cookie, as someone would who planted or stole it.
     func take(_ name: String, _ value: String?) { cookies[name] = value }
 
     /// Asks for a link and uses it.

@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// It stood under "No longer in use … mail is refused".
+    /// It was under "No longer in use … mail is refused".
     @Test func anAppThatHasTheUsersOwnAddressIsShownWithWhatItKnows() async throws {
         try await signedIn { rig, anna in
             let change = MeRig.change
@@ -64,9 +64,9 @@ import Testing
             let number = try #require(try rig.store.persons.accounts(user: "anna", since: 0, now: MeRig.start).first { $0.team.id == "soda" }?.number)
             let detail = try await anna.get("/me/addresses/\(number)").text
             #expect(detail.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
-            #expect(detail.contains("Nothing of this team comes through here") && !detail.contains("mail is refused"))
+            #expect(detail.contains("No mail from this team comes through here") && !detail.contains("mail is refused"))
             let group = try #require(try rig.store.persons.accounts(user: "anna", since: 0, now: MeRig.start).first { $0.team.id == "soda" }?.consents.first?.group.number)
-            #expect(try await anna.get("/me/addresses/\(number)/apps/\(group)").text.contains("They go on knowing your own address"))
+            #expect(try await anna.get("/me/addresses/\(number)/apps/\(group)").text.contains("They still know your own address"))
             try await anna.submit("/me/addresses/\(number)/apps/\(group)")
             let ended = try await anna.get("/me").text
             #expect(ended.contains("No longer in use") && !ended.contains("Without a relay address"))
@@ -74,7 +74,7 @@ import Testing
             #expect(ended.contains("They were given <strong>your own address (anna@home.example) and your name (anna)</strong>, and know it still."))
             let last = try await anna.get("/me/addresses/\(number)").text
             #expect(last.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
-            #expect(last.contains("You have stopped using their apps, and they know it still") && !last.contains("mail is refused"))
+            #expect(last.contains("You have stopped using their apps, but they still know it") && !last.contains("mail is refused"))
         }
     }
 
@@ -116,15 +116,15 @@ import Testing
             _ = try rig.store.transfers.start(team: "juice", app: "com.juice.app", to: "soda", MeRig.change)
             _ = try rig.store.transfers.finish(app: "com.juice.app", MeRig.change)
             let text = try await anna.get("/me").text
-            #expect(text.contains("Gone to another company") && !text.contains("No longer in use"))
-            #expect(text.contains("com.juice.app is with") && text.contains("takes their mail until 20 November 2026"))
+            #expect(text.contains("Moved to another company") && !text.contains("No longer in use"))
+            #expect(text.contains("com.juice.app is with") && text.contains("accepts their mail until 20 November 2026"))
             let detail = try await anna.get("/me/addresses/1").text
             #expect(detail.contains("com.juice.app went to") && detail.contains(">Soda</a> on 21 September 2026") && !detail.contains("You have stopped using"))
             // From its end on it says no more that the old address takes mail.
             rig.now += 61 * 86_400
             try await anna.signIn("anna")
             let later = try await anna.get("/me").text
-            #expect(later.contains("No longer in use") && !later.contains("takes their mail"))
+            #expect(later.contains("No longer in use") && !later.contains("accepts their mail"))
         }
     }
 
@@ -257,7 +257,7 @@ import Testing
         }
     }
 
-    /// Whether an address is somebody else's is not told to whoever asks, only to whoever has it.
+    /// Whether an address is someone else's is not told to anyone who asks, only to anyone who has it.
     @Test func anInboxOfSomebodyElseLooksLikeAnyOther() async throws {
         try await signedIn { rig, anna in
             try await anna.get("/me/inboxes")
@@ -322,7 +322,7 @@ import Testing
         }
     }
 
-    /// Whatever a migration adds about users has to join the download, or stand here with the reason why it does not.
+    /// Whatever a migration adds about users has to join the download, or are here with the reason why it does not.
     @Test func everyTableIsInTheDownloadOrItIsSaidWhyNot() throws {
         let without: [String: String] = [
             "teams": "of teams", "outbound_sources": "of teams", "app_groups": "of teams", "apps": "of teams", "settings": "of the installation",
@@ -347,7 +347,7 @@ import Testing
     @Test func deletionIsAskedForTwiceAndEndsEverything() async throws {
         try await signedIn { rig, anna in
             try await anna.get("/me/delete")
-            #expect(try await anna.submit("/me/delete").text.contains("Look into your inbox"))
+            #expect(try await anna.submit("/me/delete").text.contains("Check your inbox"))
             #expect(try rig.store.users.user("anna").id == "anna")
             let link = try rig.link("anna@home.example")
             let other = Visitor(rig)
@@ -379,7 +379,7 @@ import Testing
     }
 }
 
-/// Tables that hold nothing of a user's, or nothing that anybody could tell to be theirs.
+/// Tables that hold nothing of a user's, or nothing that anyone could tell to be theirs.
 enum PersonTables {
     static let notPersonal: [String: String] = [
         "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation", "service_minutes": "of the installation",

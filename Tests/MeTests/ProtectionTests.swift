@@ -8,7 +8,7 @@ import Testing
 @testable import PosternAPI
 
 @Suite struct ProtectionTests {
-    /// Every form of somebody who is signed in, as its path would be for account, group and inbox 1.
+    /// Every form of someone who is signed in, as its path would be for account, group and inbox 1.
     private func forms(_ rig: MeRig) -> [String] {
         rig.routes.filter { $0.method == .post }.map(\.path).filter { !$0.hasPrefix("/me/sign-in") && !$0.hasPrefix("/me/confirm") }.map {
             $0.replacing("{account}", with: "1").replacing("{group}", with: "1").replacing("{inbox}", with: "1")
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    /// What belongs to somebody else is not there, whatever is done with its number.
+    /// What belongs to someone else is not there, whatever is done with its number.
     @Test func usersCannotReachWhatIsAnothers() async throws {
         try await MeRig.with { rig in
             // Numbers are each user's own: this one bob has not.

@@ -1,4 +1,4 @@
-// The door: one answer for everyone, links that work once and in one browser, sessions that nobody can plant.
+// The door: one answer for everyone, links that work once and in one browser, sessions that no one can plant.
 
 import Foundation
 import PosternStore
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    /// Whether somebody is known here shows neither in the answer nor in what is done before it.
+    /// Whether someone is known here shows neither in the answer nor in what is done before it.
     @Test func knownAndUnknownInboxesGetTheSameAnswer() async throws {
         try await MeRig.with { rig in
             var answers: [Answer] = []
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    /// A session cookie that somebody planted before signing in is not the one that is signed in.
+    /// A session cookie that someone planted before signing in is not the one that is signed in.
     @Test func aPlantedSessionCookieNeverSignsAnybodyIn() async throws {
         try await MeRig.with { rig in
             let planted = String(repeating: "a", count: 32)
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    /// Signing in anew ends the session that the browser had, and changes the cookie that links are bound to.
+    /// Signing in again ends the session that the browser had, and changes the cookie that links are bound to.
     @Test func everySignInMakesNewCookies() async throws {
         try await MeRig.with { rig in
             let anna = Visitor(rig)

@@ -94,7 +94,7 @@ private final class Carrier: CopyCarrier {
         #expect(Self.all.allSatisfy { second.reply(to: $0) == .continue })
     }
 
-    /// Anybody on the machine could connect to the smtpd for copies, say which client it was, and have SPF judged for that.
+    /// Anyone on the machine could connect to the smtpd for copies, say which client it was, and have SPF judged for that.
     @Test func onlyOurOwnCopiesAreTaken() throws {
         let carrier = Carrier()
         let scene = Self.scene(carrier)
@@ -114,7 +114,7 @@ private final class Carrier: CopyCarrier {
         #expect(copy(given, address: "203.0.113.9")?.status == "451 4.7.0", "it is good for its client alone")
         let late = scene.engine.copyLogin(for: client.address, now: RelayScene.now - 601)
         #expect(copy(late)?.status == "451 4.7.0" && copy(scene.engine.copyLogin(for: client.address, now: RelayScene.now - 600)) == .continue)
-        // Postfix logs it: whoever reads it there was good for two hours.
+        // Postfix logs it: anyone who reads it there was good for two hours.
         #expect(copy(given) == .continue)
         #expect(copy(given)?.status == "451 4.7.0", "it is good for one session")
         #expect(scene.log.all.contains { $0.hasPrefix("error 451 4.7.0") && $0.contains("reason=forged-copy") })
@@ -145,7 +145,7 @@ private final class Carrier: CopyCarrier {
 
     // MARK: Lists that name Postern twice
 
-    /// The answer was that of any loop, and nobody could tell what looped.
+    /// The answer was that of any loop, and no one could tell what looped.
     @Test func aMessageThatPassesTwiceWithinOneCleanupNamesTheCause() throws {
         let scene = RelayScene()
         let handler = scene.handler

@@ -214,7 +214,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     /// Found by the fuzz target `milter`: mail for elsewhere is let go at the end of its header section, and what came behind that was
-    /// nobody's to judge.
+    /// no one's to judge.
     @Test func aRecipientBehindTheDataIsNotTakenUnjudged() {
         let message = RelayScene().play(
             connection.mail("<b@app.example>").rcpt("<someone@elsewhere.example>").body("x\r\n").rcpt("<bobrelay22@relay.example>").endOfMessage()
@@ -232,7 +232,7 @@ private struct BlindRewriter: BodyRewriting {
         #expect(message.final == .discard && message.modifications.isEmpty && message.delivered == nil)
     }
 
-    /// Postfix's own bounces come without brackets, and cannot be refused for good: they would be lost, or leak.
+    /// Postfix's own bounces come without brackets, and cannot be refused permanently: they would be lost, or leak.
     @Test func onTheInternalListenerNothingIsRefusedForGood() throws {
         let scene = RelayScene()
         let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal")
@@ -328,7 +328,7 @@ private struct BlindRewriter: BodyRewriting {
         let macros = NoMacros()
         _ = session.mail("<b@app.example>", arguments: [], macros: macros)
         #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
-        // Meanwhile the account is gone from the configuration that is loaded anew.
+        // Meanwhile the account is gone from the configuration that is loaded again.
         scene.exchange(for: RelayScene.engine(SmallDirectory([RelayScene.bob])))
         #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
         session.abort()
@@ -368,7 +368,7 @@ private struct BlindRewriter: BodyRewriting {
         }
     }
 
-    /// A name, file or address that the user wrote stands in reasons and replies nowhere, as `play` looks for.
+    /// A name, file or address that the user wrote is in reasons and replies nowhere, as `play` looks for.
     @Test func noInboxIsToldOrLoggedWhereAReplyIsRefused() {
         let scene = RelayScene()
         let reverse = scene.reverse(RelayScene.anna, "billing@app.example")

@@ -29,11 +29,11 @@ import Testing
         Case("\u{FEFF}a,b\n", "1:a|b"),
         Case("\u{FEFF}\"a\",b\n", "1:a|b"),
         Case("a b\"c,d\ne,f\n", "1!does not begin with one", "2:e|f"),
-        Case("\"a\"b,c\ne,f\n", "1!follows the closing", "2:e|f"),
-        Case("\"a\" ,c\ne,f\n", "1!follows the closing", "2:e|f"),
+        Case("\"a\"b,c\ne,f\n", "1!after the closing", "2:e|f"),
+        Case("\"a\" ,c\ne,f\n", "1!after the closing", "2:e|f"),
         Case("a\rb,c\ne,f\n", "1!CR without LF", "2:e|f"),
         Case("a,b\r", "1!CR without LF"),
-        Case("a\n\"open,b\nc,d\n", "1:a", "2!mark of line 2 has no counterpart"),
+        Case("a\n\"open,b\nc,d\n", "1:a", "2!mark of line 2 is not closed"),
         Case("ünï,名前\n", "1:ünï|名前"),
     ]
 
@@ -77,7 +77,7 @@ import Testing
         let octets = Array("a,\"".utf8) + [UInt8](repeating: 0x78, count: 3 * CSVParser.maximumRecord) + Array("\nb,c\n".utf8)
         let records = parse(octets, piece: 1000)
         #expect(records.count == 2)
-        #expect(records.first?.defect?.contains("mark of line 1 has no counterpart within 65536 octets") == true)
+        #expect(records.first?.defect?.contains("mark of line 1 is not closed within 65536 octets") == true)
         #expect(records.last?.line == 2)
         #expect(records.last?.fields == ["b", "c"])
         #expect(records.last?.defect == nil)

@@ -1,4 +1,4 @@
-// Runs the built command in a folder of its own.
+// Runs the built command in its own folder.
 
 import Foundation
 import PostfixHarness
@@ -16,7 +16,7 @@ final class CommandRunner: Sendable {
     let folder: URL
     var configuration: String { folder.appendingPathComponent("data/postern.yaml").path }
 
-    /// The command stands beside the test bundle.
+    /// The command is next to the test bundle.
     static let executable: URL = {
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         return URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("postern")

@@ -240,13 +240,13 @@ import Testing
             + "    algorithms: [RS256]\n    nonce_form: sha256_hex\n")
         #expect(try list().map { $0["origin"] as? String } == ["postern.yaml"])
         #expect(try list().first?["algorithms"] as? [String] == ["RS256"])
-        try runner.fail("issuer", "remove", "apple", "--yes", status: 65, saying: "stands in postern.yaml")
+        try runner.fail("issuer", "remove", "apple", "--yes", status: 65, saying: "is configured in postern.yaml")
         // Changed there, it is changed here; beside it there are those of commands.
         try write("issuers:\n  apple: {iss: \"https://appleid.apple.com\", jwks_file: \(keys.path), leeway: 30}\n")
         #expect(try list().first?["leeway"] as? Int == 30)
         try runner.succeed("issuer", "add", "ours", "--iss", "https://id.example", "--jwks-uri", "https://id.example/keys")
         #expect(try list().map { $0["origin"] as? String } == ["postern.yaml", "command"])
-        // One that stands in both is an error of every command, and says how to mend it.
+        // One that is in both is an error of every command, and says how to fix it.
         try write("issuers:\n  ours: {iss: \"https://other.example\", jwks_file: \(keys.path)}\n")
         try runner.fail("issuer", "list", status: 78, saying: "run postern issuer remove ours --yes")
         try write("issuers:\n  theirs: {iss: \"https://id.example\", jwks_file: \(keys.path)}\n")
@@ -257,9 +257,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{a: {jwks_uri: \"https://a.example/k\"}}", "a: iss is needed"), ("{a: {iss: x}}", "one of jwks_uri and jwks_file is needed"),
-        ("{a: {iss: x, jwks_uri: \"http://a.example/k\"}}", "jwks_uri"), ("{a: {iss: x, jwks_file: k.json}}", "an absolute path is needed"),
-        ("{a: {iss: x, jwks_file: /k, algorithms: [HS256]}}", "algorithms are RS256 and ES256"),
+        ("{a: {jwks_uri: \"https://a.example/k\"}}", "a: iss is required"), ("{a: {iss: x}}", "one of jwks_uri and jwks_file is required"),
+        ("{a: {iss: x, jwks_uri: \"http://a.example/k\"}}", "jwks_uri"), ("{a: {iss: x, jwks_file: k.json}}", "must be an absolute path"),
+        ("{a: {iss: x, jwks_file: /k, algorithms: [HS256]}}", "algorithms must be RS256 or ES256"),
         ("{a: {iss: x, jwks_file: /k, nonce: raw}}", "not nonce"), ("{a: {iss: x, jwks_file: /k, leeway: 301}}", "0 to 300"), ("[a]", "names with iss"),
     ]) func anIssuerThatCannotBeIsNamed(_ issuers: String, _ complaint: String) throws {
         let runner = try CommandRunner.initialised()

@@ -52,17 +52,17 @@ import Testing
         #expect(try runner.succeed("decision", "replay", id).hasPrefix("identical under sha256:"))
         let replay = try #require(try runner.json("decision", "replay", id) as? [String: Any])
         #expect(replay["identical"] as? Bool == true)
-        // Nobody's address stands anywhere in it.
+        // No one's address stands anywhere in it.
         #expect(!shown.contains("home.example"))
     }
 
     @Test func whatIsWrongIsSaidInALine() throws {
         let runner = try runner()
-        try runner.fail("decision", "show", "rd_x", status: 66, saying: "there is no decision rd_x")
-        try runner.fail("decision", "list", "--since", "soon", status: 64, saying: "soon is no time")
+        try runner.fail("decision", "show", "rd_x", status: 66, saying: "no decision has the id rd_x")
+        try runner.fail("decision", "list", "--since", "soon", status: 64, saying: "soon is not a valid time")
         try runner.fail("decision", "list", "--team", "nobody", status: 66, saying: "nobody")
         try runner.fail(
-            "decide", "juice", "--app", "com.juice.app", "--event", "sign_off", "--sub", "a", status: 64, saying: "--event: one of")
+            "decide", "juice", "--app", "com.juice.app", "--event", "sign_off", "--sub", "a", status: 64, saying: "--event must be one of")
         try runner.fail("decide", "nobody", "--app", "com.juice.app", "--event", "sign_in", "--sub", "a", status: 66, saying: "nobody")
     }
 

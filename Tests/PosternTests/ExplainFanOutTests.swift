@@ -52,7 +52,7 @@ import Testing
         #expect(text.output.contains("recipient <u1@home.example>") && text.output.contains("\nmessage   2 of 2, a copy for another account\n"))
         #expect(text.output.contains("recipient <u2@home.example>"))
 
-        // Without fan-out, the second recipient is to come in a transaction of its own.
+        // Without fan-out, the second recipient is to come in its own transaction.
         let off = try Self.answer(runner, Self.question(addresses), environment: ["POSTERN_FAN_OUT": "off"])
         #expect(Self.codes(off) == [250, 452] && off["copies"] == nil)
 

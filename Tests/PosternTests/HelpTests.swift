@@ -1,4 +1,4 @@
-// The help texts, as files. POSTERN_TEST_RECORD=1 writes them anew: look at the difference before you commit it.
+// The help texts, as files. POSTERN_TEST_RECORD=1 writes them again: look at the difference before you commit it.
 
 import Foundation
 import Testing

@@ -104,25 +104,25 @@ import Testing
 
     static let badRows: [(String, String)] = [
         (",,secret.person@home.example,,,,", "user is missing"),
-        ("new1,,,,,,", "user new1 is new, and the row gives no inbox"),
-        ("secret.person@home.example,,a@home.example,,,,", "may not be an e-mail address"),
+        ("new1,,,,,,", "user new1 is new, but the row has no inbox"),
+        ("secret.person@home.example,,a@home.example,,,,", "must not be an email address"),
         ("new2,,secret.person@@home.example,,,,", "the address is malformed"),
         ("new3,,secret.person@relay.example,,,,", "relay domain"),
-        ("new4,,jane@home.example,true,,,", "verified already"),
-        ("jane,Janet,,,,,", "user jane has another name already"),
-        ("new5,,new5@home.example,perhaps,,,", "verified is true or false"),
+        ("new4,,jane@home.example,true,,,", "already verified"),
+        ("jane,Janet,,,,,", "user jane already has another name"),
+        ("new5,,new5@home.example,perhaps,,,", "verified must be true or false"),
         ("new6,,new6@home.example,,milk,,", "there is no team milk"),
         ("new7,,new7@home.example,,juice,com.example.none,", "no app com.example.none"),
         ("new8,,new8@home.example,,,com.example.juice,", "app is given without team"),
         ("new9,,new9@home.example,,juice,,secret.person@gmail.com", "address is not at a relay domain"),
         ("new10,,new10@home.example,,juice,,short@relay.example", "10 to 16 characters"),
-        ("new11,,new11@home.example,,juice,,aaaaaaaaaa@relay.example", "another account's"),
-        ("jane,,,,juice,,bbbbbbbbbb@relay.example", "another relay address already"),
-        ("new12,,secret.person@home.example", "the row has 3 fields, and the header 7"),
+        ("new11,,new11@home.example,,juice,,aaaaaaaaaa@relay.example", "belongs to another account"),
+        ("jane,,,,juice,,bbbbbbbbbb@relay.example", "already has another relay address"),
+        ("new12,,secret.person@home.example", "the row has 3 fields, but the header has 7"),
         ("new13,x\"y,secret.person@home.example,,,,", "quotation mark"),
     ]
 
-    /// Each bad row stands between good ones. The bad leave nothing behind, the good are taken, no reason repeats an inbox.
+    /// Each bad row is between good ones. The bad leave nothing behind, the good are taken, no reason repeats an inbox.
     @Test func badRowsAreReportedByLineAndNothingOfThemIsTaken() throws {
         let runner = try installed()
         var text = "user,name,inbox,verified,team,app,address\njane,Jane,jane@home.example,true,juice,,aaaaaaaaaa@relay.example\n"
@@ -134,7 +134,7 @@ import Testing
         #expect(try runner.succeed("user", "list") == "")
         let result = try runner.run(["import", "people.csv", "--trust-verified", "--errors", "bad.csv"])
         #expect(result.status == 65)
-        #expect(result.errors == "postern: 17 rows of 35 not taken: see bad.csv\n")
+        #expect(result.errors == "postern: 17 rows of 35 not imported: see bad.csv\n")
         let reasons = try String(contentsOf: runner.folder.appendingPathComponent("bad.csv"), encoding: .utf8)
         let lines = reasons.split(separator: "\n")
         try #require(lines.count == Self.badRows.count + 1, "\(reasons)")
@@ -222,25 +222,25 @@ import Testing
         try write(runner, "headless.csv", "jane,secret.person@home.example\n")
         let result = try runner.run(["import", "headless.csv"])
         #expect(result.status == 65)
-        #expect(result.errors.contains("line 1 is to name the columns: column 1 is none of: user, name"))
+        #expect(result.errors.contains("line 1 must name the columns: column 1 is none of: user, name"))
         #expect(!result.errors.contains("secret.person"))
         try write(runner, "semicolons.csv", "user;inbox\njane;a@b.example\n")
         try runner.fail("import", "semicolons.csv", status: 65, saying: "separated by commas")
         try write(runner, "twice.csv", "user,inbox,user\n")
         try runner.fail("import", "twice.csv", status: 65, saying: "names the column user twice")
         try write(runner, "nouser.csv", "inbox,team\n")
-        try runner.fail("import", "nouser.csv", status: 65, saying: "no column user")
+        try runner.fail("import", "nouser.csv", status: 65, saying: "not name the column user")
         try write(runner, "empty.csv", "")
         try runner.fail("import", "empty.csv", status: 65, saying: "no header")
         try Data([0xFF, 0xFE, 0x75, 0x00]).write(to: runner.folder.appendingPathComponent("utf16.csv"))
         try runner.fail("import", "utf16.csv", status: 65, saying: "save it as UTF-8")
-        try runner.fail("import", "none.csv", status: 66, saying: "no such file")
-        try runner.fail("import", ".", status: 66, saying: "no such file")
+        try runner.fail("import", "none.csv", status: 66, saying: "does not exist")
+        try runner.fail("import", ".", status: 66, saying: "does not exist")
         try runner.fail("import", "twice.csv", "--errors", "./twice.csv", status: 64, saying: "the file that is imported")
         try write(runner, "keys.jsonl", "{\"user\": \"jane\", \"secret.person@home.example\": 1}\n[1]\n{\"user\": {}}\n{\n")
         let keys = try runner.run(["import", "keys.jsonl"])
         #expect(keys.status == 65)
-        for text in ["line 1: a key is none of", "line 2: the line is no JSON object", "line 3: user is neither", "line 4: the line is not JSON"] {
+        for text in ["line 1: a key is not one of", "line 2: the line is not a JSON object", "line 3: user is neither", "line 4: the line is not JSON"] {
             #expect(keys.errors.contains(text), "\(keys.errors)")
         }
         #expect(!keys.errors.contains("secret.person"))

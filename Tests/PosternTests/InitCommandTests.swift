@@ -46,10 +46,10 @@ import Testing
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
         let before = try Data(contentsOf: keys)
         try runner.fail(
-            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73, saying: "installation already")
+            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73, saying: "contains an installation")
         try FileManager.default.removeItem(atPath: runner.configuration)
         try runner.fail(
-            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73, saying: "installation already")
+            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73, saying: "contains an installation")
         #expect(try Data(contentsOf: keys) == before)
     }
 
@@ -87,7 +87,7 @@ import Testing
         try runner.succeed("init", "--directory", "other", "--relay-domain", "relay.example")
         try runner.fail(
             "team", "list", "--set", "key_file=../other/postern.keys",
-            status: 78, saying: "not the one of this database")
+            status: 78, saying: "does not belong to this database")
     }
 
     @Test func aMissingInstallationSaysWhatToDo() throws {

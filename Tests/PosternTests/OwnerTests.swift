@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.enabled(if: getuid() == 0, "these tests run as root alone"))
 struct OwnerTests {
-    /// A user and a group that nobody has.
+    /// A user and a group that no one has.
     private static let user: uid_t = 23_456
     private static let group: gid_t = 23_457
 
@@ -195,7 +195,7 @@ struct OwnerTests {
             #expect(refused.output.split(separator: "\n").count == 1, "\(refused.output)")
             try #require(chown(file, Self.user, Self.group) == 0)
         }
-        // In a folder that may not be looked into, nobody knows whether there is one.
+        // In a folder that may not be looked into, no one knows whether there is one.
         try #require(chown(path, 0, 0) == 0 && chmod(path, 0o700) == 0)
         let hidden = try asService(runner, "team", "list")
         #expect(hidden.status == 74 && hidden.output.contains(runner.configuration) && hidden.output.contains("Permission denied"), "\(hidden)")

@@ -57,7 +57,7 @@ import Testing
         #expect(try runner.succeed("policy", "show", "--source").contains(">= 5"))
         try runner.succeed("policy", "rollback")
         #expect(try active(runner) == ["risk-default 2026.2 everyone else"])
-        try runner.fail("policy", "rollback", status: 65, saying: "nothing to go back to")
+        try runner.fail("policy", "rollback", status: 65, saying: "cannot roll back")
         let kept = try #require(try runner.json("policy", "list", "--all") as? [[String: Any]])
         let hash = try #require(kept.first { $0["version"] as? String == "2026.9" }?["hash"] as? String)
         try runner.succeed("policy", "activate", String(hash.dropFirst(7).prefix(8)))
@@ -94,7 +94,7 @@ import Testing
         try runner.succeed("app", "add", "juice", "com.example.juice")
         try runner.fail("policy", "bind", "juice", "juice-risk", status: 66, saying: "no policy juice-risk is active")
         #expect(try runner.succeed("policy", "activate", "own", "--only-bound").contains("policy bind TEAM|APP juice-risk"))
-        #expect(try runner.succeed("policy", "bind", "juice", "juice-risk") == "juice-risk decides now for team juice.")
+        #expect(try runner.succeed("policy", "bind", "juice", "juice-risk") == "juice-risk now decides for team juice.")
         try runner.succeed("policy", "bind", "com.example.juice", "risk-default")
         #expect(
             try active(runner) == ["juice-risk 2026.2 team juice", "risk-default 2026.2 everyone else+app com.example.juice"])
@@ -102,12 +102,12 @@ import Testing
         // A bound name stays with those it is bound to.
         try edit(runner, "own", [("\"2026.2\"", "\"2\"")])
         #expect(try runner.succeed("policy", "activate", "own").contains("for team juice"))
-        try runner.fail("policy", "rollback", "risk-default", status: 65, saying: "nothing to go back to")
+        try runner.fail("policy", "rollback", "risk-default", status: 65, saying: "cannot roll back")
         try runner.succeed("policy", "rollback", "juice-risk")
-        try runner.fail("policy", "rollback", "juice-risk", status: 65, saying: "nothing to go back to")
+        try runner.fail("policy", "rollback", "juice-risk", status: 65, saying: "cannot roll back")
         try runner.succeed("policy", "unbind", "juice")
         try runner.fail("policy", "unbind", "juice", status: 66, saying: "no policy of its own")
-        // Another name becomes the default where nobody is bound to it, and says so.
+        // Another name becomes the default where no one is bound to it, and says so.
         #expect(try runner.succeed("policy", "activate", "own").contains("Before: risk-default. postern policy rollback goes back."))
         try runner.succeed("policy", "rollback")
         #expect(try active(runner)[1] == "risk-default 2026.2 everyone else+app com.example.juice")
@@ -117,7 +117,7 @@ import Testing
         let runner = try edited("one")
         try FileManager.default.copyItem(
             at: runner.folder.appendingPathComponent("one"), to: runner.folder.appendingPathComponent("two"))
-        #expect(try runner.succeed("policy", "diff", "one", "two").contains("The policies say the same."))
+        #expect(try runner.succeed("policy", "diff", "one", "two").contains("The policies are identical."))
         try edit(runner, "two", [("challenge: human_check, reason: APP_SIGNUP_SPIKE", "challenge: email_code, reason: APP_SPIKE")])
         let result = try runner.run(["policy", "diff", "one", "two", "--json"], environment: ["POSTERN_CONFIG": "/nonexistent"])
         try #require(result.status == 0, "\(result.errors)")
@@ -134,7 +134,7 @@ import Testing
         try runner.fail("policy", "activate", "nowhere", status: 66, saying: "nowhere/policy.yaml: no such file")
         try runner.fail("policy", "show", "123456", status: 66, saying: "there is no policy 123456")
         try runner.fail("policy", "diff", "nowhere", status: 66, saying: "there is no policy nowhere")
-        try runner.fail("policy", "list", "--history", "--all", status: 64, saying: "name one")
+        try runner.fail("policy", "list", "--history", "--all", status: 64, saying: "Give either")
         try runner.fail("policy", "show", "--export", "data", status: 73, saying: "exists already")
     }
 }

@@ -1,4 +1,4 @@
-// docs/POLICY.md, run from top to bottom: what stands there is what a reader gets.
+// docs/POLICY.md, run from top to bottom: what is there is what a reader gets.
 
 import Foundation
 import PostfixHarness
@@ -30,7 +30,7 @@ import Testing
         return examples
     }
 
-    /// Hashes and times are everybody's own; they keep their width, by which tables are aligned.
+    /// Hashes and times are everyone's own; they keep their width, by which tables are aligned.
     private static func masked(_ text: String) -> String {
         text.replacing(#/\b[0-9a-f]{12}\b/#, with: "hhhhhhhhhhhh")
             .replacing(#/\b20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/#, with: "yyyy-mm-ddThh:mm:ssZ").replacing("\r\n", with: "\n")
@@ -42,7 +42,7 @@ import Testing
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("app", "add", "juice", "com.example.juice")
-        // The small policy's files, under the names that stand before them.
+        // The small policy's files, under the names that are before them.
         let folder = runner.folder.appendingPathComponent("pol")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let yaml = Self.blocks(page, "yaml")

@@ -9,7 +9,7 @@ import Testing
     /// cursors, octet by octet.
     @Test func atTheLevelOfTraceTheLogHoldsNoKey() throws {
         let runner = try CommandRunner.initialised()
-        // A path of its own and short: the whole of it has room in 107 octets.
+        // Its own path and short: the whole of it has room in 107 octets.
         let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
         defer { unlink(socket) }
         let process = try ManagedProcess(

@@ -27,7 +27,7 @@ private let python: String? = {
         let key = runner.folder.appendingPathComponent("client.pem").path
         #expect(try ManagedProcess.run("/usr/bin/openssl", ["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key]).status == 0)
         #expect(try ManagedProcess.run("/usr/bin/openssl", ["ec", "-in", key, "-pubout", "-out", key + ".pub"]).status == 0)
-        try runner.fail("app", "key", "add", "juice", "client.pem", status: 65, saying: "private key: it stays with the team")
+        try runner.fail("app", "key", "add", "juice", "client.pem", status: 65, saying: "private key, which must stay with the team")
         let added = try runner.succeed("app", "key", "add", "juice", "client.pem.pub")
         let kid = try #require(added.split(separator: " ").last.map(String.init))
         #expect(try runner.succeed("app", "key", "list", "juice").hasPrefix(kid + "\t"))

@@ -94,11 +94,11 @@ import Testing
         try opened.serve(pid: 10, from: Self.now - 300, to: Self.now - 120) { _ in }
         let alone = try opened.report()
         #expect(alone.hosts.map(\.pid) == [10])
-        #expect(alone.warnings.contains { $0.contains("mx1 has said nothing for") } && alone.warnings.contains { $0.contains("no service is running") })
+        #expect(alone.warnings.contains { $0.contains("mx1 has not reported for") } && alone.warnings.contains { $0.contains("no service is running") })
         try opened.serve(pid: 11, from: Self.now - 60, to: Self.now - 2) { _ in }
         let after = try opened.report()
         #expect(after.hosts.map(\.pid) == [11])
-        #expect(!after.warnings.contains { $0.contains("has said nothing") })
+        #expect(!after.warnings.contains { $0.contains("has not reported") })
         // Of two that ran side by side, the one that went silent is missed.
         try opened.serve(pid: 12, from: Self.now - 240, to: Self.now - 2) { _ in }
         try opened.serve(pid: 13, from: Self.now - 240, to: Self.now - 30) { _ in }
@@ -154,7 +154,7 @@ import Testing
                 if isFirst { count(metrics) }
                 isFirst = false
             }
-            return try opened.report().warnings.filter { $0.contains("the DNS left") || $0.contains("the database did not answer") }
+            return try opened.report().warnings.filter { $0.contains("the DNS did not answer") || $0.contains("the database did not answer") }
         }
         let deaf: (ServiceMetrics) -> Void = { $0.dnsQueries("txt", "failure").add(12) }
         let told = try warnings(deaf)

@@ -43,7 +43,7 @@ import Testing
             "pg_dump", ["--data-only", "-h", try #require(PostgresServer.shared).folder.path, "-U", "postern", "-n", try #require(self.schema(url)), "postgres"])
         #expect(dump.contains("The Juice Company"))
         for secret in ["anna@", "home.example", "Quiet", "PRIVATE KEY"] { #expect(!dump.contains(secret), "\(secret)") }
-        // A further host copies the files: it does not make an installation of its own.
+        // A further host copies the files: it does not make its own installation.
         let second = try CommandRunner()
         try second.fail(
             "init", "--directory", "data", "--relay-domain", "relay.example", "--database", url, status: 73, saying: "copy postern.yaml")
@@ -62,13 +62,13 @@ import Testing
     func aStoreIsCopiedWithEveryNumber() throws {
         let runner = try CommandRunner.initialised()
         let address = try Self.use(runner)
-        // Ids that were used and are gone are not used again: account numbers stand in tokens.
+        // Ids that were used and are gone are not used again: account numbers are in tokens.
         for number in 0..<3 { try runner.succeed("user", "add", "gone\(number)", "--inbox", "g\(number)@home.example", "--verified") }
         for number in 0..<3 { try runner.succeed("user", "remove", "gone\(number)", "--yes") }
         let url = try Self.url()
         let output = try runner.succeed("store", "copy", "--to", url)
         #expect(output.contains("the counts of both sides agree"))
-        try runner.fail("store", "copy", "--to", url, status: 73, saying: "holds rows already")
+        try runner.fail("store", "copy", "--to", url, status: 73, saying: "already contains rows")
         try runner.fail("store", "copy", "--to", "mysql://x", status: 64, saying: "postgresql://")
         let server = try #require(PostgresServer.shared)
         let schema = try #require(self.schema(url))
@@ -117,7 +117,7 @@ import Testing
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
             try? FileManager.default.removeItem(at: data.appendingPathComponent(name))
         }
-        try runner.fail("restore", "nothing.db", status: 74, saying: "no such file")
+        try runner.fail("restore", "nothing.db", status: 74, saying: "does not exist")
         // Damaged in the middle: it is not put in place.
         var octets = try Data(contentsOf: copy)
         octets.replaceSubrange(4096..<octets.count, with: Data(repeating: 0x55, count: octets.count - 4096))
@@ -152,7 +152,7 @@ import Testing
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
             try? FileManager.default.removeItem(at: data.appendingPathComponent(name))
         }
-        try runner.fail("restore", "copy.db", status: 70, saying: "that Postern did not make")
+        try runner.fail("restore", "copy.db", status: 70, saying: "that Postern did not create")
         #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.hasPrefix("postern.db") } == [])
     }
 
@@ -187,7 +187,7 @@ import Testing
         try runner.fail("key-file", "retire", "seal", "c", "--yes", status: 65, saying: "active")
         #expect(try runner.succeed("key-file", "rotate").contains("Removed the old seal key b"))
         #expect(try runner.succeed("user", "show", "anna", "--reveal").contains("Anna Quiet"))
-        // Tokens that lie in other people's mail keep their key until it is retired.
+        // Tokens that are in other people's mail keep their key until it is retired.
         #expect(try runner.succeed("key-file", "rotate", "token").contains("keep verifying"))
         #expect(try String(contentsOf: keys, encoding: .utf8).contains("token a old"))
         try runner.succeed("key-file", "retire", "token", "a", "--yes")
@@ -198,7 +198,7 @@ import Testing
         let runner = try CommandRunner.initialised()
         _ = try Self.use(runner)
         try rotates(runner)
-        // Of what was there in the clear while it was made anew, nothing is left in the files.
+        // Of what was there in the clear while it was made again, nothing is left in the files.
         let data = runner.folder.appendingPathComponent("data")
         for name in try FileManager.default.contentsOfDirectory(atPath: data.path) where name.hasPrefix("postern.db") {
             let octets = try Data(contentsOf: data.appendingPathComponent(name))

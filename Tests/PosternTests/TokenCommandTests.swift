@@ -128,7 +128,7 @@ import Testing
         let arguments = ["token", "verify", "--aud", "com.example.juice", "--nonce", "n-0S6_WzA2Mj", "--now", "1790000000"]
         let verified = try runner.run(arguments, input: token)
         #expect(verified.status == 0, "\(verified.output)\(verified.errors)")
-        // An edited file counts at once for whoever looks anew.
+        // An edited file counts at once for anyone who looks again.
         try Data("{\"keys\":[]}".utf8).write(to: jwks)
         let unavailable = try runner.run(arguments, input: token)
         #expect(unavailable.status == 75)

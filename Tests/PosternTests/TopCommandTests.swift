@@ -1,4 +1,4 @@
-// postern top, on a terminal of its own.
+// postern top, on its own terminal.
 
 import Foundation
 import PostfixHarness
@@ -7,7 +7,7 @@ import Testing
 @Suite struct TopCommandTests {
     @Test(arguments: ["q", "\u{03}"]) func showsRatesUntilSomebodyQuitsAndPutsTheTerminalBack(_ key: String) throws {
         let runner = try CommandRunner.initialised()
-        // script(1) gives it a terminal, whose size is nothing until somebody says it.
+        // script(1) gives it a terminal, whose size is nothing until someone says it.
         let command = "stty rows 30 cols 100; exec '\(CommandRunner.executable.path)' top --config '\(runner.configuration)' --interval 1"
         let process = try ManagedProcess("/usr/bin/script", ["-q", "-e", "-c", command, "/dev/null"])
         defer { process.end() }

@@ -28,7 +28,7 @@ import Testing
 
         try runner.fail("inbox", "confirm", "jane", "2", "--code", "12345", status: 65, saying: "4 tries are left")
         try runner.succeed("inbox", "confirm", "jane", "2", "--code", try code(message))
-        try runner.fail("inbox", "verify", "jane", "2", status: 73, saying: "verified already")
+        try runner.fail("inbox", "verify", "jane", "2", status: 73, saying: "already verified")
     }
 
     @Test func aMailServerThatIsAwayLeavesTheInboxAndSaysWhatToDo() throws {

@@ -1,4 +1,4 @@
-// One HTTP request over a socket of its own, for tests of the running service.
+// One HTTP request over its own socket, for tests of the running service.
 
 import Foundation
 

@@ -74,7 +74,7 @@ package final class ManagedProcess: @unchecked Sendable {
             var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             let ready = poll(&wanted, 1, -1)
             if ready < 0 && errno == EINTR { continue }
-            // Read under the lock: whoever asks for the output may have taken these octets meanwhile.
+            // Read under the lock: anyone who asks for the output may have taken these octets meanwhile.
             isOpen = state.with { state in
                 if state.takeWaiting(index) { return true }
                 return wanted.revents & Int16(POLLHUP | POLLERR | POLLNVAL) == 0
@@ -95,7 +95,7 @@ package final class ManagedProcess: @unchecked Sendable {
     /// All lines of standard output and standard error so far, in the order they were read.
     package var lines: [String] {
         state.with { state in
-            // What the program wrote before it answered somebody is in the pipe already.
+            // What the program wrote before it answered someone is in the pipe already.
             for index in 0..<2 { while state.takeWaiting(index) {} }
             return state.output
         }
@@ -151,7 +151,7 @@ package final class ManagedProcess: @unchecked Sendable {
         while waited < seconds {
             if let status = state.wait(seconds: 1, for: { $0.openStreams == 0 ? $0.status : nil }) { return status }
             waited += 1
-            // A program of its own that it left behind may hold its output for as long as it lives.
+            // Its own program that it left behind may hold its output for as long as it lives.
             guard let status = state.with({ $0.status }) else { continue }
             since += 1
             if since >= 3 { return status }

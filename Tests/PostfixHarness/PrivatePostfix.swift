@@ -139,7 +139,7 @@ package final class PrivatePostfix: Sendable {
         guard result.status == 0 else { throw HarnessError("postconf: \(result.output)") }
     }
 
-    /// A shell stands between: when its input ends, because of `stop` or because this process is gone, it ends Postfix and
+    /// A shell is between: when its input ends, because of `stop` or because this process is gone, it ends Postfix and
     /// removes the folder.
     private static func start(_ directory: String) throws -> ManagedProcess {
         let script = """
@@ -159,7 +159,7 @@ package final class PrivatePostfix: Sendable {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// Kills every process of it at once, as when the machine loses its power. The queue stays as it is.
+    /// Kills every process of it at once, as when the machine loses its power. The queue stays unchanged.
     /// - Parameter others: further processes of the machine.
     package func kill(together others: [Int32] = []) throws {
         let process = process
@@ -271,7 +271,7 @@ package final class PrivatePostfix: Sendable {
     /// Opens a client connection to the SMTP port.
     package func connect() throws -> SMTPClient { try SMTPClient(port: port) }
 
-    /// Sends one message over a connection of its own.
+    /// Sends one message over its own connection.
     package func send(
         from: String, to recipients: [String], message: [UInt8], xclient: [(String, String)] = []
     ) throws -> SMTPTransactionResult {

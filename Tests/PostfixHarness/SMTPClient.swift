@@ -99,12 +99,12 @@ package final class SMTPClient {
         return replies
     }
 
-    /// Poses as another client: `ADDR=192.0.2.1`, `NAME=…`, `HELO=…`; the server greets anew.
+    /// Poses as another client: `ADDR=192.0.2.1`, `NAME=…`, `HELO=…`; the server greets again.
     package func xclient(_ attributes: [(String, String)]) throws {
         try expect(220, "XCLIENT " + attributes.map { "\($0.0)=\($0.1)" }.joined(separator: " "))
     }
 
-    /// Sends DATA and, after 354, the message: dots stuffed, ended by CRLF . CRLF. Octets are otherwise sent as they are.
+    /// Sends DATA and, after 354, the message: dots stuffed, ended by CRLF . CRLF. Octets are otherwise sent unchanged.
     package func data(_ message: [UInt8]) throws -> SMTPServerReply {
         let reply = try command("DATA")
         guard reply.code == 354 else { return reply }

@@ -100,7 +100,7 @@ final class Socket: @unchecked Sendable {
         }
     }
 
-    /// Octets as they come; nil at the end, on an error or a time-out.
+    /// Octets as they come; nil at the end, on an error or a timeout.
     func receive() -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
@@ -115,7 +115,7 @@ final class Socket: @unchecked Sendable {
 package enum FreePort {
     private static let given = Watched(Set<UInt16>())
 
-    /// A port on which nobody listens now, below the range from which the system gives ports to clients; never the same twice.
+    /// A port on which no one listens now, below the range from which the system gives ports to clients; never the same twice.
     package static func next() throws -> UInt16 {
         for _ in 0..<1000 {
             let port = UInt16.random(in: 12_000...31_000)

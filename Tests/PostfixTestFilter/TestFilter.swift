@@ -3,7 +3,7 @@
 import Foundation
 import Milter
 
-/// `postfix-test-filter SOCKET [SCRIPT]`. The script is read anew for each connection and message. Ends gracefully on SIGTERM,
+/// `postfix-test-filter SOCKET [SCRIPT]`. The script is read again for each connection and message. Ends gracefully on SIGTERM,
 /// at once when its standard input ends.
 @main
 struct TestFilter {
@@ -51,7 +51,7 @@ enum Output {
         }
     }
 
-    /// Octets as text on one line: what is no printable ASCII, and the backslash, as `\xNN`, CR and LF as `\r` and `\n`.
+    /// Octets as text on one line: what is not a printable ASCII, and the backslash, as `\xNN`, CR and LF as `\r` and `\n`.
     static func escaped(_ bytes: some Sequence<UInt8>) -> String {
         var text = ""
         for octet in bytes {

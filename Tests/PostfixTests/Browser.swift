@@ -5,7 +5,7 @@ import Testing
 
 @testable import PostfixHarness
 
-/// One browser window with a profile of its own. `quit` ends it.
+/// One browser window with its own profile. `quit` ends it.
 final class Browser {
     static let driver = ["/usr/bin/chromedriver", "/usr/local/bin/chromedriver"].first(where: FileManager.default.isExecutableFile)
     /// For suites that need one.
@@ -68,7 +68,7 @@ final class Browser {
     /// Whether an element comes to say this: a click or a key begins to load a page and does not wait for it.
     func shows(_ selector: String, _ text: String) throws -> Bool { try comes { try self.text(selector).hasPrefix(text) } }
 
-    /// Whether a page comes to show this, loaded anew until it does: what is counted is written each second.
+    /// Whether a page comes to show this, loaded again until it does: what is counted is written each second.
     func shows(_ selector: String, _ text: String, at url: String) throws -> Bool {
         try comes {
             try open(url)

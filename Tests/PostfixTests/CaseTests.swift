@@ -1,4 +1,4 @@
-// Runs every .testcase of the folder Cases on a Postfix of its own.
+// Runs every .testcase of the folder Cases on its own Postfix.
 
 import Foundation
 import PostfixHarness

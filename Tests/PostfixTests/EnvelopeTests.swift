@@ -1,4 +1,4 @@
-// Envelope modifications, and what a filter is told of connection and envelope.
+// Envelope modifications, and what a filter is notified of connection and envelope.
 
 import Foundation
 import PostfixHarness

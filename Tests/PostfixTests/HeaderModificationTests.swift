@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// What Postfix made of it: all fields but its own Received, and how many stand above that.
+    /// What Postfix made of it: all fields but its own Received, and how many are above that.
     private func onPostfix(_ rig: Rig, _ modifications: [Modification]) throws -> (fields: [String], above: Int) {
         try rig.script(modifications.map(Self.line).joined(separator: "\n") + "\n")
         let message = try rig.relay(mail(Self.fields))

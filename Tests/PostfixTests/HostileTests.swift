@@ -1,4 +1,4 @@
-// Input that nobody sends in good faith: each is answered, the filter lives on, and nothing is delivered that it did not judge.
+// Input that no one sends in good faith: each is answered, the filter lives on, and nothing is delivered that it did not judge.
 
 import Foundation
 import PostfixHarness

@@ -63,7 +63,7 @@ import Testing
         try rig.postfix.waitForLog(containing: "status=bounced", from: start)
         try rig.postfix.waitForLog(containing: "milter", from: start)
         #expect(!rig.sink.messages.contains { $0.mailFrom == "<>" })
-        // Back again, the bounce is made anew and passes the filter.
+        // Back again, the bounce is made again and passes the filter.
         let next = try Rig.startFilter(rig.folder)
         defer { next.end() }
         try rig.postfix.flush()

@@ -1,4 +1,4 @@
-// A private Postfix, a sink behind it and the scripted filter in front: what most tests here stand on.
+// A private Postfix, a sink behind it and the scripted filter in front: what most tests here are on.
 
 import Foundation
 import PostfixHarness

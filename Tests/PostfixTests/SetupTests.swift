@@ -132,7 +132,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         #expect(changes(configuration([:])) == needed("20000"))
         #expect(changes(configuration([:], values: ["smtpd_recipient_limit": "30000"])) == needed("30001"))
         #expect(changes(configuration(needed("50000"))).isEmpty)
-        // What a version of before wrote is taken back; the operator's own stays.
+        // What a version from before wrote is taken back; the operator's own stays.
         let before = ["smtpd_soft_error_limit": "20000", "smtpd_hard_error_limit": "20000"]
         #expect(
             changes(configuration(needed("20000"), values: before))
@@ -178,7 +178,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         let plan = plan(
             [:],
             master: ["submission/inet/smtpd_milters": "inet:localhost:1", "10025/inet/receive_override_options": "no_milters"])
-        #expect(plan.notes.contains { $0.hasPrefix("submission/inet has smtpd_milters of its own") })
+        #expect(plan.notes.contains { $0.hasPrefix("submission/inet has its own smtpd_milters") })
         #expect(plan.notes.contains { $0.hasPrefix("10025/inet has no_milters") })
     }
 
@@ -189,7 +189,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         #expect(text.contains("# /etc/postfix/postern_header_checks\n"))
     }
 
-    /// milter/postfix/main.cf and master.cf are what the data says. POSTERN_UPDATE_SAMPLES=1 writes them anew.
+    /// milter/postfix/main.cf and master.cf are what the data says. POSTERN_UPDATE_SAMPLES=1 writes them again.
     @Test func theSampleFilesAreWhatTheDataSays() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

@@ -113,7 +113,7 @@ package final class PostgresServer: @unchecked Sendable {
         }
     }
 
-    /// The folder of the socket as it stands in a URL.
+    /// The folder of the socket unchanged in a URL.
     package var host: String { folder.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "" }
 
     private static func freePort() throws -> UInt16 {
@@ -178,7 +178,7 @@ package final class PostgresServer: @unchecked Sendable {
         end(saying: immediately ? "QUIT\n" : "INT\n")
     }
 
-    /// What happens to the server when this process is killed: nobody holds the pipe any more.
+    /// What happens to the server when this process is killed: no one holds the pipe any more.
     package func abandon() { end(saying: "") }
 
     private func end(saying line: String) {
@@ -196,7 +196,7 @@ package final class PostgresServer: @unchecked Sendable {
 
     deinit { remove() }
 
-    /// A URL of an empty schema of its own.
+    /// A URL of its own empty schema.
     package func url(schema: String, user: String = "postern") throws -> String {
         try run(
             "psql",

@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// A vacation note would have confirmed the inbox of somebody who never looked at it.
+    /// A vacation note would have confirmed the inbox of someone who never looked at it.
     @Test func programsThatAnswerConfirmNothing() {
         for (sender, field) in [
             ("", ""), ("anna@inbox.example", "Auto-Submitted: auto-replied\r\n"), ("anna@inbox.example", "Precedence: bulk\r\n"),

@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    /// A card is no answer to anything.
+    /// A card is not an answer to anything.
     @Test func theUsersOwnCardIsTyped() throws {
         let sent = try Self.answer(to: Self.bare) { _ in
             "Content-Type: text/vcard\r\n\r\nBEGIN:VCARD\r\nVERSION:3.0\r\nFN:Anna\r\nEMAIL:\(Self.guess)\r\nEND:VCARD\r\n"

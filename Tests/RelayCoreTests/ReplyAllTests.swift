@@ -42,13 +42,13 @@ import Testing
         #expect(fixture.directory.reserved(.reply, Fixture.anna.number) == 1 && fixture.directory.reserved(.forward, Fixture.anna.number) == 0)
     }
 
-    /// Some servers give each recipient a transaction of its own.
+    /// Some servers give each recipient its own transaction.
     @Test func theUsersOwnAddressAloneIsTakenWhereTheMessageAnswersAReverseAddress() {
         let fixture = Fixture(evidence: Self.users)
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
         let answer = fixture.play(from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: both))
         #expect(Self.code(answer.decision) == "discard" && answer.decision.reasons.map(\.code) == ["own-address"])
-        // Nobody to whom it could have gone besides: it would be lost.
+        // No one to whom it could have gone besides: it would be lost.
         #expect(
             Self.code(fixture.play(from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: [Self.own])).decision)
                 == "550 5.7.1")
@@ -59,7 +59,7 @@ import Testing
         #expect(fixture.directory.counted(.forwarded) == 0)
     }
 
-    /// Whoever guesses the inbox is told what everybody is told.
+    /// Anyone who guesses the inbox is told what everyone is told.
     @Test func onlyTheProvedUsersOwnAddressIsTaken() {
         var answers: Set<RelayDecision> = []
         for (author, evidence) in [
@@ -71,7 +71,7 @@ import Testing
             #expect(Self.code(fixture.play(from: author, to: both, message: Self.message(from: author, to: both)).decision) == "550 5.7.26")
         }
         #expect(answers.count == 1 && answers.map(Self.code) == ["550 5.7.1"])
-        // What passes by itself is no failure.
+        // What passes by itself is not a failure.
         let undecided = AuthenticationEvidence(spf: [SPFFinding(result: .temperror, identity: .mailFrom, domain: "inbox.example", reason: "")])
         let fixture = Fixture(evidence: undecided)
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
@@ -79,7 +79,7 @@ import Testing
         #expect(Self.code(answer.decision) == "451 4.4.3")
     }
 
-    /// The inbox of somebody who works for a team of this relay.
+    /// The inbox of someone who works for a team of this relay.
     @Test func theUserMayWriteFromADomainThatIsASource() {
         let accounts = [Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@shop.example"]), Fixture.annaElsewhere]
         let fixture = Fixture(accounts: accounts, evidence: Fixture.signed("shop.example"))
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    /// The same where a server gives each recipient a transaction of its own: a proof that had to wait was asked for only of some.
+    /// The same where a server gives each recipient its own transaction: a proof that had to wait was asked for only of some.
     @Test func aTemporaryFailureTellsNobodyWhoseAddressesAreOfOneAccount() {
         let undecided = AuthenticationEvidence(spf: [SPFFinding(result: .temperror, identity: .mailFrom, domain: "evil.example", reason: "")])
         var answers: Set<RelayDecision> = []
@@ -144,7 +144,7 @@ import Testing
         #expect(answers.count == 1 && answers.map(Self.code) == ["451 4.4.3"])
     }
 
-    /// The user's reply is not taken with somebody else's relay address beside it: that would be lost.
+    /// The user's reply is not taken with someone else's relay address beside it: that would be lost.
     @Test func aReplyBesideTheRelayAddressOfAnotherAccountComesApart() {
         let fixture = Fixture(evidence: Self.users)
         let both = [Self.reverse(Fixture.anna, "billing@app.example", fixture), "bobrelay22@relay.example"]
@@ -204,7 +204,7 @@ import Testing
         #expect(note(others + ["annaother2@relay.example"]) == "you and 2 other users of this relay")
     }
 
-    /// They stood there as reverse addresses for the relay's own domain: what was sent to them was taken, and lay in Postfix for five days.
+    /// They was there as reverse addresses for the relay's own domain: what was sent to them was taken, and lay in Postfix for five days.
     @Test(arguments: ["To", "Cc", "Reply-To"]) func everyAddressOfAForwardThatIsAnsweredIsAccepted(field: String) throws {
         let fixture = Fixture(evidence: Fixture.signed("app.example"))
         let message =
@@ -249,7 +249,7 @@ import Testing
         #expect(answer.refusals.mapValues(\.reply.code) == [operators: 451])
     }
 
-    /// A domain may become a relay domain after somebody has an inbox there, or a team a sender.
+    /// A domain may become a relay domain after someone has an inbox there, or a team a sender.
     @Test func nothingIsSentToARelayDomain() {
         let anna = Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@second.example"])
         let fixture = Fixture(accounts: [anna], evidence: Fixture.signed("app.example"))

@@ -168,7 +168,7 @@ struct ReplyMemoryTests {
         #expect(memory.turns == (0, 0))
     }
 
-    /// Bodies of many megabytes took all there was, and every small one was told to come again.
+    /// Bodies of many megabytes took all there was, and every small one was deferred.
     @Test func aSmallBodyIsHeldWhereLargeOnesTakeTheRest() throws {
         let memory = ReplyMemory(limit: 24_000_000)
         var others: [HeldBody] = []

@@ -42,7 +42,7 @@ import Testing
             ).decision)
     }
 
-    /// A DMARC record that could not be read refused a reply for good which it would have proved.
+    /// A DMARC record that could not be read refused a reply permanently which it would have proved.
     @Test func anUnreadableDMARCRecordThatCouldDecideIsTemporary() {
         var evidence = Fixture.signed("mail.inbox.example")
         evidence.dmarc = DMARCFinding(result: .temperror, domain: "", policy: "", organizationalDomain: nil)

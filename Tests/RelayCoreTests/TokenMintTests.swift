@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    /// Reverse addresses lie in address books: those that show the account's number are good until their key is retired.
+    /// Reverse addresses are in address books: those that show the account's number are good until their key is retired.
     @Test func tokensOfBeforeTheNumbersWereHiddenStayGood() throws {
         let anna = Fixture.anna.number
         let reverse = try #require(readToken("billing=app.example.avaaaaaabnlohjzj5kz3xy"))

@@ -1,4 +1,4 @@
-// A reverse address or return path of one account, in the hands of anybody else: worthless, and silent about everyone.
+// A reverse address or return path of one account, in the hands of anyone else: worthless, and silent about everyone.
 
 import InternetMessage
 import MailAuth
@@ -21,7 +21,7 @@ import Testing
         fixture.engine.tokens.reverse(account: account.number, correspondent: Self.billing).localPart + "@relay.example"
     }
 
-    /// The answer as it stands on the wire, wherever in the transaction it is given.
+    /// The answer unchanged on the wire, wherever in the transaction it is given.
     private func wire(_ answer: Fixture.Answer) -> String {
         let refusal: Refusal? =
             answer.refusals.values.first ?? { if case .refuse(let refusal) = answer.decision.outcome { refusal } else { nil } }()
@@ -81,7 +81,7 @@ import Testing
         #expect(Set(answers).count == 1 && answers[0].hasPrefix("550 5.7.26"))
     }
 
-    /// A note counts as a reply only from the account's own user; from anybody else it is taken and dropped, proved or not.
+    /// A note counts as a reply only from the account's own user; from anyone else it is taken and dropped, proved or not.
     @Test func replayedNotesAtAReturnPathTellNothing() {
         let note = Self.annasMail.replacingOccurrence(of: "Subject:", with: "Auto-Submitted: auto-replied\r\nSubject:")
         func play(_ account: RelayAccount, _ evidence: AuthenticationEvidence, _ message: String, from sender: String) -> String {

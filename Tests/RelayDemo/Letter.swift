@@ -19,10 +19,10 @@ struct Letter {
         root = MIMEPart.parse(message)
     }
 
-    /// The body as it stands, line ends as CRLF.
+    /// The body unchanged, line ends as CRLF.
     var body: [UInt8] { Array(message.body) }
 
-    /// The value of the first field of this name as it stands, unfolded.
+    /// The value of the first field of this name unchanged, unfolded.
     func value(_ name: String) -> String? { message.header.first(name)?.unfoldedValue }
 
     /// The address between the last angle brackets of a field, or its whole value.

@@ -1,4 +1,4 @@
-// The steps of the demonstration, and what has to be true after each.
+// The steps of the demonstration, and what must be true after each.
 
 import Foundation
 import PostfixHarness

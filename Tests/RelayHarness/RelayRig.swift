@@ -24,13 +24,13 @@ package final class RelayRig: @unchecked Sendable {
         package var database: String?
         /// The first host of the installation that this rig is a further one of.
         package var joins: RelayRig?
-        /// Whether mail that stays at the relay domains goes to a port where nobody listens, as in an installation, and not to the sink.
+        /// Whether mail that stays at the relay domains goes to a port where no one listens, as in an installation, and not to the sink.
         package var parks = false
         /// Whether a message to several users is fanned out.
         package var fansOut = false
         /// Where Postern hands copies over, in place of Postfix's smtpd for them.
         package var fanOutProxy: UInt16?
-        /// Octets of a disk of its own for the installation; nil for the one that everything is on. Needs the right to mount.
+        /// Octets of its own disk for the installation; nil for the one that everything is on. Needs the right to mount.
         package var diskSize: Int?
 
         package init() {}
@@ -47,7 +47,7 @@ package final class RelayRig: @unchecked Sendable {
     /// The port of Postfix's smtpd for copies; 0 where there is none.
     package let fanOutPort: UInt16
     private var service: ManagedProcess?
-    /// What must not stand in the log of the service.
+    /// What must not be in the log of the service.
     private var knownInboxes: Set<String> = []
 
     package var configuration: String { folder + "/postern/postern.yaml" }

@@ -46,7 +46,7 @@ import Testing
         #expect(policy.decide(input).decision == .requireVerification)
     }
 
-    /// Each of 100 conditions had a budget of its own.
+    /// Each of 100 conditions had its own budget.
     @Test func aDecisionHasOneBudgetForAllOfItsConditions() throws {
         let rules = (0..<100).map {
             "- {id: r\($0), effect: \($0 == 99 ? "skip, up_to" : "require, challenge"): email_code, events: [sign_up], reason: R, "

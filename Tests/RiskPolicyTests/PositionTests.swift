@@ -1,4 +1,4 @@
-// Where faults of a condition stand in the file, for every way in which YAML writes text.
+// Where faults of a condition are in the file, for every way in which YAML writes text.
 
 import RiskPolicy
 import Testing

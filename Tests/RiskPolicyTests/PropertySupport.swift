@@ -2,7 +2,7 @@
 
 import RiskPolicy
 
-/// A decision by POLICY-FORMAT.md, "Combining", with the interpreter and sets: slow and plain.
+/// A decision by docs/POLICY.md, "Combining", with the interpreter and sets: slow and plain.
 struct PlainDecision {
     var asked: Set<Int> = []
     var waived: Set<Int> = []

@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    /// Expressions of every form, made at random, in a policy of their own: program and interpreter must agree.
+    /// Expressions of every form, made at random, in their own policy: program and interpreter must agree.
     /// `POSTERN_GENERATE=SEED:COUNT` makes other policies, and more; each is 800 pairs.
     @Test func randomConditionsAgreeWithTheInterpreter() throws {
         let (seed, count) = Generated.seed(default: 99, count: 150)

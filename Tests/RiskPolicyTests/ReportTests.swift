@@ -63,15 +63,15 @@ import Testing
                       account.state == "pending"  → true
                           account.state = "pending"
 
-                could not be told: a signal is missing
+                unknown: a signal is missing
                 """))
     }
 
     @Test(arguments: [
         ("{event: sign_up, account.age_hour: 1}", "unknown signal 'account.age_hour'; did you mean 'account.age_hours'?"),
         ("{event: sign_out}", "unknown event; known: sign_up, sign_in, upgrade, sensitive_action"),
-        ("{event: sign_up, history: gone}", "'history' is 'unavailable' or not named"),
-        ("{event: sign_up, now: yesterday}", "'now' is a time as in 2026-11-20T21:14:03Z"),
+        ("{event: sign_up, history: gone}", "'history' must be 'unavailable' or omitted"),
+        ("{event: sign_up, now: yesterday}", "'now' must be a time as in 2026-11-20T21:14:03Z"),
         ("{event: sign_up, token: {age_s: many}}", "'token.age_s' is int, not string"),
         ("[]", "an input must be a mapping"),
     ])

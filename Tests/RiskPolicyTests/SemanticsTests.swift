@@ -1,4 +1,4 @@
-// What POLICY-FORMAT.md says under "Semantics", case by case, on small policies.
+// What docs/POLICY.md says under "Semantics", case by case, on small policies.
 
 import RiskPolicy
 import Testing

@@ -106,7 +106,7 @@ import Testing
         let later = Change(actor: "uid:0", now: TestStore.now + 86_400)
         try store.inboxes.makeDefault(user: "u1", .number(second.number), later)
         #expect(try !scene.isSuspended)
-        // Late bounces of what went to the first are no fault of the second.
+        // Late bounces of what went to the first are not the fault of the second.
         for nonce in 10...20 { #expect(try scene.fail(UInt8(nonce), now: later.now) == .recorded) }
         #expect(try !scene.isSuspended)
         #expect(try store.inboxes.inbox(user: "u1", .number(scene.inbox.number)).isSuspended, "the first stays as it was")

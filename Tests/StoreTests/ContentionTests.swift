@@ -1,4 +1,4 @@
-// Many change different accounts of one PostgreSQL at the same time: how often one has to be repeated, as it lost against another one.
+// Many change different accounts of one PostgreSQL at the same time: how often one must be repeated, as it lost against another one.
 
 import Foundation
 import PosternPostgres

@@ -166,7 +166,7 @@ import Testing
         held.wait()
         buffer.note(0, account: account, kind: .forwarded, day: 3, now: 0)
         for _ in 0..<10 { #expect(try reserve()) }
-        // The eleventh takes the ten with it, and waits; the twelfth must not begin a part of its own.
+        // The eleventh takes the ten with it, and waits; the twelfth must not begin its own part.
         for _ in 0..<2 {
             Thread.detachNewThread {
                 _ = try? reserve()
@@ -258,7 +258,7 @@ import Testing
         #expect(try counters.inboxesWritten(since: 7).first?.messages == 5)
     }
 
-    /// One line a team and day, however many hosts and messages: the audit is no flood.
+    /// One line a team and day, however many hosts and messages: the audit is not a flood.
     @Test(arguments: Engine.all) func theAuditNamesATeamThatWritesInboxesOnceADay(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for user in ["u1", "u2"] { try test.user(user) }
@@ -337,7 +337,7 @@ import Testing
         try other.counters.mark(purpose: "done", [mark(accounts[0])], inPlaceOf: "begun")
         try test.store.counters.mark(purpose: "done", [mark(accounts[0])], inPlaceOf: "begun")
         #expect(try noted("done") == [true, true, false] && noted("begun") == [false, false, true])
-        // An account that is gone by then keeps nobody else's note back.
+        // An account that is gone by then keeps no one else's note back.
         try test.store.accounts.delete(account: accounts[0], TestStore.change)
         try test.store.counters.mark(purpose: "done", accounts.map(mark), inPlaceOf: "begun")
         #expect(try noted("done") == [false, true, true])

@@ -307,7 +307,7 @@ import Testing
             for number in 0..<200 {
                 tasks.addTask {
                     let value = try? await group.run { connection in
-                        // Wrong SQL, and a refusal of our own.
+                        // Wrong SQL, and our own refusal.
                         if number % 50 == 7 { _ = try connection.rows("SELECT nothing FROM nowhere", []) }
                         if number % 50 == 8 { throw StoreRefusal(.invalid, "no") }
                         return try connection.row("SELECT CAST(?1 AS BIGINT) + 1", [.integer(Int64(number))])?.integer(0)
@@ -324,7 +324,7 @@ import Testing
     }
 
     @Test func deletingAnInboxLeavesNoIndexOfIt() throws {
-        // What is left for two days is under a key of its own, and belongs to nobody.
+        // What is left for two days is under its own key, and belongs to no one.
         let test = try TestDecisions(Engine.all[0])
         try test.settle(.own(sub: try test.sub("u1")), isVerified: true, isSignUp: true)
         let before = try test.inner.database.read {

@@ -33,7 +33,7 @@ struct Engine: Sendable, CustomTestStringConvertible {
         try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
     }
 
-    /// A schema of its own for each folder; nil where PostgreSQL's server is not installed.
+    /// Its own schema for each folder; nil where PostgreSQL's server is not installed.
     static let postgres = PostgresServer.shared.map { server in
         Engine(name: "postgresql") { folder in
             let schema = "t" + folder.lastPathComponent.lowercased().filter { $0.isLetter || $0.isNumber }
@@ -66,7 +66,7 @@ final class TemporaryFolder: Sendable {
     deinit { try? FileManager.default.removeItem(at: url) }
 }
 
-/// A migrated store with team `juice`, in a folder of its own.
+/// A migrated store with team `juice`, in its own folder.
 final class TestStore: Sendable {
     static let now: Int64 = 1_790_000_000
     static let today = Day.number(now)

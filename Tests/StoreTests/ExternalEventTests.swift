@@ -56,9 +56,9 @@ import Testing
         #expect(try Self.forwarding(test, account) == 1)
         #expect(try Self.apply(test, .emailEnabled, "e3", after: 30) == .repeated)
         #expect(try test.store.counters.count(account: account, kind: .forwardingToggled, day: Day.number(Self.authorized + 3600)) == 2)
-        // The other kind has an order of its own.
+        // The other kind has its own order.
         #expect(try Self.apply(test, .consentRevoked, "c1", after: 15) == .taken)
-        // Nobody is told: the team heard it from the issuer, or could have.
+        // No one is notified: the team heard it from the issuer, or could have.
         #expect(try test.store.outbox.events().isEmpty)
     }
 

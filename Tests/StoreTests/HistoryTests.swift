@@ -100,13 +100,13 @@ import Testing
         try test.inner.user("u2", inbox: "U1+shop@home.example")
         let other = try test.sub("u2")
         #expect(try test.history(.own(sub: other))?.inbox == .init(signUps24h: 1, isOwnSignUpCounted: false, deletions30d: 0, bounces7d: 0))
-        // Without a verified token nobody can be harmed.
+        // Without a verified token no one can be harmed.
         try test.settle(.own(sub: other), isVerified: false, isSignUp: true)
         #expect(try test.history(.own(sub: sub))?.inbox?.signUps24h == 1)
         try test.settle(.own(sub: other), isVerified: true, isSignUp: true)
         #expect(try test.history(.own(sub: sub))?.inbox == .init(signUps24h: 2, isOwnSignUpCounted: true, deletions30d: 0, bounces7d: 0))
         #expect(try test.history(.own(sub: sub), at: Self.now + 25 * Self.hour)?.inbox?.signUps24h == 0)
-        // Removing the user does not start the count anew.
+        // Removing the user does not start the count again.
         try test.inner.store.users.remove("u2", TestStore.change)
         #expect(try test.history(.own(sub: sub))?.inbox?.signUps24h == 2)
     }

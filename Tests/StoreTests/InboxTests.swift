@@ -106,7 +106,7 @@ import Testing
         #expect(try test.store.inboxes.inboxes(user: "u1").map(\.number).sorted() == Array(1...9))
     }
 
-    /// Whoever kept a number of before must not meet another inbox of the same user under it.
+    /// Whoever kept a number from before must not meet another inbox of the same user under it.
     @Test(arguments: Engine.all) func aNumberOfBeforeNeverNamesAnotherInboxOfTheUser(_ engine: Engine) throws {
         let folder = try TemporaryFolder()
         let database = try engine.open(folder.url)
@@ -137,7 +137,7 @@ import Testing
         #expect(try numbers(2) == [2, 3], "numbered from 1, what was inbox 2 would be 1, and what was 3 would be 2")
         let refusal = #expect(throws: StoreRefusal.self) { try store.inboxes.remove(user: "jane", .number(4), TestStore.change) }
         #expect(refusal?.code == .notFound)
-        #expect(String(describing: refusal).contains("inbox 4 of user jane is inbox 2 now"), "\(String(describing: refusal))")
+        #expect(String(describing: refusal).contains("inbox 4 of user jane is now inbox 2"), "\(String(describing: refusal))")
         #expect(try added("jane", "b3@home.example") == 3)
         #expect(try added("jane", "b5@home.example") == 5, "4 was another inbox's")
         #expect(try added("zoe", "b4@work.example") == 4)

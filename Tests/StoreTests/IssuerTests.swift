@@ -57,7 +57,7 @@ import Testing
         let newest = IssuerKeys(document: [4], fetchedAt: 201, freshUntil: 301)
         try issuers.keep(newest, of: "a", location: location)
         #expect(try issuers.keys(of: "a", location: location) == newest)
-        // What came from another address is nobody's.
+        // What came from another address is no one's.
         try issuers.keep(IssuerKeys(document: [5], fetchedAt: 900, freshUntil: 900), of: "a", location: "https://other.example/")
         #expect(try issuers.keys(of: "a", location: location) == newest)
         #expect(try issuers.keys(of: "a", location: "https://other.example/") == nil)

@@ -60,7 +60,7 @@ import Testing
         #expect(half.changed == 3)
         #expect(try Set(store.keyRotation.usage().map(\.key)) == ["a", "b"])
         try check()
-        // Nobody gets an inbox twice for being looked for with another key.
+        // No one gets an inbox twice for being looked for with another key.
         expectRefusal(.exists) {
             _ = try store.inboxes.add(user: "u8", TestStore.inbox("u8@home.example"), isVerified: false, isReplyOnly: false, TestStore.change)
         }

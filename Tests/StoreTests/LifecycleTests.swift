@@ -102,7 +102,7 @@ import Testing
         #expect(try Self.state(test, account.account.sub) == .notFound)
         #expect(try Self.told(test) == ["account-delete com.juice", "account-delete com.press"])
         #expect(try test.store.outbox.events().allSatisfy { $0.email == nil && $0.sub == account.account.sub })
-        // The user comes back as somebody else.
+        // The user comes back as someone else.
         let again = try Self.authorize(test, "com.juice", Self.later)
         #expect(again.kind == .first)
         #expect(again.account.sub != account.account.sub)
@@ -147,7 +147,7 @@ import Testing
         #expect(stones.map(\.deletions).reduce(0, +) == 1)
         #expect(stones.map(\.failures).reduce(0, +) == 2)
         #expect(stones.last?.day == TestStore.today)
-        // Another spelling of the same mailbox, claimed by somebody new, meets the same stone; another mailbox none.
+        // Another spelling of the same mailbox, claimed by someone new, meets the same stone; another mailbox none.
         try test.store.users.remove("u1", TestStore.change)
         try test.user("u2", inbox: "U1+again@home.example")
         try test.user("u3", inbox: "other@home.example")

@@ -13,7 +13,7 @@ import Testing
     }
 
     /// Whether this process has locked a part of the file. Asked through an open file description of its own (F_OFD_GETLK, fcntl(2)), which
-    /// sees the process's locks as those of somebody else.
+    /// sees the process's locks as those of someone else.
     private func isLocked(_ descriptor: Int32) throws -> Bool {
         var lock = flock()
         lock.l_type = Int16(F_WRLCK)
@@ -24,7 +24,7 @@ import Testing
 
     private func path(_ test: TestStore) -> String { test.folder.url.appendingPathComponent("postern.db").resolvingSymlinksInPath().path }
 
-    /// Rows of 1,000 octets each, in a table of their own.
+    /// Rows of 1,000 octets each, in their own table.
     private func fill(_ database: any PosternStore.Database, from first: Int, to last: Int) throws {
         try database.write(.relaxed) { connection in
             try connection.runScript("CREATE TABLE IF NOT EXISTS filler (id INTEGER PRIMARY KEY, octets BLOB NOT NULL) STRICT")

@@ -89,7 +89,7 @@ import Testing
         #expect(endpoints.reduce(0) { $0 + $1.pending } == way.events.count)
     }
 
-    /// A host whose clock is ahead wrote first: what its neighbour wrote afterwards was older for the receiver, and dropped for good.
+    /// A host whose clock is ahead wrote first: what its neighbour wrote afterwards was older for the receiver, and dropped permanently.
     @Test(arguments: Engine.all) func aChangeIsLaterThanTheOneBeforeWhateverTheClocksSay(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
@@ -168,7 +168,7 @@ import Testing
         let failure = DeliveryFailure(
             reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
         #expect(try outbox.settle([DeliveryResult(first, failure: failure)], under: lease, now: Self.change.now))
-        // The first one holds back what follows it, and nobody else.
+        // The first one holds back what follows it, and no one else.
         #expect(try due(Self.change.now) == [all[3]])
         #expect(try due(Self.change.now + 5) == [all[3], all[0]])
         // A probe takes what was tried least recently.

@@ -1,4 +1,4 @@
-// Files that root makes in another user's folder, and links that stand there.
+// Files that root makes in another user's folder, and links that are there.
 
 import Foundation
 import PosternSQLite

@@ -10,7 +10,7 @@ struct PostgresHarnessTests {
     func threadEnds() async throws {
         let binaries = try #require(PostgresServer.installed)
         let server = try await withCheckedThrowingContinuation { (done: CheckedContinuation<PostgresServer, any Error>) in
-            // The parent-death signal fires when the starting thread is gone, so the thread has to be one that ends.
+            // The parent-death signal fires when the starting thread is gone, so the thread must be one that ends.
             Thread { done.resume(with: Result { try PostgresServer(binaries: binaries) }) }.start()
         }
         for _ in 0..<3 { #expect(try server.psql("SELECT 40 + 2").contains("42")) }

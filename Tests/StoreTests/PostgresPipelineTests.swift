@@ -157,7 +157,7 @@ struct PostgresPipelineTests {
             return backend
         }
         #expect(try world.database.read(Self.backend) != backend)
-        // Cut while it is idle: whoever comes next does not notice.
+        // Cut while it is idle: anyone who comes next does not notice.
         for _ in 0..<2 {
             try world.cut(world.database.read(Self.backend))
             try world.database.write(.durable) { _ = try $0.run("UPDATE teams SET name = 'x'", []) }

@@ -1,4 +1,4 @@
-// A server without a connection left: whoever has some goes on with them.
+// A server without a connection left: anyone who has some goes on with them.
 
 import Foundation
 import PosternPostgres
@@ -25,7 +25,7 @@ struct PostgresPoolTests {
         try database.write(.relaxed) { _ = try $0.run("INSERT INTO t (n) VALUES (1)", []) }
     }
 
-    /// Runs on a thread of its own; the result of each.
+    /// Runs on its own thread; the result of each.
     private func together(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) -> [(any Error)?] {
         let results = Mutex([(any Error)?]())
         let group = DispatchGroup()
@@ -94,7 +94,7 @@ struct PostgresPoolTests {
             defer { try? database.close() }
             try database.read { connection in
                 _ = try connection.rows("SELECT 1", [])
-                // All that there are is in use; whoever waits gets the one that becomes free at the server.
+                // All that there are is in use; anyone who waits gets the one that becomes free at the server.
                 let errors = Mutex([(any Error)?]())
                 let done = DispatchSemaphore(value: 0)
                 Thread.detachNewThread {
@@ -109,7 +109,7 @@ struct PostgresPoolTests {
         }
     }
 
-    /// Whoever has no connection at all waits for one, too; a server that is away is told at once.
+    /// Anyone who has no connection at all waits for one, too; a server that is away is reported at once.
     @Test func whoHasNoneIsToldThatTheServerIsFull() throws {
         try withServer(limit: 0, connections: 2) { server, open in
             let error = #expect(throws: TemporaryStoreError.self) {

@@ -32,7 +32,7 @@ struct PostgresTests {
         try Self.add(1, database)
         let lock = try #require(try database.lock("events"))
         #expect(lock.isHeld)
-        // Whoever is forced onto the standby by its URL cannot write there, and is told so.
+        // Anyone who is forced onto the standby by its URL cannot write there, and is told so.
         let forced = try PostgresDatabase(url: alone + "?target_session_attrs=any")
         defer { try? forced.close() }
         let refused = #expect(throws: TemporaryStoreError.self) { try Self.add(9, forced) }
@@ -63,7 +63,7 @@ struct PostgresTests {
         try server.start()
         try Self.add(1, database)
         #expect(try Self.count(database) == 1)
-        // Nor where nobody came meanwhile: the connection that the pool has was ended with a message.
+        // Nor where no one came meanwhile: the connection that the pool has was ended with a message.
         for isCrash in [false, true] {
             server.stop(immediately: isCrash)
             try server.start()
@@ -114,7 +114,7 @@ struct PostgresTests {
         let database = try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/authority.pem")
         defer { try? database.close() }
         #expect(try database.read { try $0.row("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", [])?.bool(0) } == true)
-        // A certificate of nobody that is trusted: no connection, rather than one without proof.
+        // A certificate of no one that is trusted: no connection, rather than one without proof.
         #expect(throws: TemporaryStoreError.self) {
             try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/receiver.pem")
         }

@@ -38,7 +38,7 @@ import Testing
             let plan = try test.database.read { connection in
                 try connection.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0.text(3) }
             }
-            // A constant subquery or list is no table.
+            // A constant subquery or list is not a table.
             let scans = plan.filter { $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !$0.contains("SUBQUERY") }
             #expect(scans.isEmpty, "\(sql): \(plan)")
         }

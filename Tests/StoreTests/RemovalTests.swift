@@ -38,7 +38,7 @@ import Testing
         return (test, addresses)
     }
 
-    /// Nothing of the account is found by anybody.
+    /// Nothing of the account is found by anyone.
     private static func expectGone(_ test: TestStore, _ address: RelayAddress, user: String) throws {
         let store = test.store
         #expect(try store.relay.account(number: address.account.number, day: TestStore.today) == nil)

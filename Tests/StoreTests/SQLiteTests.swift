@@ -26,7 +26,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    /// Moving the log into the main file once more, without a connection, crashed inside SQLite.
+    /// Moving the log into the main file again, without a connection, crashed inside SQLite.
     @Test func closingTwiceIsHarmless() throws {
         let test = try TestStore(Engine.all[0])
         try test.database.close()

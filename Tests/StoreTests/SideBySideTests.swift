@@ -8,7 +8,7 @@ import Testing
 @Suite struct SideBySideTests {
     private static func number(_ test: TestStore, _ sql: String) throws -> Int64? { try test.database.rows(sql, []).first?.optionalInteger(0) }
 
-    /// What is too old goes, what is not stays, and nobody who writes meanwhile fails.
+    /// What is too old goes, what is not stays, and no one who writes meanwhile fails.
     @Test(arguments: Engine.all) func retentionTakesWhatIsTooOldWhileOthersWrite(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store

@@ -141,7 +141,7 @@ import Testing
         #expect(try test.store.counters.count(account: account, kind: .addressesStored, day: 1) == 30)
     }
 
-    /// They were kept for ever, whether anybody used them or not.
+    /// They were kept for ever, whether anyone used them or not.
     @Test(arguments: Engine.all) func whatNoMailMetForAYearGoes(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
@@ -152,7 +152,7 @@ import Testing
             #expect(try tokens.store(new(number..<(number + 1)), account: account, day: today, newPerDay: 10, now: today * day))
         }
         for number in 0..<3 { try forward(number, on: 0) }
-        // One is met by a forward, one by a reply, one by nobody.
+        // One is met by a forward, one by a reply, one by no one.
         try forward(0, on: 300)
         let met = try #require(try tokens.find("t1", purpose: .reverse, now: 300 * day))
         try tokens.keep(met, "T1", now: 300 * day)

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// Runs each on a thread of its own, and throws the first error.
+/// Runs each on its own thread, and throws the first error.
 func together(_ bodies: [@Sendable () throws -> Void]) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
         for body in bodies {

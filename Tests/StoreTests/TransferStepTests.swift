@@ -1,4 +1,4 @@
-// An app with many consents moves to another team while users sign up: in small steps that are at odds with nobody.
+// An app with many consents moves to another team while users sign up: in small steps that are at odds with no one.
 
 import Foundation
 import PosternStore

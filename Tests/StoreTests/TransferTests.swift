@@ -101,7 +101,7 @@ import Testing
         #expect(history.passedChecks90d == 1)
         #expect(history.lastPasses.emailCode == TestStore.now - 60)
         #expect(history.grant?.transferredAt == TestStore.now + 3600)
-        // A sign-in is no first one, and brings no other account.
+        // A sign-in is not a first one, and brings no other account.
         let again = try LifecycleTests.authorize(world.test, "com.juice", status: 0)
         #expect(again.kind == .again)
         #expect(again.account.sub == new.sub)
@@ -159,7 +159,7 @@ import Testing
             let left = try world.test.store.relay.relayAddress(localPart: address.localPart, domain: address.domain)
             #expect((left != nil) == alsoPress)
             #expect(try LifecycleTests.state(world.test, world.old.account.sub) == (alsoPress ? .authorized : .notFound))
-            // Moving is no deletion, and nobody is told that somebody left.
+            // Moving is not a deletion, and no one is told that someone left.
             #expect(try world.test.store.tombstones.tombstones(user: "u1", now: TestStore.now).isEmpty)
             #expect(try LifecycleTests.told(world.test).isEmpty)
             #expect(try world.test.store.grants.credentialState(team: "milk", sub: world.new().sub) == .authorized)

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 @Suite struct WriterTurnTests {
-    /// Somebody who writes until told to end, and those who wait meanwhile.
+    /// Someone who writes until told to end, and those who wait meanwhile.
     private final class Line: Sendable {
         let turn: WriterTurn
         private let served = Mutex<[String]>([])
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// 32 requests stood before them: with 16 ms a commit every decision gave up, and mail was deferred.
+    /// 32 requests was before them: with 16 ms a commit every decision gave up, and mail was deferred.
     @Test func mailAndDecisionsComeBeforeRequests() {
         let line = Line(burst: .seconds(60))
         for (name, isRequest) in [("request 1", true), ("decision", false), ("request 2", true), ("mail", false)] { line.add(name, isRequest: isRequest) }

@@ -22,10 +22,10 @@ package enum MilterActionError: Error, Hashable, CustomStringConvertible {
         case .notAtEndOfMessage: "a modification outside the end of the message"
         case .notNegotiated: "a modification that the handler did not declare among its needs"
         case .fieldName: "a header field name that is empty or has characters it cannot have"
-        case .fieldValue: "a header field value with a NUL, a bare CR, or a line end that is no fold"
+        case .fieldValue: "a header field value with a NUL, a bare CR, or a line end that does not fold"
         case .index(let index): "header field index \(index) is out of range"
         case .path: "an envelope path or argument that is empty or has a line end or NUL"
-        case .notSent(let function): "\(function) failed: the connection to the MTA is gone"
+        case .notSent(let function): "\(function) failed: the connection to the MTA is closed"
         }
     }
 }
@@ -33,17 +33,17 @@ package enum MilterActionError: Error, Hashable, CustomStringConvertible {
 /// Modifications of the message at its end. Valid during `endOfMessage` alone; the only caller of `smfi_*` that modify.
 ///
 /// That a call returns means only that the modification was sent: an MTA does not confirm. Field values are everything after
-/// the colon as it shall stand in the message, leading space included, folds as CRLF (or LF) and white space.
+/// the colon as it shall be in the message, leading space included, folds as CRLF (or LF) and white space.
 package protocol MilterActions: AnyObject {
     var macros: any MilterMacros { get }
 
     /// Replaces the value of the `index`-th field (from 1) of that name, the name's letters included; `nil` deletes the field.
-    /// Names compare case-insensitively; the MTA's own Received does not count. The index counts the fields as they stand *at
+    /// Names compare case-insensitively; the MTA's own Received does not count. The index counts the fields unchanged *at
     /// this
     /// moment*: a deletion moves the later ones of that name up by one, inserted and added fields count too (so go from the
     /// highest index to the lowest). Beyond the last, a value is appended as a new field, and a deletion does nothing.
     func changeHeader(_ name: String, index: Int, value: ArraySlice<UInt8>?) throws(MilterActionError)
-    /// Inserts a field at a position (from 0) among all fields as they stand at this moment, the MTA's own Received included: 0
+    /// Inserts a field at a position (from 0) among all fields unchanged at this moment, the MTA's own Received included: 0
     /// is above it, 1 below it as long as nothing was inserted above; beyond the last it is appended.
     func insertHeader(at index: Int, _ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
     /// Appends a field below all others.
@@ -52,11 +52,11 @@ package protocol MilterActions: AnyObject {
     func changeFrom(_ path: String, arguments: String?) throws(MilterActionError)
     /// Adds an envelope recipient, with ESMTP arguments such as `NOTIFY=NEVER`.
     func addRecipient(_ path: String, arguments: String?) throws(MilterActionError)
-    /// Removes the recipient; `path` exactly as it came to `recipient`, else nothing is removed and nobody says so.
+    /// Removes the recipient; `path` exactly as it came to `recipient`, else nothing is removed and no one says so.
     func deleteRecipient(_ path: String) throws(MilterActionError)
     /// The first call replaces the whole body, each further one appends to the replacement. Lines end in CRLF.
     func replaceBody(chunk: UnsafeRawBufferPointer) throws(MilterActionError)
-    /// Tells the MTA that the filter is alive, so that it does not run into its time-out (Postfix: milter_content_timeout).
+    /// Tells the MTA that the filter is alive, so that it does not run into its timeout (Postfix: milter_content_timeout).
     func progress() throws(MilterActionError)
 }
 
@@ -155,7 +155,7 @@ package enum MilterWire {
         return out
     }
 
-    /// Throws unless `path` can stand in an envelope command.
+    /// Throws unless `path` can be in an envelope command.
     package static func check(path: String) throws(MilterActionError) {
         guard !path.isEmpty, !path.utf8.contains(where: { $0 == 0 || $0 == 0x0D || $0 == 0x0A }) else { throw .path }
     }

@@ -8,7 +8,7 @@ package enum MilterReply: Sendable, Hashable {
     case accept
     /// Tell the client that the message was accepted, and drop it.
     case discard
-    /// Refuse for good. At connect or HELO it refuses the connection, at RCPT that recipient, else the message.
+    /// Refuse permanently. At connect or HELO it refuses the connection, at RCPT that recipient, else the message.
     case reject(PermanentFailure)
     /// Refuse for now, with the same scopes.
     case temporaryFailure(TemporaryFailure)

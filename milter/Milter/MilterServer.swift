@@ -1,4 +1,4 @@
-// Runs libmilter on a thread of its own: start, graceful stop, live counts.
+// Runs libmilter on its own thread: start, graceful stop, live counts.
 
 import CMilter
 import Concurrency
@@ -8,9 +8,9 @@ import Glibc
 package enum MilterServerError: Error, Hashable, CustomStringConvertible {
     /// libmilter serves one filter per process, once.
     case alreadyStarted
-    /// Somebody answers on the socket: another instance is running.
+    /// Someone answers on the socket: another instance is running.
     case socketInUse(String)
-    /// Something that is no socket stands at the path; it is left alone.
+    /// Something that is not a socket is at the path; it is left alone.
     case notASocket(String)
     /// A unix socket path has at most 107 octets.
     case pathTooLong(String)
@@ -26,7 +26,7 @@ package enum MilterServerError: Error, Hashable, CustomStringConvertible {
         case .socketInUse(let socket): "another process is already listening on \(socket); stop it first"
         case .notASocket(let path): "\(path) exists and is not a socket; remove it or choose another path"
         case .pathTooLong(let path): "the socket path \(path) is longer than 107 octets"
-        case .unknownGroup(let name): "there is no group \"\(name)\" for the milter socket"
+        case .unknownGroup(let name): "the group \"\(name)\" for the milter socket does not exist"
         case .socketFailed(let what, let code): "\(what): \(String(cString: strerror(code)))"
         case .libmilter(let function): "\(function) failed"
         }
@@ -46,7 +46,7 @@ package final class MilterServer: Sendable {
         /// Connections that may wait to be accepted. A unix socket refuses what comes beyond at once, and Postfix defers that mail:
         /// as many as the kernel takes (net.core.somaxconn), as hundreds may come in the same moment.
         package var backlog: Int32
-        /// The users of this machine who may connect, besides root and the one that this process runs as; nil for everybody.
+        /// The users of this machine who may connect, besides root and the one that this process runs as; nil for everyone.
         package var peers: Set<uid_t>?
 
         package init(
@@ -72,9 +72,9 @@ package final class MilterServer: Sendable {
         installation = Installation(handler: handler, needs: handler.needs, log: log, peers: peers)
     }
 
-    /// Claims the socket and begins to serve on a thread of its own. When it returns, an MTA can connect.
+    /// Claims the socket and begins to serve on its own thread. When it returns, an MTA can connect.
     ///
-    /// SIGHUP, which would otherwise kill the process, is ignored from here on unless somebody handles it.
+    /// SIGHUP, which would otherwise kill the process, is ignored from here on unless someone handles it.
     package func start() throws(MilterServerError) {
         let first = process.with { state in
             if state.installation != nil { return false }

@@ -59,8 +59,8 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Makes the socket this process's own: refuses one that answers, removes one that nobody serves, listens, and sets mode
-    /// and group. Must run on a thread that has a umask of its own.
+    /// Makes the socket this process's own: refuses one that answers, removes one that no one serves, listens, and sets mode
+    /// and group. Must run on a thread that has its own umask.
     func claim() throws(MilterServerError) {
         guard case .unix(let path, let mode, let group) = self else {
             if isAlive() { throw .socketInUse(description) }
@@ -80,7 +80,7 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
             if isAlive() { throw .socketInUse(description) }
             guard unlink(path) == 0 else { throw .socketFailed("cannot remove the stale socket \(path)", errno) }
         }
-        // Nobody may connect before mode and group are right.
+        // No one may connect before mode and group are right.
         let mask = umask(0o177)
         defer { umask(mask) }
         try open()
@@ -112,14 +112,14 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         return entry.gr_gid
     }
 
-    /// Whether somebody answers there.
+    /// Whether someone answers there.
     private func isAlive() -> Bool {
         guard let descriptor = connected() else { return false }
         if descriptor >= 0 { close(descriptor) }
         return true
     }
 
-    /// A connection to whoever answers there, -1 where somebody does but has no room for it now; nil where nobody does.
+    /// A connection to whoever answers there, -1 where someone does but has no room for it now; nil where no one does.
     func connected() -> Int32? {
         switch self {
         case .unix(let path, _, _):

@@ -26,7 +26,7 @@ struct Negotiation: Equatable {
     /// Why an MTA that offers this cannot be served; nil where it can.
     func refusal(offeredActions: UInt, offeredSteps: UInt) -> String? {
         let missing = Self.actionFlags.filter { actions & UInt($0.1) & ~offeredActions != 0 }.map(\.2)
-        if !missing.isEmpty { return "the MTA does not let the filter \(missing.joined(separator: ", "))" }
+        if !missing.isEmpty { return "the MTA does not allow the milter to \(missing.joined(separator: ", "))" }
         let steps = protocolSteps & ~offeredSteps
         if steps != 0 {
             return "the MTA lacks protocol steps 0x\(String(steps, radix: 16)); Postfix needs milter_protocol = 6"

@@ -19,7 +19,7 @@ final class PeerGuard: Sendable {
         self.allowed = allowed
     }
 
-    /// Ends every connection of somebody else. Called in each negotiation: nobody has said or heard anything before. What the kernel does
+    /// Ends every connection of someone else. Called in each negotiation: no one has said or heard anything before. What the kernel does
     /// not tell (the other end of a connection from another machine or network name space) is let through, as the address is.
     /// - Returns: whose connections were ended.
     func endStrangers() -> [uid_t] {
@@ -118,11 +118,11 @@ struct Address {
 package enum SocketDiagnosis {
     private static let netlinkSocketDiagnosis: Int32 = 4  // NETLINK_SOCK_DIAG
     private static let byFamily: UInt16 = 20  // SOCK_DIAG_BY_FAMILY
-    /// Where idiag_uid stands in the answer: behind the header of 16 octets, 4 of states, 48 of addresses and 3 numbers.
+    /// Where idiag_uid is in the answer: behind the header of 16 octets, 4 of states, 48 of addresses and 3 numbers.
     private static let userOffset = 80
     /// Where idiag_state stands, and TCP_ESTABLISHED.
     private static let (stateOffset, established) = (17, UInt8(1))
-    /// Of a socket that its process has closed already: the kernel says 0 then, which is nobody's.
+    /// Of a socket that its process has closed already: the kernel says 0 then, which is no one's.
     package static let gone = uid_t.max
 
     /// The user at the other end of a TCP connection; nil where that is not on this machine and in this network name space, or nothing is

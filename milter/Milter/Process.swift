@@ -20,9 +20,9 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
         case .listening(let socket): "milter: listening on \(socket)"
         case .refusedMTA(let reason): "milter: refused an MTA: \(reason)"
         case .strangersAtSocket(let users):
-            "milter: ended connections of users \(users.map(String.init).joined(separator: ", ")) to the socket, who are not Postfix (milter.peers)"
+            "milter: ended connections of users \(users.map(String.init).joined(separator: ", ")) to the socket, which are not Postfix's (milter.peers)"
         case .messageFailed(let queueID, let error): "milter: message \(queueID ?? "without queue id") deferred: \(error)"
-        case .stopped(let cutOff): cutOff == 0 ? "milter: stopped" : "milter: stopped, \(cutOff) messages cut off"
+        case .stopped(let cutOff): cutOff == 0 ? "milter: stopped" : "milter: stopped, \(cutOff) messages interrupted"
         }
     }
 }
@@ -32,7 +32,7 @@ struct Installation: Sendable {
     let handler: any MilterHandler
     let needs: MilterNeeds
     let log: @Sendable (MilterDiagnostic) -> Void
-    /// Nil where everybody may connect.
+    /// Nil where everyone may connect.
     var peers: PeerGuard?
 }
 

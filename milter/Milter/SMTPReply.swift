@@ -10,16 +10,16 @@ package enum SMTPReplyError: Error, Hashable, CustomStringConvertible {
     case lineCount(Int)
     /// A line is longer than `SMTPReplyLimit.lineLength` octets.
     case lineLength(Int)
-    /// An octet that is no HT or printable ASCII (RFC 5321 section 4.2), or a `%`, which libmilter and MTAs take for a format.
+    /// An octet that is not HT or printable ASCII (RFC 5321 section 4.2), or a `%`, which libmilter and MTAs take for a format.
     case octet(UInt8)
 
     package var description: String {
         switch self {
         case .code(let code): "SMTP reply code \(code) is not of the failure's class"
         case .enhancedStatus(let status): "enhanced status code \"\(status)\" is malformed or not of the reply code's class"
-        case .lineCount(let count): "an SMTP reply has 1 to \(SMTPReplyLimit.lines) lines, not \(count)"
-        case .lineLength(let length): "a line of an SMTP reply has at most \(SMTPReplyLimit.lineLength) octets, not \(length)"
-        case .octet(let octet): "octet \(octet) cannot stand in the text of an SMTP reply"
+        case .lineCount(let count): "an SMTP reply must have 1 to \(SMTPReplyLimit.lines) lines, not \(count)"
+        case .lineLength(let length): "a line of an SMTP reply must have at most \(SMTPReplyLimit.lineLength) octets, not \(length)"
+        case .octet(let octet): "octet \(octet) is not allowed in the text of an SMTP reply"
         }
     }
 }

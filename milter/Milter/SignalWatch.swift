@@ -10,7 +10,7 @@ nonisolated(unsafe) private var signalPipe: Int32 = -1
 /// taking it: the kernel prefers the main thread. `start` therefore unblocks the signals in its thread, which must be the main
 /// one (a process that was started from a thread with blocked signals inherits them so).
 package enum SignalWatch {
-    /// From now on calls `handle`, on a thread of its own, for each of these signals. Once per process; a further call replaces
+    /// From now on calls `handle`, on its own thread, for each of these signals. Once per process; a further call replaces
     /// nothing and returns false.
     @discardableResult
     package static func start(_ signals: [Int32], _ handle: @escaping @Sendable (Int32) -> Void) -> Bool {

@@ -1,5 +1,5 @@
 // libmilter's callbacks: global functions that recover the session and make one method call. None throws, none traps.
-// They must stay nonisolated and outside main.swift: libmilter calls them on threads of its own.
+// They must stay nonisolated and outside main.swift: libmilter calls them on its own threads.
 
 import CMilter
 import Glibc

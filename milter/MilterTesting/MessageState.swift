@@ -25,7 +25,7 @@ package struct MessageState: Sendable, Hashable {
     /// The fields that a filter sees: all but the MTA's own Received.
     package var fields: [Field]
     package var body: [UInt8]
-    /// How many of `fields` stand above the MTA's own Received: those that were inserted there.
+    /// How many of `fields` are above the MTA's own Received: those that were inserted there.
     package private(set) var aboveReceived = 0
 
     package init(mailFrom: String, recipients: [String], fields: [Field], body: [UInt8]) {
@@ -80,7 +80,7 @@ package struct MessageState: Sendable, Hashable {
     }
 
     /// The index counts the fields of that name as they are at this moment: earlier changes count, so that deleting the first
-    /// of three makes the second the first, and an inserted field is counted where it stands.
+    /// of three makes the second the first, and an inserted field is counted where it is.
     private mutating func change(_ name: String, _ index: Int, _ value: [UInt8]?) {
         let positions = fields.indices.filter { fields[$0].name.lowercased() == name.lowercased() }
         guard index >= 1, index <= positions.count else {
@@ -96,8 +96,8 @@ package struct MessageState: Sendable, Hashable {
         }
     }
 
-    /// The index counts every field as it stands at this moment, the MTA's own Received among them; what was inserted at 0
-    /// stands above that.
+    /// The index counts every field unchanged at this moment, the MTA's own Received among them; what was inserted at 0
+    /// is above that.
     private mutating func insert(_ field: Field, at index: Int) {
         if index <= aboveReceived {
             fields.insert(field, at: max(0, index))

@@ -4,8 +4,8 @@ import RelayCore
 
 /// Opens connections for copies. Calls block.
 package protocol CopyCarrier: Sendable {
-    /// A connection that stands for the client; nil where nobody takes copies just now.
-    /// - Parameter login: by which copies are known to be ours when they come back; asked anew for each connection.
+    /// A connection that stands for the client; nil where no one takes copies just now.
+    /// - Parameter login: by which copies are known to be ours when they come back; asked again for each connection.
     func open(for client: CopyClient, login: @escaping () -> String) -> (any CopySession)?
 }
 
@@ -32,6 +32,6 @@ package enum CopyOutcome: Sendable, Hashable {
     /// In Postfix's custody.
     case taken
     case refused(SMTPReply)
-    /// Nobody said no, but the copy is not in custody as far as is known. For the log; holds no address.
+    /// No one said no, but the copy is not in custody as far as is known. For the log; holds no address.
     case failed(String)
 }

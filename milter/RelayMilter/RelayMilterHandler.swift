@@ -22,7 +22,7 @@ package final class RelayMilterHandler: MilterHandler {
     private let usedLogins = UsedCopyLogins()
 
     /// - Parameter carrier: who hands copies over; nil where a transaction carries one account and no more.
-    /// - Parameter refused: told of forwards that were refused although somebody registered their author. Must not block.
+    /// - Parameter refused: told of forwards that were refused although someone registered their author. Must not block.
     package init(
         engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
         metrics: ServiceMetrics = ServiceMetrics(version: ""), carrier: @escaping @Sendable () -> (any CopyCarrier)? = { nil },

@@ -58,7 +58,7 @@ final class RelayMilterSession: MilterSession {
         self.refused = refused
     }
 
-    /// Postfix's own bounces reach the filter without an SMTP dialogue; there a recipient cannot be refused for good.
+    /// Postfix's own bounces reach the filter without an SMTP dialogue; there a recipient cannot be refused permanently.
     private var isInternal: Bool { connection.daemonName == "internal" }
 
     func helo(_ name: String) -> MilterReply {
@@ -82,7 +82,7 @@ final class RelayMilterSession: MilterSession {
         return .continue
     }
 
-    /// Whether a message at the smtpd for copies comes from this installation: anybody on this machine can connect there, and say which
+    /// Whether a message at the smtpd for copies comes from this installation: anyone on this machine can connect there, and say which
     /// client it is.
     private func isOurCopy(_ macros: any MilterMacros) -> Bool {
         if let isOurCopy { return isOurCopy }
@@ -100,7 +100,7 @@ final class RelayMilterSession: MilterSession {
         return true
     }
 
-    /// Where nobody takes copies, the second account gets its 452 as it would without fan-out.
+    /// Where no one takes copies, the second account gets its 452 as it would without fan-out.
     private func openCopies() -> Bool {
         guard connection.daemonName != "internal", connection.daemonName != Self.fanOutName, let engine = currentEngine,
             let carrier = carrier()
@@ -109,7 +109,7 @@ final class RelayMilterSession: MilterSession {
         copies = carrier.open(
             for: CopyClient(address: address, hostName: connection.hostName, helo: helo),
             login: { [now] in engine.copyLogin(for: address, now: now()) })
-        if copies == nil { logger.warning("copies cannot be handed over: recipients of further accounts get 452", metadata: ["ref": "\(reference)"]) }
+        if copies == nil { logger.warning("copies cannot be submitted: recipients of further accounts get 452", metadata: ["ref": "\(reference)"]) }
         return copies != nil
     }
 
@@ -117,7 +117,7 @@ final class RelayMilterSession: MilterSession {
     package static let fanOutName = "fanout"
 
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
-        // No MTA sends RCPT before MAIL or behind DATA. One that did could have a recipient taken that nobody judged.
+        // No MTA sends RCPT before MAIL or behind DATA. One that did could have a recipient taken that no one judged.
         guard let transaction else { return reply(to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros) }
         return histograms.recipient.timed {
             do throws(Refusal) {
@@ -218,7 +218,7 @@ final class RelayMilterSession: MilterSession {
                 answer = answer ?? refusal
             case .failed(let detail):
                 metrics.copies("failed").add()
-                return .fanOutFailed("\(handed) of \(all.count) copies handed over: \(detail)")
+                return .fanOutFailed("\(handed) of \(all.count) copies submitted: \(detail)")
             }
         }
         return answer

@@ -1,4 +1,4 @@
-// Logins of sessions that handed copies over: Postfix logs them, and whoever reads its log must not hand in another message by one.
+// Logins of sessions that handed copies over: Postfix logs them, and anyone who reads its log must not hand in another message by one.
 
 import RelayCore
 import Synchronization
@@ -12,7 +12,7 @@ final class UsedCopyLogins: Sendable {
         /// Those of the last period and of the one before it.
         var now: Set<String> = []
         var before: Set<String> = []
-        /// When the period began, by a clock that nobody sets.
+        /// When the period began, by a clock that no one sets.
         var began: ContinuousClock.Instant?
     }
 

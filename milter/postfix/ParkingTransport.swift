@@ -1,4 +1,4 @@
-// Where a running Postfix would send mail for an address at a relay domain that nobody rewrote.
+// Where a running Postfix would send mail for an address at a relay domain that no one rewrote.
 
 import Foundation
 

@@ -14,7 +14,7 @@ struct PlannedValues {
     /// As written; empty where the parameter is not set.
     subscript(name: String) -> String { written[name] ?? "" }
 
-    /// The items of a list with `$name`, `${name}` and `$(name)` followed. Conditional references (`${name?…}`) stay as they are.
+    /// The items of a list with `$name`, `${name}` and `$(name)` followed. Conditional references (`${name?…}`) stay unchanged.
     func items(of name: String) -> [String] { items(in: self[name]) }
 
     /// The same for the text of a list.

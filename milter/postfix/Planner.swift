@@ -7,7 +7,7 @@ struct Planner {
     var plan: SetupPlan
     private var planned: PlannedValues
 
-    /// Settings that depend on whether Postfix has virtual mailbox domains of its own.
+    /// Settings that depend on whether Postfix has its own virtual mailbox domains.
     static let domainSettings: Set = ["virtual_mailbox_domains", "virtual_mailbox_maps", "virtual_transport"]
 
     init(inputs: PostfixInputs, configuration: PostfixConfiguration) {
@@ -89,7 +89,7 @@ struct Planner {
             let missing = items.filter { !seen.contains(listed($0, in: name)) }
             guard kept != present || !missing.isEmpty else { return }
             change(name, to: PostfixList.text(kept + missing), setting.reason)
-            if !missing.isEmpty, !kept.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(kept)), in front of ours") }
+            if !missing.isEmpty, !kept.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(kept)), before ours") }
         case .beginningWith(let items):
             let present = PostfixList.items(raw(name))
             guard Array(planned.items(of: name).prefix(items.count)) != items else { return }
@@ -100,7 +100,7 @@ struct Planner {
             guard weak.contains(expanded(name)) else { return }
             if name == "smtpd_tls_security_level", !hasCertificate {
                 plan.notes.append(
-                    "inbound TLS stays off, as there is no certificate: set smtpd_tls_chain_files, then run this again")
+                    "inbound TLS stays off, because there is no certificate: set smtpd_tls_chain_files, then run this again")
                 return
             }
             change(name, to: value, setting.reason)
@@ -115,7 +115,7 @@ struct Planner {
         name.hasSuffix("_milters") ? PostfixList.milterSocket(item) : item.lowercased()
     }
 
-    /// A list without what stands there a second time of ours, be it by a reference: a message that passes Postern twice would be a loop.
+    /// A list without what is there a second time of ours, be it by a reference: a message that passes Postern twice would be a loop.
     private func withoutRepetition(_ present: [String], of ours: [String], in name: String) -> [String] {
         let isOurs = { (item: String) in ours.contains(listed(item, in: name)) }
         var seen = Set(present.filter { !isOurs($0) }.flatMap { planned.items(in: $0) }.map { listed($0, in: name) })
@@ -140,7 +140,7 @@ struct Planner {
         }
         for setting in RelaySettings.master(inputs) {
             let name = "\(setting.service)/\(setting.name)"
-            // An empty value has to be written too: without it that of main.cf is in force.
+            // An empty value must be written too: without it that of main.cf is in force.
             let old = configuration.master[name] ?? (setting.value.isEmpty ? "(that of main.cf)" : "")
             let isEnough = RelaySettings.errorLimitNames.contains(setting.name) && (Int(old) ?? 0) >= (Int(setting.value) ?? 0)
             if old != setting.value, !isEnough {
@@ -153,16 +153,16 @@ struct Planner {
     mutating func takeBack() {
         for (name, standard) in zip(RelaySettings.errorLimitNames, ["10", "${stress?{1}:{20}}"])
         where raw(name) == String(RelaySettings.errorLimit) {
-            change(name, to: standard, "Postfix's own: a version of Postern before set it for every service, submission included")
+            change(name, to: standard, "Postfix's default: an earlier version of Postern set it for every service, including submission")
         }
     }
 
-    /// What no setting of ours can mend.
+    /// What no setting of ours can fix.
     mutating func examine() {
         for parameter in ["mydestination", "relay_domains", "virtual_alias_domains"] {
             let listed = PostfixList.items(expanded(parameter)).map { $0.lowercased() }
             for domain in inputs.relayDomains where listed.contains(domain.lowercased()) {
-                plan.conflicts.append("\(domain) also stands in \(parameter), which takes precedence: remove it there")
+                plan.conflicts.append("\(domain) is also in \(parameter), which takes precedence: remove it there")
             }
         }
         if !expanded("smtpd_milter_maps").isEmpty {
@@ -172,7 +172,7 @@ struct Planner {
             plan.notes.append("smtpd_discard_ehlo_keyword_address_maps is set: it must not offer DSN for mail to the relay")
         }
         if PostfixList.items(expanded("receive_override_options")).contains("no_milters") {
-            plan.conflicts.append("receive_override_options has no_milters in main.cf: nothing would pass Postern")
+            plan.conflicts.append("receive_override_options has no_milters in main.cf: no mail would pass Postern")
         }
         for parameter in ["smtpd_milters", "non_smtpd_milters"] {
             for item in PostfixList.items(expanded(parameter))
@@ -204,7 +204,7 @@ struct Planner {
         let list = services.sorted().joined(separator: ", ")
         plan.conflicts.append(
             "\(list) run in the chroot \(expanded("queue_directory")), from where \(inputs.socket) cannot be reached: "
-                + "let Postern listen on a TCP port (inet:127.0.0.1:8891), or end the chroot with postconf -F "
+                + "let Postern listen on a TCP port (inet:127.0.0.1:8891), or disable the chroot with postconf -F "
                 + services.sorted().map { "\($0)/chroot=n" }.joined(separator: " "))
     }
 
@@ -215,16 +215,16 @@ struct Planner {
             if name.hasSuffix("/smtpd_milters") {
                 let sockets = planned.items(in: value).map(PostfixList.milterSocket)
                 if !sockets.contains(inputs.socket) {
-                    plan.notes.append("\(service) has smtpd_milters of its own: mail that comes in there does not pass Postern")
+                    plan.notes.append("\(service) has its own smtpd_milters: mail that comes in there does not pass Postern")
                 }
             } else if name.hasSuffix("/receive_override_options"), planned.items(in: value).contains("no_milters") {
                 plan.notes.append("\(service) has no_milters: mail that comes in there does not pass Postern")
             } else if name.hasSuffix("/milter_default_action"), value != "tempfail" {
                 plan.conflicts.append(
-                    "\(service) has milter_default_action=\(value): with Postern away mail would pass unrewritten")
+                    "\(service) has milter_default_action=\(value): while Postern is down mail would pass unrewritten")
             } else if name.hasSuffix("/milter_macro_daemon_name"), value == "internal", service != "cleanup/unix" {
                 plan.conflicts.append(
-                    "\(service) calls itself internal, a name kept for Postfix's own mail (milter_macro_daemon_name)")
+                    "\(service) has the name internal, which is reserved for Postfix's own mail (milter_macro_daemon_name)")
             }
         }
     }

@@ -49,9 +49,9 @@ package struct PostfixInputs: Sendable, Hashable {
     package var relayDomains: [String]
     /// Where Postern listens, as Postfix writes it: `unix:/run/postern/milter.sock`, `inet:127.0.0.1:8891`.
     package var socket: String
-    /// `myhostname`, as it stands in Postfix's own Received.
+    /// `myhostname`, unchanged in Postfix's own Received.
     package var hostName: String
-    /// `mail_name`, as it stands there too.
+    /// `mail_name`, unchanged there too.
     package var mailName: String
     /// Where the header check is written, as main.cf refers to it.
     package var headerChecksFile: String
@@ -59,7 +59,7 @@ package struct PostfixInputs: Sendable, Hashable {
     package var fanOut: String?
     /// The smtpd services that take mail for the relay domains from other servers, as `name/type`.
     package var incoming = ["smtp/inet"]
-    /// Postfix's smtpd_recipient_limit: an error limit has to be above it.
+    /// Postfix's smtpd_recipient_limit: an error limit must be above it.
     package var recipientLimit = 1_000
 
     package init(

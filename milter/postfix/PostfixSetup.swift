@@ -66,7 +66,7 @@ package enum PostfixSetup {
             socketInChroot: FileManager.default.fileExists(atPath: inChroot))
     }
 
-    /// Whether the Postfix configured in `directory` runs; nil where it cannot be asked, as by anybody but root.
+    /// Whether the Postfix configured in `directory` runs; nil where it cannot be asked, as by anyone but root.
     package static func isRunning(directory: String) -> Bool? {
         guard geteuid() == 0 else { return nil }
         do {
@@ -81,7 +81,7 @@ package enum PostfixSetup {
 
     /// Carries a plan out with postconf. Throws, and changes nothing, where there are conflicts. Running it twice changes
     /// nothing more. Postfix must then be reloaded; running smtpd processes keep their settings for a while.
-    /// - Parameter write: makes a file that everybody may read, or writes it anew.
+    /// - Parameter write: makes a file that everyone may read, or writes it again.
     package static func apply(_ plan: SetupPlan, write: (_ content: String, _ path: String) throws -> Void) throws {
         guard plan.conflicts.isEmpty else {
             throw PostfixToolError(description: plan.conflicts.joined(separator: "; "))

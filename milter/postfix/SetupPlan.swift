@@ -33,7 +33,7 @@ package struct SetupPlan: Sendable, Hashable {
 
     init(directory: String) { self.directory = directory }
 
-    /// Whether nothing is left to do.
+    /// Whether no action is needed.
     package var isEmpty: Bool { mainChanges.isEmpty && masterChanges.isEmpty && newServices.isEmpty && headerChecksPath == nil }
 
     /// The plan as an operator reads it, ending in a line feed.
@@ -65,7 +65,7 @@ package struct SetupPlan: Sendable, Hashable {
 
     /// Compares a configuration with what the relay needs. Pure.
     /// - Parameters:
-    ///   - headerChecks: what stands in `inputs.headerChecksFile` now; nil where it does not exist.
+    ///   - headerChecks: what is in `inputs.headerChecksFile` now; nil where it does not exist.
     ///   - socketInChroot: whether the socket's path exists below Postfix's queue directory, where chrooted services look for it.
     package static func make(
         _ inputs: PostfixInputs, for configuration: PostfixConfiguration, headerChecks: String?, socketInChroot: Bool = false

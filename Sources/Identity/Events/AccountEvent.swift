@@ -106,7 +106,7 @@ package struct IncomingEvent: Sendable {
         do {
             object = try StrictJSON.parseObject(body, limit: maximumBodyLength)
         } catch {
-            throw TokenRejection(.format, "the body is not taken as JSON: \(error)")
+            throw TokenRejection(.format, "the body is not valid JSON: \(error)")
         }
         guard case .string(let payload)? = object["payload"] else {
             throw TokenRejection(.format, "the body has no payload")
@@ -122,7 +122,7 @@ package struct IncomingEvent: Sendable {
         _ token: CompactJWS, issuer: IssuerConfiguration, keys: JWKSet, now: Int64, isAudience: (String) throws -> Bool
     ) throws -> IncomingEvent {
         if let type = token.type, !["jwt", "secevent+jwt"].contains(type.lowercased()) {
-            throw TokenRejection(.type, "it says that this is no event")
+            throw TokenRejection(.type, "it says that this is not an event")
         }
         try TokenChecks.signature(token, algorithms: issuer.algorithms, keys: keys)
         let event = try IncomingEvent(payload: token.payload, issuer: issuer, now: now)
@@ -135,7 +135,7 @@ package struct IncomingEvent: Sendable {
         do {
             all = try StrictJSON.parseObject(payload, limit: CompactJWS.maximumLength)
         } catch {
-            throw TokenRejection(.format, "the payload is not taken as JSON: \(error)")
+            throw TokenRejection(.format, "the payload is not valid JSON: \(error)")
         }
         let claims = ClaimReader(all)
         issuer = try claims.identifier("iss", .issuer, maximum: 2048)
@@ -152,12 +152,12 @@ package struct IncomingEvent: Sendable {
             throw TokenRejection(.expiry, "the event is expired")
         }
         id = try claims.identifier("jti", .claims)
-        guard case .string(let text)? = all["events"] else { throw TokenRejection(.claims, "events is not a text") }
+        guard case .string(let text)? = all["events"] else { throw TokenRejection(.claims, "events is not a string") }
         let event: JSONObject
         do {
             event = try StrictJSON.parseObject(Array(text.utf8), limit: CompactJWS.maximumLength)
         } catch {
-            throw TokenRejection(.claims, "events is not taken as JSON: \(error)")
+            throw TokenRejection(.claims, "events is not valid JSON: \(error)")
         }
         let members = ClaimReader(event)
         kind = AccountEventKind(type: try members.identifier("type", .claims))
@@ -172,10 +172,10 @@ package struct IncomingEvent: Sendable {
         happenedAt = min(time, now &* 1000)
     }
 
-    /// 2000-01-01T00:00:00Z in milliseconds: nobody had accounts to tell of before.
+    /// 2000-01-01T00:00:00Z in milliseconds: no one had accounts to tell from before.
     private static let earliest: Int64 = 946_684_800_000
 
-    /// `event_time`. Apple sends milliseconds and documents an example in seconds: what would lie before March 1973 as
+    /// `event_time`. Apple sends milliseconds and documents an example in seconds: what would be before March 1973 as
     /// milliseconds is seconds.
     private static func milliseconds(_ event: JSONObject) throws(TokenRejection) -> Int64? {
         guard let value = event["event_time"] else { return nil }

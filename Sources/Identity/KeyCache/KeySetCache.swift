@@ -96,7 +96,7 @@ package actor KeySetCache: VerificationKeySource {
         return keys
     }
 
-    /// Fetches what is no longer fresh, without anybody waiting for it. To be called every minute or so.
+    /// Fetches what is no longer fresh, without anyone waiting for it. To be called every minute or so.
     package func refresh(_ issuers: [IssuerConfiguration]) async {
         let names = Set(issuers.map(\.name))
         for name in entries.keys where !names.contains(name) { entries[name] = nil }
@@ -146,7 +146,7 @@ package actor KeySetCache: VerificationKeySource {
             await startFetch(issuer).value
         }
         let current = usable(issuer, at: now()) ?? keys
-        // Without an answer of the issuer nobody knows whether it has such a key by now.
+        // Without an answer of the issuer no one knows whether it has such a key by now.
         guard knows(current, keyID) || entry(issuer).failures == 0 else { throw unavailable(issuer) }
         return current
     }
@@ -168,7 +168,7 @@ package actor KeySetCache: VerificationKeySource {
         return entry.fetch != nil || entry.nextAttempt <= time || entry.nextAttempt &- time > settings.mostRetry
     }
 
-    /// A set from the future was fetched before the clock was set back: nobody knows how old it is.
+    /// A set from the future was fetched before the clock was set back: no one knows how old it is.
     private func isFresh(_ issuer: IssuerConfiguration, at time: Int64) -> Bool {
         let entry = entry(issuer)
         return entry.keys != nil && entry.fetchedAt <= time && entry.freshUntil > time
@@ -218,7 +218,7 @@ package actor KeySetCache: VerificationKeySource {
         do {
             let fetched = try await fetcher.fetch(issuer.source)
             let keys = try JWKSet.parse(fetched.document)
-            // A set without one usable key is somebody's mistake: the last good one serves better.
+            // A set without one usable key is someone's mistake: the last good one serves better.
             guard !keys.keys.isEmpty else {
                 throw KeySetError("the key set has no usable key\(keys.unusable.first.map { " (\($0.reason))" } ?? "")")
             }
@@ -232,7 +232,7 @@ package actor KeySetCache: VerificationKeySource {
         guard var entry = entries[issuer.name], entry.source == issuer.source else { return }
         let time = now()
         let freshness = fetched.maxAge.map { min(max($0, settings.leastFreshness), settings.mostFreshness) }
-        if entry.failures > 0 { logger.notice("issuer keys are back", metadata: ["issuer": "\(issuer.name)"]) }
+        if entry.failures > 0 { logger.notice("issuer keys are available again", metadata: ["issuer": "\(issuer.name)"]) }
         entry.keys = keys
         entry.fetchedAt = time
         entry.freshUntil = time &+ (freshness ?? settings.freshness)

@@ -39,14 +39,14 @@ package enum KeySetAddress {
     package static func objection(_ text: String, allowingHTTP: Bool = false) -> String? {
         guard (1...2048).contains(text.utf8.count), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty
-        else { return "it is no address with a host" }
+        else { return "it is not a URL with a host" }
         guard parts.user == nil, parts.password == nil, parts.fragment == nil else {
             return "it has a user, a password or a fragment"
         }
         switch parts.scheme?.lowercased() {
         case "https": return nil
         case "http" where allowingHTTP || isLoopback(host): return nil
-        case "http": return "keys that come over plain http: can be replaced on their way; use https:"
+        case "http": return "keys fetched over plain http: can be replaced in transit; use https:"
         default: return "it does not begin with https:"
         }
     }
@@ -62,7 +62,7 @@ package enum KeySetAddress {
 
 /// Fetches with async-http-client, and reads files.
 package struct HTTPKeySetFetcher: KeySetFetcher {
-    /// Seconds for a whole answer. Keys are asked for while somebody waits for a decision.
+    /// Seconds for a whole answer. Keys are asked for while someone waits for a decision.
     package static let deadline: Int64 = 5
 
     private let client: HTTPClient
@@ -106,8 +106,8 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
             guard response.status == .ok else {
                 throw KeySetFetchError(
                     (300..<400).contains(response.status.code)
-                        ? "the answer is a redirect (\(response.status.code)), which is not followed"
-                        : "the answer has status \(response.status.code)")
+                        ? "the response is a redirect (\(response.status.code)), which is not followed"
+                        : "the response has status \(response.status.code)")
             }
             let body = try await response.body.collect(upTo: JWKSet.maximumLength)
             return FetchedKeySet(
@@ -115,10 +115,10 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
         } catch let error as KeySetFetchError {
             throw error
         } catch is NIOTooManyBytesError {
-            throw KeySetFetchError("the answer is longer than \(JWKSet.maximumLength) octets")
+            throw KeySetFetchError("the response is longer than \(JWKSet.maximumLength) octets")
         } catch let error as HTTPClientError {
             throw KeySetFetchError(
-                Self.late.contains(error) ? "no whole answer in time" : "the request failed: \(error.shortDescription)")
+                Self.late.contains(error) ? "no complete response in time" : "the request failed: \(error.shortDescription)")
         } catch {
             throw KeySetFetchError("the request failed: \(Self.oneLine(error))")
         }

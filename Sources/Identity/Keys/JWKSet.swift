@@ -4,7 +4,7 @@ import JSON
 import MailCrypto
 import Support
 
-/// A document that is no key set.
+/// A document that is not a key set.
 package struct KeySetError: Error, Sendable, Hashable, CustomStringConvertible {
     package let reason: String
     package init(_ reason: String) { self.reason = reason }
@@ -57,20 +57,20 @@ package struct JWKSet: Sendable {
 
     /// Reads a JWK Set. Keys that cannot be used are left aside (RFC 7517 section 5); a document that is malformed, or has two
     /// different keys of one id and algorithm, is not taken at all or, for those two, not used.
-    /// - Parameter allowingPrivateKeys: whether a key whose private part stands beside it may be used all the same. Only for
+    /// - Parameter allowingPrivateKeys: whether a key whose private part is next to it may be used all the same. Only for
     ///   documents that a person hands in: what is published with its private part proves nothing.
     package static func parse(_ octets: [UInt8], allowingPrivateKeys: Bool = false) throws(KeySetError) -> JWKSet {
         let document: JSONObject
         do {
             document = try StrictJSON.parseObject(octets, limit: maximumLength)
         } catch {
-            throw KeySetError("the key set is not taken as JSON: \(error)")
+            throw KeySetError("the key set is not valid JSON: \(error)")
         }
         guard case .array(let elements)? = document["keys"] else { throw KeySetError("the key set has no list of keys") }
         guard elements.count <= maximumKeys else { throw KeySetError("the key set has more than \(maximumKeys) keys") }
         var set = JWKSet()
         for element in elements {
-            guard case .object(let jwk) = element else { throw KeySetError("a key of the key set is no object") }
+            guard case .object(let jwk) = element else { throw KeySetError("a key of the key set is not an object") }
             switch JWKReader(jwk: jwk, allowsPrivateParts: allowingPrivateKeys).read() {
             case .success(let key): set.keys.append(key)
             case .failure(let defect): set.unusable.append(Unusable(keyID: jwk["kid"]?.string, reason: defect.reason))
@@ -138,7 +138,7 @@ private struct JWKReader {
             guard let x = octets("x"), let y = octets("y"), x.count == 32, y.count == 32 else {
                 throw Defect("a key whose coordinates are not 32 octets each in base64url")
             }
-            guard let key = try? P256PublicKey(x: x, y: y) else { throw Defect("a key that is no point of P-256") }
+            guard let key = try? P256PublicKey(x: x, y: y) else { throw Defect("a key that is not a point of P-256") }
             return VerificationKey(keyID: keyID, key)
         default: throw Defect("a key that is neither RSA nor EC")
         }
@@ -152,14 +152,14 @@ private struct JWKReader {
         guard JWKSet.rsaBits.contains(bits) else { throw Defect("an RSA key of \(bits) bits") }
         // An exponent of 1 would make every text its own signature; beyond 32 bits it only costs time.
         guard exponent.count <= 4, exponent.last.map({ $0 & 1 == 1 }) == true, exponent != [1] else {
-            throw Defect("an RSA key with an exponent that is not used")
+            throw Defect("an RSA key with an unsupported exponent")
         }
         guard !ROCA.marks(modulus: modulus) else {
             throw Defect("an RSA key with the weakness of CVE-2017-15361 (ROCA)")
         }
         guard modulus.last.map({ $0 & 1 == 1 }) == true,
             let key = VerificationKey(keyID: keyID, modulus: modulus, exponent: exponent)
-        else { throw Defect("an RSA key that is not one") }
+        else { throw Defect("an RSA key that is not valid") }
         return key
     }
 
@@ -169,13 +169,13 @@ private struct JWKReader {
         guard let operations = jwk["key_ops"] else { return }
         let names = operations.array?.compactMap(\.string) ?? []
         guard names.count == operations.array?.count, names.contains("verify"), Set(names).count == names.count else {
-            throw Defect("a key that is not for verifying")
+            throw Defect("a key that is not for verification")
         }
     }
 
     private func checkAlgorithm(_ algorithm: SignatureAlgorithm) throws(Defect) {
         guard let named = jwk["alg"] else { return }
-        guard named.string == algorithm.rawValue else { throw Defect("a key for another algorithm than \(algorithm.rawValue)") }
+        guard named.string == algorithm.rawValue else { throw Defect("a key for an algorithm other than \(algorithm.rawValue)") }
     }
 
     private func octets(_ name: String) -> [UInt8]? { jwk[name]?.string.flatMap { Base64URL.decode($0.utf8) } }

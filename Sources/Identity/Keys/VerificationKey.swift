@@ -62,14 +62,14 @@ extension VerificationKey {
     /// A P-256 key from a SubjectPublicKeyInfo in PEM, as a team registers it for its client secrets. Throws where it is
     /// anything else.
     package init(keyID: String, pem: String) throws(KeySetError) {
-        guard (1...256).contains(keyID.utf8.count) else { throw KeySetError("a key id has 1 to 256 octets") }
+        guard (1...256).contains(keyID.utf8.count) else { throw KeySetError("a key id must have 1 to 256 octets") }
         guard let info = Self.octets(pem), let key = try? P256PublicKey(publicKeyInfo: info) else {
             throw KeySetError("not a public key on P-256 in PEM (BEGIN PUBLIC KEY)")
         }
         self.init(keyID: keyID, key)
     }
 
-    /// What stands in the PEM text, in lines of whatever length: people paste keys in one line.
+    /// What is in the PEM text, in lines of whatever length: people paste keys in one line.
     private static func octets(_ pem: String) -> [UInt8]? {
         let (begin, end) = ("-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----")
         let text = pem.trimmingCharacters(in: .whitespacesAndNewlines)

@@ -45,17 +45,17 @@ package struct TokenQuestion: Sendable {
             guard case .object(let members) = value else { throw JSONError(message: "not an object", offset: 0) }
             object = members
         } catch {
-            throw Unreadable(id: .null, reason: "the line is not taken as JSON: \(error)")
+            throw Unreadable(id: .null, reason: "the line is not valid JSON: \(error)")
         }
         let id = object["id"] ?? .null
         self.init(id: id, token: "", now: now)
-        guard case .string(let token)? = object["token"] else { throw Unreadable(id: id, reason: "token is not a text") }
+        guard case .string(let token)? = object["token"] else { throw Unreadable(id: id, reason: "token is not a string") }
         self.token = token
         func text(_ name: String) throws(Unreadable) -> String? {
             switch object[name] {
             case nil, .null?: return nil
             case .string(let text)?: return text
-            default: throw Unreadable(id: id, reason: "\(name) is not a text")
+            default: throw Unreadable(id: id, reason: "\(name) is not a string")
             }
         }
         if let keys = object["jwks"], keys != .null { self.keys = keys }
@@ -102,7 +102,7 @@ package struct TokenQuestion: Sendable {
 /// The answer.
 package struct TokenAnswer: Sendable {
     package enum Outcome: Sendable {
-        /// The claims; nil where they were not checked and the payload is no JSON object.
+        /// The claims; nil if they were not checked and the payload is not a JSON object.
         case valid(JSONObject?)
         case rejected(TokenRejection)
         /// Nothing is known about the token.
@@ -165,7 +165,7 @@ package struct TokenQuestions: Sendable {
             try TokenChecks.signature(token, algorithms: issuer.algorithms, keys: keys)
             return try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength)
         }
-        guard let audience = question.audience else { throw TokenRejection(.audience, "no audience is expected: name one") }
+        guard let audience = question.audience else { throw TokenRejection(.audience, "no audience to expect: name one") }
         if let expected = question.issuer, !expected.hasSameOctets(as: issuer.issuer) {
             throw TokenRejection(.issuer, "the token is from another issuer")
         }
@@ -185,7 +185,7 @@ package struct TokenQuestions: Sendable {
             return (Self.adjusted(issuer, question), keys)
         }
         guard question.issuer != nil || !question.checksClaims else {
-            throw TokenRejection(.issuer, "no issuer is expected: name one")
+            throw TokenRejection(.issuer, "no issuer to expect: name one")
         }
         let keys: JWKSet
         do {

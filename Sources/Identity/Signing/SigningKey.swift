@@ -8,7 +8,7 @@ import Support
 package struct IdentitySigningKey: Sendable {
     /// `kid`: the JWK thumbprint (RFC 7638), so that a key has one id wherever it is published.
     package let keyID: String
-    /// The public part as it stands in a JWK Set.
+    /// The public part unchanged in a JWK Set.
     package let publicJWK: JSONObject
     /// The same key for verifying.
     package let verificationKey: VerificationKey

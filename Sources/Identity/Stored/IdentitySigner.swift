@@ -68,7 +68,7 @@ package actor IdentitySigner {
             return read
         } catch {
             guard let state else { throw error }
-            logger.error("signing keys cannot be read, the old ones stay", metadata: ["detail": "\(error)"])
+            logger.error("signing keys cannot be read, the old ones stay in use", metadata: ["detail": "\(error)"])
             lookedAt = time
             return state
         }

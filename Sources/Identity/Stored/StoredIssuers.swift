@@ -53,7 +53,7 @@ package actor StoredIssuers: IssuerDirectory {
             return read
         } catch {
             guard let issuers else { throw error }
-            logger.warning("issuers cannot be read, the last ones stay", metadata: ["detail": "\(error)"])
+            logger.warning("issuers cannot be read, the old ones stay in force", metadata: ["detail": "\(error)"])
             readAt = time
             return issuers
         }
@@ -99,6 +99,6 @@ package struct StoredKeySets: KeySetStorage {
 
     private func warn(_ issuer: IssuerConfiguration, _ error: any Error) {
         logger.warning(
-            "issuer keys cannot be kept over a restart", metadata: ["issuer": "\(issuer.name)", "detail": "\(error)"])
+            "issuer keys cannot be stored for a restart", metadata: ["issuer": "\(issuer.name)", "detail": "\(error)"])
     }
 }

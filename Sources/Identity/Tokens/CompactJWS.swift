@@ -20,7 +20,7 @@ package struct CompactJWS: Sendable {
     package let payload: [UInt8]
     /// The decoded signature; may be empty.
     package let signature: [UInt8]
-    /// What the signature is over: header and payload as they stand, with the dot between.
+    /// What the signature is over: header and payload unchanged, with the dot between.
     package let signingInput: [UInt8]
 
     /// Header parameters that bring keys, change what is signed, or belong to encryption. None of them has a place in a token
@@ -42,7 +42,7 @@ package struct CompactJWS: Sendable {
             throw TokenRejection(
                 .format,
                 segments.count == 5
-                    ? "it has five segments, as an encrypted token: only signed ones are taken"
+                    ? "it has five segments, like an encrypted token: only signed tokens are accepted"
                     : "it has \(segments.count) segments instead of three")
         }
         guard let header = Base64URL.decode(segments[0]), let payload = Base64URL.decode(segments[1]),
@@ -51,7 +51,7 @@ package struct CompactJWS: Sendable {
         do {
             self.header = try StrictJSON.parseObject(header, limit: Self.maximumLength)
         } catch {
-            throw TokenRejection(.format, "the header is not taken as JSON: \(error)")
+            throw TokenRejection(.format, "the header is not valid JSON: \(error)")
         }
         guard !payload.isEmpty else { throw TokenRejection(.format, "there is no payload") }
         for name in Self.refusedParameters where self.header[name] != nil {
@@ -73,7 +73,7 @@ package struct CompactJWS: Sendable {
     {
         guard let value = header[name] else { return nil }
         guard case .string(let text) = value, (1...256).contains(text.utf8.count) else {
-            throw TokenRejection(check, "\(name) is not a text of 1 to 256 octets")
+            throw TokenRejection(check, "\(name) is not a string of 1 to 256 octets")
         }
         return text
     }

@@ -42,13 +42,13 @@ package struct IdentityClaims: Sendable {
     /// All claims as they came.
     package let all: JSONObject
 
-    /// Reads the claims. Throws `format` for a payload that is no JSON object, and otherwise the claim that is missing or wrong.
+    /// Reads the claims. Throws `format` for a payload that is not a JSON object, and otherwise the claim that is missing or wrong.
     package init(payload: [UInt8]) throws(TokenRejection) {
         let all: JSONObject
         do {
             all = try StrictJSON.parseObject(payload, limit: CompactJWS.maximumLength)
         } catch {
-            throw TokenRejection(.format, "the payload is not taken as JSON: \(error)")
+            throw TokenRejection(.format, "the payload is not valid JSON: \(error)")
         }
         try self.init(all)
     }
@@ -102,7 +102,7 @@ struct ClaimReader {
         guard case .string(let text) = value, (1...maximum).contains(text.utf8.count),
             text.hasNoControls
         else {
-            throw TokenRejection(check, "\(name) is not a text of 1 to \(maximum) octets without control characters")
+            throw TokenRejection(check, "\(name) is not a string of 1 to \(maximum) octets without control characters")
         }
         return text
     }
@@ -112,7 +112,7 @@ struct ClaimReader {
     func audience() throws(TokenRejection) -> String {
         if case .array(let elements)? = all["aud"] {
             guard elements.count == 1, case .string(let text) = elements[0] else {
-                throw TokenRejection(.audience, "aud is a list of other than one text")
+                throw TokenRejection(.audience, "aud is a list of other than one string")
             }
             return try ClaimReader(["aud": .string(text)]).identifier("aud", .audience)
         }

@@ -48,15 +48,15 @@ package struct ExpectedNonce: Sendable, Hashable {
         case (let expected?, let claim?):
             let form = form ?? issuerForm
             guard constantTimeEqual(Array(form.claim(for: expected).utf8), Array(claim.utf8)) else {
-                throw TokenRejection(.nonce, "it is not the expected one, taken as \(form.rawValue)")
+                throw TokenRejection(.nonce, "it is not the expected one in the form \(form.rawValue)")
             }
         case (.some, nil) where claims.nonceSupported == false: break
         case (nil, .some) where claims.nonceSupported == false: break
-        case (.some, nil): throw TokenRejection(.nonce, "one is expected, and the token has none")
-        case (nil, .some): throw TokenRejection(.nonce, "the token has one, and none was sent with it")
+        case (.some, nil): throw TokenRejection(.nonce, "one is expected, but the token has none")
+        case (nil, .some): throw TokenRejection(.nonce, "the token has one, but none was sent with it")
         case (nil, nil):
             guard !isRequired || claims.nonceSupported == false else {
-                throw TokenRejection(.nonce, "one is required, and the token has none")
+                throw TokenRejection(.nonce, "one is required, but the token has none")
             }
         }
     }

@@ -1,8 +1,8 @@
 // Why a token is not taken: which check failed, and never what the token said.
 
-/// A token that is refused for good: the same token is refused again.
+/// A token that is refused permanently: the same token is refused again.
 package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The check that failed, in the order in which they are made. The raw values stand in answers.
+    /// The check that failed, in the order in which they are made. The raw values are in answers.
     package enum Check: String, Sendable, Hashable, CaseIterable {
         /// Not three segments of canonical base64url with a JSON object in the first and, where claims are read, the second; or
         /// a header parameter that no token may have.
@@ -21,7 +21,7 @@ package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertibl
         case expiry = "exp"
         /// Issued in the future, too long ago where that matters, or without `iat`.
         case issuedAt = "iat"
-        /// `nbf` lies in the future.
+        /// `nbf` is in the future.
         case notBefore = "nbf"
         case nonce
         /// Another claim is missing or of the wrong type.
@@ -58,7 +58,7 @@ package struct KeysUnavailable: Error, Sendable, Hashable, CustomStringConvertib
     package var description: String { "the keys of issuer \(issuer) are unavailable: \(reason)" }
 }
 
-/// How a verification fails: for good, or for now.
+/// How a verification fails: permanently, or for now.
 package enum TokenVerificationFailure: Error, Sendable, Hashable, CustomStringConvertible {
     case rejected(TokenRejection)
     case unavailable(KeysUnavailable)

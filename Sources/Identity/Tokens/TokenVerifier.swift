@@ -22,7 +22,7 @@ package enum TokenChecks {
                 throw TokenRejection(.signature, "it is not valid under the issuer's key")
             }
         case .unusable(let reason): throw TokenRejection(.key, "it names \(reason)")
-        case .unknown: throw TokenRejection(.key, "the issuer has no key of this id")
+        case .unknown: throw TokenRejection(.key, "the issuer has no key with this id")
         }
     }
 
@@ -66,9 +66,9 @@ package enum TokenChecks {
     /// no identity token (RFC 8725 section 3.11); nor is one that wraps another (`cty`).
     package static func type(_ token: CompactJWS) throws(TokenRejection) {
         if let type = token.type, type.lowercased() != "jwt" {
-            throw TokenRejection(.type, "it says that this is no identity token")
+            throw TokenRejection(.type, "it says that this is not an identity token")
         }
-        if token.header["cty"] != nil { throw TokenRejection(.type, "the payload is said to be something else than claims") }
+        if token.header["cty"] != nil { throw TokenRejection(.type, "it says that the payload is not claims") }
     }
 
     /// All of them.
@@ -116,7 +116,7 @@ package struct TokenVerifier: Sendable {
     /// valid whatever the keys are: unknown issuer, other algorithm, no key id, signature of an impossible length.
     package func trust(_ token: CompactJWS) async throws -> (IssuerConfiguration, JWKSet) {
         guard let claims = try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength) else {
-            throw TokenRejection(.format, "the payload is not taken as a JSON object")
+            throw TokenRejection(.format, "the payload is not a valid JSON object")
         }
         let iss = try ClaimReader(claims).identifier("iss", .issuer, maximum: 2048)
         guard let issuer = try await issuers.issuer(iss), issuer.issuer.hasSameOctets(as: iss) else {
@@ -124,7 +124,7 @@ package struct TokenVerifier: Sendable {
         }
         let (algorithm, keyID) = try TokenChecks.keyName(token, algorithms: issuer.algorithms)
         guard algorithm == .es256 ? token.signature.count == 64 : token.signature.count >= JWKSet.rsaBits.lowerBound / 8 else {
-            throw TokenRejection(.signature, "it has not the length of a signature of this algorithm")
+            throw TokenRejection(.signature, "its length is not that of a signature of this algorithm")
         }
         return (issuer, try await keys.keys(of: issuer, for: keyID))
     }

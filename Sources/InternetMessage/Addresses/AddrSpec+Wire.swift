@@ -22,7 +22,7 @@ extension AddrSpec {
     /// Longest envelope address read, in octets: an SMTP command line with room to spare. Longer ones are nil.
     package static let maximumEnvelopeLength = 2048
 
-    /// Reads a Mailbox as it stands in an SMTP envelope, without brackets: `local@domain`, `"quoted local"@domain`,
+    /// Reads a Mailbox unchanged in an SMTP envelope, without brackets: `local@domain`, `"quoted local"@domain`,
     /// `local@[1.2.3.4]`.
     ///
     /// UTF-8 is taken in both parts (RFC 6531). Two departures from RFC 5321: underscores in domains are in use and taken, and
@@ -34,7 +34,7 @@ extension AddrSpec {
         self = parsed
     }
 
-    /// Reads a Mailbox as it stands in an SMTP envelope; see `init(envelope:)` for octets.
+    /// Reads a Mailbox unchanged in an SMTP envelope; see `init(envelope:)` for octets.
     package init?(envelope text: String) { self.init(envelope: text.utf8) }
 
     /// Reads `<a@b>`, `<>`, `a@b` or an empty text as a reverse-path; a source route `<@a,@b:c@d>` is dropped (RFC 5321

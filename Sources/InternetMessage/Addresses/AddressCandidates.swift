@@ -9,7 +9,7 @@ package enum AddressCandidates {
     /// Something that could be taken for an address.
     package struct Candidate: Sendable, Hashable {
         package var addrSpec: AddrSpec
-        /// Where it stands in the raw value, quotes and encoded words included. Indices are those of the slice.
+        /// Where it is in the raw value, quotes and encoded words included. Indices are those of the slice.
         package var range: Range<Int>
     }
 
@@ -141,7 +141,7 @@ package enum AddressCandidates {
 
     private static func endsWideAt(_ octets: [UInt8], _ end: Int) -> Bool { end >= 3 && atWidth(octets, end - 3) == 3 }
 
-    /// Where the local part could begin: after the last octet that is no atext, without leading dots; after the last one that
+    /// Where the local part could begin: after the last octet that is not an atext, without leading dots; after the last one that
     /// a program which turns text into links would not take; or at an opening quote.
     private static func localStarts(_ octets: [UInt8], _ at: Int) -> [Int] {
         let limit = max(0, at - maximumPartLength)

@@ -57,7 +57,7 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case multipleAt
     /// `@` in a display name outside quotes.
     case atInPhrase
-    /// An addr-spec that is no dot-atom, quoted string or domain literal: dots in wrong places, words without dots, specials.
+    /// An addr-spec that is not a dot-atom, quoted string or domain literal: dots in wrong places, words without dots, specials.
     case malformedAddrSpec
     /// A special character where none may be.
     case strayCharacter
@@ -67,7 +67,7 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case encodedWordInQuotes
     /// NUL.
     case nul
-    /// CR or LF that is no fold, or a fold without CR.
+    /// CR or LF that is not a fold, or a fold without CR.
     case bareLineBreak
     /// A control character outside quotes and comments.
     case controlCharacter

@@ -3,7 +3,7 @@
 /// A token with its place in the raw value.
 struct AddressToken {
     enum Kind: Equatable {
-        /// A run of atext; also of octets that fit nowhere (controls), which are told.
+        /// A run of atext; also of octets that fit nowhere (controls), which are reported.
         case atom
         /// `"…"`, quotes included in the range.
         case quotedString
@@ -17,7 +17,7 @@ struct AddressToken {
 
     var kind: Kind
     var range: Range<Int>
-    /// Whether white space stands before the token.
+    /// Whether white space is before the token.
     var isSpaced: Bool
 }
 
@@ -95,7 +95,7 @@ struct AddressLexer {
         return .special(octet)
     }
 
-    /// Whether the octet goes into an atom, rightly or (told) wrongly.
+    /// Whether the octet goes into an atom, rightly or (reported) wrongly.
     private mutating func isAtom(_ octet: UInt8) -> Bool {
         if octet.isAtomText { return true }
         guard octet.isForbiddenControl else { return false }
@@ -103,7 +103,7 @@ struct AddressLexer {
         return true
     }
 
-    /// Skips spaces, tabs and folds, and tells line breaks that are no folds.
+    /// Skips spaces, tabs and folds, and reports line breaks that are not folds.
     private mutating func skipWhiteSpace() -> Bool {
         let start = index
         // Whether the present line, begun by a fold, held only white space so far.
@@ -122,7 +122,7 @@ struct AddressLexer {
         return index > start
     }
 
-    /// The width of the fold's line break at `at`, 0 for white space; tells what is no fold.
+    /// The width of the fold's line break at `at`, 0 for white space; reports what is not a fold.
     private mutating func lineBreak(at position: Int) -> Int {
         guard input[position] == 0x0D || input[position] == 0x0A else { return 0 }
         let isPair = input[position] == 0x0D && position + 1 < input.count && input[position + 1] == 0x0A

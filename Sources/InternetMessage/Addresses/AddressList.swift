@@ -57,7 +57,7 @@ package struct AddressList: Sendable, Hashable {
     /// Whether RFC 5322, current or obsolete, has a grammar for the field.
     package var isLegal: Bool { defects.allSatisfy(\.isLegal) }
 
-    /// Reads the raw value of an address field: everything after the colon, folds as they stand.
+    /// Reads the raw value of an address field: everything after the colon, folds unchanged.
     ///
     /// Never fails; linear in time and memory, without recursion. Where the syntax is broken this is one sane reading of it,
     /// and `defects` says so;

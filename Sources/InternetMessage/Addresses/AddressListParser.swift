@@ -91,7 +91,7 @@ struct AddressListParser {
         return AddressList(addresses: addresses, defects: defects)
     }
 
-    /// Handles a word after `<…>`. An address there begins a new element (true); anything else is told and skipped (false).
+    /// Handles a word after `<…>`. An address there begins a new element (true); anything else is reported and skipped (false).
     private mutating func splitsAfterAngle(_ element: inout Element, _ token: AddressToken) -> Bool {
         // Look ahead over this element: the cost is shared, as a skipped stretch is skipped whole.
         var ahead = index
@@ -183,7 +183,7 @@ struct AddressListParser {
             }
         }
         for (number, spec) in found.enumerated() {
-            // Of several addresses in one element only the first keeps what stands before it.
+            // Of several addresses in one element only the first keeps what is before it.
             let first = number == 0 ? min(start, spec.range.lowerBound) : spec.range.lowerBound
             let range = first..<(found.count == 1 ? element.end : spec.range.upperBound)
             let mailbox = Mailbox(
@@ -194,7 +194,7 @@ struct AddressListParser {
         return true
     }
 
-    /// Tells what may not stand in a display name.
+    /// Reports what may not be in a display name.
     private mutating func inspectPhrase(_ words: [AddressToken]) {
         for word in words {
             switch word.kind {

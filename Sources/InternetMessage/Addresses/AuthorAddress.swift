@@ -41,7 +41,7 @@ package enum AuthorAddress {
 
     /// Whether the name is `From` to a program that overlooks characters which do not belong into names.
     private static func isDisguised(_ field: HeaderField) -> Bool {
-        // Anything longer is no name with a stray character in it.
+        // Anything longer is not a name with a stray character in it.
         guard field.valueStart <= 64 else { return false }
         var found = 0
         for octet in field.bytes[..<field.valueStart] where octet > 0x20 && octet < 0x7F && octet != UInt8(ascii: ":") {
@@ -61,7 +61,7 @@ package enum AuthorAddress {
         }
     }
 
-    /// Whether `From:` follows a CR or LF in the field that is no fold.
+    /// Whether `From:` follows a CR or LF in the field that is not a fold.
     private static func hidesFrom(_ field: HeaderField) -> Bool { field.bytes.withUnsafeBufferPointer(hidesFrom) }
 
     private static func hidesFrom(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {

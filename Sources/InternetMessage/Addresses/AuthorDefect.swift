@@ -38,7 +38,7 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case ambiguousComment
     /// A quoted string, comment, `<` or `[` that does not end.
     case unterminated
-    /// Text after the address that is no comment, or words before an address without `<…>`.
+    /// Text after the address that is not a comment, or words before an address without `<…>`.
     case strayText
     /// A special character where none may be.
     case strayCharacter
@@ -49,7 +49,7 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case ambiguousEncodedWord
     /// NUL, or another control character; also NEL, and the Unicode line and paragraph separators.
     case controlCharacter
-    /// CR or LF that is no fold, or a fold without CR.
+    /// CR or LF that is not a fold, or a fold without CR.
     case bareLineBreak
     /// A fold followed by nothing but white space (obsolete).
     case obsoleteFold

@@ -1,7 +1,7 @@
 // The one address that nothing may show.
 
 /// A user's real address. Deliberately not a `String`: its descriptions are redacted, it cannot be encoded,
-/// and whoever needs the address has to ask for it by a name that a reviewer sees.
+/// and anyone who needs the address has to ask for it by a name that a reviewer sees.
 package struct InboxAddress: Sendable, Hashable {
     private let address: AddrSpec
 

@@ -14,7 +14,7 @@ package enum TransferDefect: Sendable, Hashable, CaseIterable {
     case strayPadding
     /// base64: bits that should be zero before padding are not.
     case nonZeroPaddingBits
-    /// quoted-printable: `=` without two hexadecimal digits or a line break; kept as it stands.
+    /// quoted-printable: `=` without two hexadecimal digits or a line break; kept unchanged.
     case invalidEscape
     /// quoted-printable: white space at the end of a line, removed as RFC 2045 section 6.7 rule 3 demands.
     case trailingWhiteSpace

@@ -7,7 +7,7 @@ extension DecodedText {
     package struct Replacement: Sendable {
         /// Offsets in `bytes`.
         package var range: Range<Int>
-        /// The octets to stand there, not encoded.
+        /// The octets to be there, not encoded.
         package var bytes: [UInt8]
 
         package init(_ range: Range<Int>, _ bytes: [UInt8]) {
@@ -20,7 +20,7 @@ extension DecodedText {
     ///
     /// Identity encodings and quoted-printable change only where the replacements are, and around them soft line breaks keep
     /// lines to 76.
-    /// base64 is written anew from the line of the first replacement on. Without replacements the raw octets come back unchanged.
+    /// base64 is rewritten from the line of the first replacement on. Without replacements the raw octets come back unchanged.
     package func replacing(_ replacements: [Replacement]) -> [UInt8] {
         var sound = [Replacement]()
         var end = 0

@@ -69,7 +69,7 @@ package struct DecodedText: Sendable {
         return (first.raw.lowerBound..<end.raw.upperBound, first.decoded.lowerBound..<end.decoded.upperBound)
     }
 
-    /// The unit that a decoded octet belongs to. `offset` lies within `bytes`.
+    /// The unit that a decoded octet belongs to. `offset` is within `bytes`.
     private func place(of offset: Int) -> (raw: Range<Int>, decoded: Range<Int>) {
         var low = 0
         var high = segments.count

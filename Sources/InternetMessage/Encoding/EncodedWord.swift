@@ -7,8 +7,8 @@ package enum EncodedWord {
     /// Decodes every encoded word of an unstructured, unfolded value; the rest is read as UTF-8.
     ///
     /// White space between adjacent words is dropped, and characters split across words of one charset are put together.
-    /// Words need not stand between white space, as many programs do not insist on it. Malformed words and unknown charsets
-    /// stay as they are.
+    /// Words need not be between white space, as many programs do not insist on it. Malformed words and unknown charsets
+    /// stay unchanged.
     package static func decode(_ text: ArraySlice<UInt8>) -> String {
         guard text.contains(UInt8(ascii: "?")) else { return String(decoding: text, as: UTF8.self) }
         var output = ""
@@ -81,7 +81,7 @@ package enum EncodedWord {
         case undecodable(Range<Int>)
     }
 
-    /// Longest charset (with language) looked for after `=?`, in octets; beyond it the text is no encoded word.
+    /// Longest charset (with language) looked for after `=?`, in octets; beyond it the text is not an encoded word.
     static let maximumCharsetLength = 96
 
     /// Cuts text into literals and words in order. Linear: the search for terminators only moves forward.
@@ -150,7 +150,7 @@ package enum EncodedWord {
         return output
     }
 
-    /// B (RFC 2047 section 4.1): nil where nothing but rubbish stands there.
+    /// B (RFC 2047 section 4.1): nil where nothing but rubbish is there.
     private static func decodeB(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         let decoded = Base64.decode(text)
         if decoded.bytes.isEmpty, text.contains(where: { !$0.isWhiteSpace && $0 != UInt8(ascii: "=") }) { return nil }

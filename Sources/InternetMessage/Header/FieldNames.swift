@@ -121,14 +121,14 @@ package final class FieldNameIndex: Sendable {
     /// Which of the fields of its name the one at a position is, from 1 on, from the top.
     package func ordinal(_ position: Int) -> Int { Int(entries[position].ordinal) }
 
-    /// Different in each process, so that nobody can choose names that fall into one slot.
+    /// Different in each process, so that no one can choose names that fall into one slot.
     private static let seed = UInt64(truncatingIfNeeded: Hasher().finalize()) | 1
 
     /// The same for names that differ in letter case alone.
     private static func hash(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
         var hash = seed &+ UInt64(truncatingIfNeeded: name.count)
         func add(_ word: UInt64) {
-            // Bit 5 is what tells a small letter from a capital; other octets that it tells apart are compared afterwards.
+            // Bit 5 is what tells a small letter from a capital; other octets that it distinguishes are compared afterwards.
             let (high, low) = (hash ^ (word | 0x2020_2020_2020_2020)).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
             hash = high ^ low
         }

@@ -11,7 +11,7 @@ package struct HeaderControls: OptionSet, Sendable, Hashable {
     package static let bareCR = HeaderControls(rawValue: 2)
     /// LF that no CR precedes, also where white space follows.
     package static let bareLF = HeaderControls(rawValue: 4)
-    /// CRLF (or LF) that white space does not follow: a line break that is no fold.
+    /// CRLF (or LF) that white space does not follow: a line break that is not a fold.
     package static let lineBreak = HeaderControls(rawValue: 8)
     /// A fold whose continuation holds nothing but white space (obs-FWS).
     package static let emptyContinuation = HeaderControls(rawValue: 16)
@@ -20,7 +20,7 @@ package struct HeaderControls: OptionSet, Sendable, Hashable {
 
     /// Those by which two programs see different fields.
     package static let ambiguous = HeaderControls(rawValue: 1 | 2 | 4 | 8)
-    /// Line breaks that are no folds, and folds without CR.
+    /// Line breaks that are not folds, and folds without CR.
     static let brokenLine = HeaderControls(rawValue: 2 | 4 | 8)
 }
 
@@ -98,7 +98,7 @@ extension HeaderControls {
     private static func find(_ bytes: UnsafeBufferPointer<UInt8>) -> HeaderControls {
         var found: HeaderControls = []
         var index = bytes.firstControl()
-        // Whether only white space stood on the current continuation line. While it did, each octet is looked at.
+        // Whether only white space was on the current continuation line. While it did, each octet is looked at.
         var isBlankContinuation = false
         while index < bytes.count {
             let octet = bytes[index]

@@ -23,11 +23,11 @@ extension HeaderField {
     ///
     /// White space in quoted strings is used only where a line would pass 998 octets. Words are never broken: a single word of
     /// over 998
-    /// octets stays as it is. NUL, CR and LF in `value` become spaces: a value cannot begin a field of its own.
+    /// octets stays unchanged. NUL, CR and LF in `value` become spaces: a value cannot begin its own field.
     package static func folding(_ name: String, _ value: String) -> HeaderField {
         var text: [UInt8] = [0x20]
         text.append(contentsOf: value.utf8.map { $0 == 0 || $0 == 0x0D || $0 == 0x0A ? 0x20 : $0 })
-        // White space at the end could become a line of its own.
+        // White space at the end could become its own line.
         while text.count > 1, text[text.count - 1].isWhiteSpace { text.removeLast() }
         var output = [UInt8]()
         output.reserveCapacity(text.count + text.count / 32)

@@ -1,4 +1,4 @@
-// One header field, kept as it stood on the wire (RFC 5322 section 2.2).
+// One header field, kept as it was on the wire (RFC 5322 section 2.2).
 
 import Support
 
@@ -13,7 +13,7 @@ package struct HeaderField: Sendable, Hashable {
     /// Offset of the first octet after the colon; equal to `bytes.count` where there is none.
     package let valueStart: Int
 
-    /// Takes a field as it stood in a message, without its final CRLF. A line without a colon has an empty name.
+    /// Takes a field as it was in a message, without its final CRLF. A line without a colon has an empty name.
     package init(bytes: [UInt8]) {
         self.bytes = bytes
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {

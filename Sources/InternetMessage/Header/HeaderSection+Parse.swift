@@ -2,7 +2,7 @@
 import Glibc
 
 extension HeaderSection {
-    /// Longest line that RFC 5322 section 2.1.1 allows, in octets without CRLF. Longer lines are kept and told.
+    /// Longest line that RFC 5322 section 2.1.1 allows, in octets without CRLF. Longer lines are kept and reported.
     package static let maximumLineLength = 998
 
     /// A parsed header section. Indices are those of the slice it was read from.
@@ -83,7 +83,7 @@ struct Line {
     var next: Int
     var isBareLF: Bool { next - end == 1 }
 
-    /// The line that begins at `start`, which must lie within the buffer. CRLF or LF ends it, or the end of the buffer.
+    /// The line that begins at `start`, which must be within the buffer. CRLF or LF ends it, or the end of the buffer.
     @inline(__always)
     static func next(in buffer: UnsafeBufferPointer<UInt8>, at start: Int) -> Line {
         guard let base = buffer.baseAddress, let found = memchr(base + start, 0x0A, buffer.count - start) else {

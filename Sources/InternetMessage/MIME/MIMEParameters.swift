@@ -24,7 +24,7 @@ package enum ParameterDefect: Sendable, Hashable, CaseIterable {
     case missingSemicolon
     /// Text after a value; skipped.
     case trailingText
-    /// Nothing between two semicolons; a single one at the end is not told.
+    /// Nothing between two semicolons; a single one at the end is not reported.
     case emptyParameter
     /// RFC 2231: `%` without two hexadecimal digits; kept.
     case invalidPercent
@@ -72,7 +72,7 @@ package struct MIMEParameter: Sendable, Hashable {
 /// An ordered list of parameters with distinct names.
 package struct MIMEParameters: Sendable, Hashable {
     /// Parameters (and sections of parameters) read from one field. Real fields have a handful; beyond this the rest is not
-    /// read, and told.
+    /// read, and reported.
     package static let maximumCount = 1000
 
     package var list: [MIMEParameter]

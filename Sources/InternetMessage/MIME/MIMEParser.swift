@@ -1,6 +1,6 @@
 // One pass over the lines of a body, with a stack of open entities (RFC 2046 section 5.1). The body may come in pieces.
 
-/// What is told of a body's entities as they pass, in the order of the message.
+/// What is reported of a body's entities as they pass, in the order of the message.
 protocol MIMEVisitor {
     /// Whether the parser builds the tree of `MIMEPart`.
     static var keepsTree: Bool { get }
@@ -8,7 +8,7 @@ protocol MIMEVisitor {
     static var wantsContent: Bool { get }
     /// The header section of an entity has ended; its body range is empty yet.
     mutating func begin(_ part: MIMEPart)
-    /// The next octets of the innermost open entity's body, encoded as they are: of a leaf, or of what stands around the parts of a multipart.
+    /// The next octets of the innermost open entity's body, encoded as they are: of a leaf, or of what is around the parts of a multipart.
     mutating func content(_ octets: UnsafeBufferPointer<UInt8>, isLoose: Bool)
     /// A delimiter line: what follows does not continue what came before.
     mutating func delimiter()
@@ -32,7 +32,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     /// The octets at hand, of which the first is the body's octet `origin`. Empty between two calls.
     private var window = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     private var origin: Int
-    /// Where the next line begins, or what is left of one that is no delimiter.
+    /// Where the next line begins, or what is left of one that is not a delimiter.
     private var position: Int
     private var isMidLine = false
     /// Octets of the line break before `position`.
@@ -193,7 +193,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         contentStart = end
     }
 
-    /// Hands out what stands before a delimiter line; the line break before it is the delimiter's.
+    /// Hands out what is before a delimiter line; the line break before it is the delimiter's.
     private mutating func handOutBeforeDelimiter() {
         guard position > contentStart else { return heldBreak = 0 }
         handOut(before: max(contentStart, position - lastBreak))
@@ -381,7 +381,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
             if let epilogue = frame.part.epilogue {
                 frame.part.epilogue = epilogue.lowerBound..<max(epilogue.lowerBound, end)
             }
-        // The reading stopped here: nobody was told that it began.
+        // The reading stopped here: no visitor was called for its beginning.
         case .header: return
         case .leaf, .message: break
         }

@@ -33,7 +33,7 @@ package enum MIMEDefect: Sendable, Hashable, CaseIterable {
     case encodedComposite
     /// The part ends within its header section: no empty line, no body. RFC 2046 section 5.1 allows it.
     case unterminatedHeader
-    /// The header section of a part or nested message has defects of its own (`headerDefects`).
+    /// The header section of a part or nested message has its own defects (`headerDefects`).
     case malformedHeader
     /// Nested deeper than `MIMEPart.maximumDepth`: left opaque.
     case tooDeep
@@ -46,7 +46,7 @@ package enum MIMEDefect: Sendable, Hashable, CaseIterable {
 /// A MIME entity: the message itself, or a part at any depth. Bodies are not copied; all ranges are indices of the slice that
 /// was parsed.
 package struct MIMEPart: Sendable {
-    /// Levels of multipart and message nesting that are taken apart; real mail has fewer than ten. What lies deeper is opaque
+    /// Levels of multipart and message nesting that are taken apart; real mail has fewer than ten. What is deeper is opaque
     /// (`.tooDeep`).
     package static let maximumDepth = 32
     /// Parts in the whole tree, a bound on memory; real mail has dozens. Beyond it the last part keeps the rest
@@ -75,7 +75,7 @@ package struct MIMEPart: Sendable {
     package internal(set) var epilogue: Range<Int>?
     /// The parts of a multipart, or the one message in message/rfc822 and message/global.
     package internal(set) var children: [MIMEPart]
-    /// Defects of this entity; not those of its children, but `.tooManyParts` is told at the root.
+    /// Defects of this entity; not those of its children, but `.tooManyParts` is reported at the root.
     package internal(set) var defects: Set<MIMEDefect>
     /// Defects of this entity's header section; empty at the root.
     package internal(set) var headerDefects: Set<MessageDefect>

@@ -121,7 +121,7 @@ struct ParameterParser {
         var value: [UInt8]
     }
 
-    /// Reads all parameters; what stands before the first `;` is text that does not belong.
+    /// Reads all parameters; what is before the first `;` is text that does not belong.
     mutating func parameters() -> [Raw] {
         var list = [Raw]()
         skipCFWS()

@@ -1,4 +1,4 @@
-// The text of a message as its body passes: decoded and handed out in stretches, so that nothing else of it has to be held.
+// The text of a message as its body passes: decoded and handed out in stretches, so that nothing else of it must be held.
 
 import Support
 
@@ -8,7 +8,7 @@ package struct TextStretch: Sendable {
     package let part: MIMEPart
     /// Ordinal of the part among all entities of the message, from 0 (the message itself).
     package let ordinal: Int
-    /// Decoded from the transfer encoding, in the charset of the part; as they stand where the encoding is unknown.
+    /// Decoded from the transfer encoding, in the charset of the part; unchanged where the encoding is unknown.
     package let octets: [UInt8]
     /// How many of the first octets were the last ones of the stretch before.
     package let overlap: Int
@@ -16,7 +16,7 @@ package struct TextStretch: Sendable {
     package let start: Int
     /// Whether this is the last stretch of the part.
     package let isLast: Bool
-    /// Whether this is no part but what stands before, between or behind the parts of a multipart: programs do not show it.
+    /// Whether this is not a part but what is before, between or behind the parts of a multipart: programs do not show it.
     package let isLoose: Bool
     /// Transfer encoding defects so far.
     package let defects: Set<TransferDefect>
@@ -33,10 +33,10 @@ package struct TextStretch: Sendable {
 ///     if walker.stop != nil { … }
 ///
 /// Most texts are one stretch. A longer one comes in several, each beginning with the end of the one before (`overlap` octets), so that
-/// whatever is no longer than the overlap stands in one of them whole; what lies within the overlap was seen before.
+/// whatever is no longer than the overlap is in one of them whole; what is within the overlap was seen before.
 ///
 /// Holds at most a stretch, its overlap, and the header section or line that is not complete yet. A text has no limit.
-/// Not part of the walk: messages in a transfer encoding, which are given as they are, and files that are no text.
+/// Not part of the walk: messages in a transfer encoding, which are given unchanged, and files that are not text.
 package struct TextWalker {
     /// Octets of a part, still encoded, after which what is there is handed out.
     package static let stretch = 16_384
@@ -207,7 +207,7 @@ struct TextCollector: MIMEVisitor {
             tail = Array(octets[tailStart(octets, start: start)...])
         }
 
-        /// Where what is handed out again begins: with a line where there is one, as charsets with a state begin anew there; where characters
+        /// Where what is handed out again begins: with a line where there is one, as charsets with a state begin again there; where characters
         /// are wide, with one of them.
         private func tailStart(_ octets: [UInt8], start: Int) -> Int {
             let earliest = max(0, octets.count - TextWalker.overlap)

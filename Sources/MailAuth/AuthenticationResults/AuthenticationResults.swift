@@ -13,7 +13,7 @@ package struct AuthenticationResults: Sendable, Hashable {
         package let ptype: String
         /// The property, lower case.
         package let property: String
-        /// The value without quotes; an address stands here whole, local part included.
+        /// The value without quotes; an address is here whole, local part included.
         package let value: String
 
         package init(ptype: String, property: String, value: String) {
@@ -45,7 +45,7 @@ package struct AuthenticationResults: Sendable, Hashable {
         }
 
         /// The value of a property; nil where it is absent, and also where it occurs more than once: which one counts is
-        /// then anybody's guess, and a guess proves nothing.
+        /// then anyone's guess, and a guess proves nothing.
         package func value(_ ptype: String, _ property: String) -> String? {
             var found: String?
             for candidate in properties where candidate.ptype == ptype && candidate.property == property {
@@ -90,7 +90,7 @@ package struct AuthenticationResults: Sendable, Hashable {
         left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
     }
 
-    /// The fields that have to be removed from a message that comes from outside (RFC 8601 section 5): every
+    /// The fields that must be removed from a message that comes from outside (RFC 8601 section 5): every
     /// Authentication-Results field whose authserv-id is one of `ids`, and every one whose authserv-id cannot be read, since a
     /// reader less strict than this one may take it for ours. Well-formed fields of others stay.
     ///

@@ -37,7 +37,7 @@ struct AuthenticationResultsParser {
         return AuthenticationResults(authservID: identifier, version: version, results: results)
     }
 
-    /// `[CFWS] authserv-id`: a token or a quoted-string; nil where neither stands there.
+    /// `[CFWS] authserv-id`: a token or a quoted-string; nil where neither is there.
     mutating func leadingIdentifier() -> String? {
         guard skipCFWS() else { return nil }
         return current == UInt8(ascii: "\"") ? quotedString() : token()
@@ -228,7 +228,7 @@ extension UInt8 {
         return isAtext && self != UInt8(ascii: "/") && self != UInt8(ascii: "?") && self != UInt8(ascii: "=")
     }
 
-    /// An octet of a domain label; the underscore occurs in names that are no host names.
+    /// An octet of a domain label; the underscore occurs in names that are not host names.
     fileprivate var isDomainOctet: Bool {
         isASCIILetter || isASCIIDigit || self == UInt8(ascii: "-") || self == UInt8(ascii: "_") || self >= 0x80
     }

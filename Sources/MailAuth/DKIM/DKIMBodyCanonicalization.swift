@@ -11,7 +11,7 @@ final class DKIMBodyCanonicalizer {
     let kind: DKIMCanonicalization
     private let output: (UnsafeRawBufferPointer) -> Void
 
-    // First stage: gathered octets; white space of which it is not known what follows, and whether a CR stands behind it.
+    // First stage: gathered octets; white space of which it is not known what follows, and whether a CR is behind it.
     private let buffer: UnsafeMutablePointer<UInt8>
     private var buffered = 0
     private var heldSpace = false

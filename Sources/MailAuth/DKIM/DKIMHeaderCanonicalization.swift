@@ -56,7 +56,7 @@ extension DKIMCanonicalization {
             while index < upper {
                 let octet = bytes[index]
                 index += 1
-                // Most octets stand within words.
+                // Most octets are within words.
                 if octet > 0x20, !isSpaced {
                     output[count] = octet
                     count += 1
@@ -102,7 +102,7 @@ struct DKIMNameList: Sendable {
         octets.reserveCapacity(value.count)
         ranges.reserveCapacity(value.count / 8)
         var start = 0
-        // Whether white space stands behind the name.
+        // Whether white space is behind the name.
         var isEnded = false
         for octet in value {
             if octet == UInt8(ascii: ":") {

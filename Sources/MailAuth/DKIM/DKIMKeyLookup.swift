@@ -20,7 +20,7 @@ struct DKIMKeyLookup {
     mutating func records(_ name: String) -> Outcome {
         if let known = outcomes.first(where: { $0.name == name }) { return known.outcome }
         guard outcomes.count < limits.lookups else {
-            return .failed(.permerror, "more than \(limits.lookups) keys would have to be asked for")
+            return .failed(.permerror, "more than \(limits.lookups) key lookups would be needed")
         }
         let outcome = ask(name)
         outcomes.append((name, outcome))

@@ -3,7 +3,7 @@
 import MailCrypto
 import Support
 
-/// What stands in the DNS for one key.
+/// What is in the DNS for one key.
 package struct DKIMKeyPublication: Sendable, Hashable {
     /// `selector._domainkey.domain`, without trailing dot.
     package let name: String
@@ -38,7 +38,7 @@ package struct DKIMKeyPublication: Sendable, Hashable {
         }
     }
 
-    /// One record as it stands in a zone file (RFC 1035 section 5.1), with the full name and its dot; no line end behind it.
+    /// One record unchanged in a zone file (RFC 1035 section 5.1), with the full name and its dot; no line end behind it.
     package var zoneFileRecord: String {
         let strings = characterStrings.map { "\"\($0)\"" }
         return strings.count == 1 ? "\(name). IN TXT \(strings[0])" : "\(name). IN TXT ( \(strings.joined(separator: "\n    ")) )"

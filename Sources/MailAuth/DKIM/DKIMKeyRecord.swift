@@ -42,7 +42,7 @@ struct DKIMKeyRecord: Sendable {
         }
         if let version = tags["v"] {
             guard tags.begins(with: "v"), DKIMSyntax.equals(version.value, "DKIM1") else {
-                throw Unusable(reason: "the record is no DKIM1 key record", isKeyRecord: false)
+                throw Unusable(reason: "the record is not a DKIM1 key record", isKeyRecord: false)
             }
         }
         guard let data = tags["p"]?.value else { throw Unusable(reason: "the key record has no key", isKeyRecord: false) }
@@ -54,7 +54,7 @@ struct DKIMKeyRecord: Sendable {
         case .some(let type) where DKIMSyntax.equals(type, "ed25519"): keyType = .ed25519
         default: throw unusable("the type of the key is unknown")
         }
-        guard let key = DKIMBase64.decode(data) else { throw unusable("the key is no base64") }
+        guard let key = DKIMBase64.decode(data) else { throw unusable("the key is not valid base64") }
         keyData = key
         if let services = tags["s"]?.value,
             !DKIMSyntax.colonList(services).contains(where: { DKIMSyntax.equals($0, "*") || DKIMSyntax.equals($0, "email") })

@@ -48,7 +48,7 @@ struct DKIMSignature {
             throw DKIMSyntaxError("the algorithm is unknown")
         }
         self.algorithm = known
-        guard let domain = DKIMSyntax.domain(try required("d").value) else { throw DKIMSyntaxError("d= is no domain name") }
+        guard let domain = DKIMSyntax.domain(try required("d").value) else { throw DKIMSyntaxError("d= is not a valid domain name") }
         guard let selector = DKIMSyntax.domain(try required("s").value),
             selector.utf8.count + "._domainkey.".utf8.count + domain.utf8.count <= DomainName.maximumQueryLength
         else { throw DKIMSyntaxError("s= is no selector") }
@@ -56,8 +56,8 @@ struct DKIMSignature {
         self.selector = selector
         let signature = try required("b")
         let bodyHash = try required("bh")
-        guard let bytes = DKIMBase64.decode(signature.value) else { throw DKIMSyntaxError("b= is no base64") }
-        guard let hash = DKIMBase64.decode(bodyHash.value) else { throw DKIMSyntaxError("bh= is no base64") }
+        guard let bytes = DKIMBase64.decode(signature.value) else { throw DKIMSyntaxError("b= is not valid base64") }
+        guard let hash = DKIMBase64.decode(bodyHash.value) else { throw DKIMSyntaxError("bh= is not valid base64") }
         self.signature = bytes
         self.bodyHash = hash
         signatureRange = signature.range
@@ -65,10 +65,10 @@ struct DKIMSignature {
         signedNames = try Self.names(try required("h").value)
         identityDomain = try Self.identityDomain(tags["i"]?.value, within: domain)
         if let query = tags["q"], !DKIMSyntax.colonList(query.value).contains(where: { DKIMSyntax.equals($0, "dns/txt") }) {
-            throw DKIMSyntaxError("q= names no known way to the key")
+            throw DKIMSyntaxError("q= names no known query method")
         }
         bodyLength = try Self.number(tags, "l")
-        // More than twelve digits are no error but a time without end (section 3.5, `t=`).
+        // More than twelve digits are not error but a time without end (section 3.5, `t=`).
         timestamp = try Self.number(tags, "t")
         expiration = try Self.number(tags, "x")
         if let timestamp, let expiration, expiration <= timestamp { throw DKIMSyntaxError("x= is not after t=") }
@@ -80,7 +80,7 @@ struct DKIMSignature {
     private static func number(_ tags: DKIMTagList, _ name: StaticString) throws(DKIMSyntaxError) -> Int64? {
         guard let tag = tags[name] else { return nil }
         guard let number = DKIMSyntax.number(tag.value, maximumDigits: 76) else {
-            throw DKIMSyntaxError("\(name)= is no number")
+            throw DKIMSyntaxError("\(name)= is not a number")
         }
         return number
     }
@@ -101,7 +101,7 @@ struct DKIMSignature {
     }
 
     private static func names(_ value: ArraySlice<UInt8>) throws(DKIMSyntaxError) -> DKIMNameList {
-        guard let list = DKIMNameList(value) else { throw DKIMSyntaxError("h= holds no field name") }
+        guard let list = DKIMNameList(value) else { throw DKIMSyntaxError("h= contains no field name") }
         guard list.count("from") > 0 else { throw DKIMSyntaxError("h= does not cover From") }
         return list
     }

@@ -35,7 +35,7 @@ package struct DKIMSigner: Sendable {
         case ed25519(Ed25519PrivateKey)
     }
 
-    /// A domain or selector that cannot stand in a signature.
+    /// A domain or selector that cannot be in a signature.
     package struct InvalidName: Error, Sendable, Hashable {
         /// Which one and why.
         package let reason: String
@@ -67,7 +67,7 @@ package struct DKIMSigner: Sendable {
     /// - Throws: `InvalidName`. Domain and selector are ASCII (A-labels).
     package init(domain: String, selector: String, key: Key) throws {
         guard let checkedDomain = DKIMSyntax.domain(Array(domain.utf8)[...]) else {
-            throw InvalidName(reason: "the signing domain is no domain name in ASCII form")
+            throw InvalidName(reason: "the signing domain is not a valid domain name in ASCII form")
         }
         guard let checkedSelector = DKIMSyntax.domain(Array(selector.utf8)[...]),
             checkedSelector.utf8.count + "._domainkey.".utf8.count + checkedDomain.utf8.count <= DomainName.maximumQueryLength
@@ -164,7 +164,7 @@ private struct DKIMFieldText: Sendable {
         column += tag.utf8.count
     }
 
-    /// Begins a tag on a line of its own.
+    /// Begins a tag on its own line.
     mutating func begin(_ tag: String) {
         fold()
         bytes += tag.utf8

@@ -57,7 +57,7 @@ enum DKIMSyntax {
     }
 
     /// A domain name or selector in lower case; nil where it is none. Underscores are taken as well, since selectors with
-    /// them are in use and the DNS does not mind. U-labels (RFC 8616) are not: they would have to be sent as A-labels.
+    /// them are in use and the DNS does not mind. U-labels (RFC 8616) are not: they would must be sent as A-labels.
     static func domain(_ bytes: ArraySlice<UInt8>) -> String? {
         guard !bytes.isEmpty, bytes.count <= DomainName.maximumQueryLength else { return nil }
         var start = bytes.startIndex

@@ -64,7 +64,7 @@ struct DKIMTagList {
             name.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "_") })
         else { throw DKIMSyntaxError("a malformed tag name") }
         guard isNew(name) else {
-            // A long name in a reason is of no use to anybody.
+            // A long name in a reason is of no use to anyone.
             throw DKIMSyntaxError(name.count <= 16 ? "the tag \(String(decoding: name, as: UTF8.self))= occurs twice" : "a tag occurs twice")
         }
         places.append(Place(name: name.indices, range: (equals + 1)..<specification.upperBound))

@@ -25,7 +25,7 @@ package struct DKIMLimits: Sendable, Hashable {
 /// Verifies the signatures of one message while its body arrives. For one thread at a time.
 ///
 /// Results: `pass` for a valid signature; `fail` where the body or a signed field was changed; `policy` for what may be valid
-/// and still is no proof (rsa-sha1, key too short or too long, expired, made in the future, a From field beside the signed one,
+/// and still is not proof (rsa-sha1, key too short or too long, expired, made in the future, a From field beside the signed one,
 /// key in test mode, beyond the limits); `permerror` for malformed signatures and for keys that are missing, revoked or unfit;
 /// `temperror` where the DNS gave no answer.
 ///
@@ -106,10 +106,10 @@ package final class DKIMVerifier {
         }
     }
 
-    /// Why a well-formed signature is no proof whatever its key says.
+    /// Why a well-formed signature is not proof whatever its key says.
     private static func objection(to signature: DKIMSignature, now: Int64, leeway: Int64, hasUnsignedFrom: Bool) -> String? {
         // RFC 6376 section 8.15: a From put in beside the signed one is what the reader may be shown.
-        if hasUnsignedFrom { return "there is a From field that is not signed" }
+        if hasUnsignedFrom { return "a From field is not signed" }
         if signature.algorithm == .rsaSHA1 { return "rsa-sha1 proves nothing (RFC 8301)" }
         if let expiration = signature.expiration, now > expiration { return "the signature expired" }
         let (latest, overflow) = now.addingReportingOverflow(leeway)
@@ -133,7 +133,7 @@ package final class DKIMVerifier {
         return evaluate(signature, headerDigest: headerDigest, coversWholeBody: whole, keys: &keys, limits: limits)
     }
 
-    /// The signature over the fields, which says what the body has to be.
+    /// The signature over the fields, which says what the body must be.
     private static func evaluate(
         _ signature: DKIMSignature, headerDigest: [UInt8], coversWholeBody whole: Bool, keys: inout DKIMKeyLookup, limits: DKIMLimits
     ) -> DKIMFinding {

@@ -5,7 +5,7 @@ import Support
 
 /// Domain-based Message Authentication, Reporting, and Conformance, by tree walk; no public-suffix list.
 package enum DMARC {
-    /// What stands at `_dmarc.` of a domain.
+    /// What is at `_dmarc.` of a domain.
     package enum RecordLookup: Sendable, Hashable {
         case record(DMARCRecord)
         /// No record, or more than one (RFC 9989 section 4.10).
@@ -55,7 +55,7 @@ package enum DMARC {
     ///   - dkim: a signature counts by its result alone, whether or not it covers the whole body: what DMARC says is
     ///     information, what proves a sender is decided by the relay.
     /// - Returns: `temperror` where no record could be looked up, or where what did not pass for a temporary reason might have
-    ///   been aligned; `permerror` where the From domain is no domain name.
+    ///   been aligned; `permerror` where the From domain is not a valid domain name.
     package static func evaluate(
         fromDomain: String, spf: [SPFFinding], dkim: [DKIMFinding], resolver: any DNSResolver
     ) -> DMARCFinding {
@@ -144,7 +144,7 @@ package enum DMARC {
             if domain == from { return .aligned }
             if isStrict { return .notAligned }
             guard let walk, walk.failure == nil else { return .unknown }
-            // An organizational domain is the domain itself or above it, so what lies outside needs no walk.
+            // An organizational domain is the domain itself or above it, so what is outside needs no walk.
             guard let organization = walk.organizationalDomain, DomainName.isEqualOrBelow(domain, organization) else {
                 return .notAligned
             }

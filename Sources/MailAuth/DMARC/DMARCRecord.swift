@@ -99,7 +99,7 @@ package struct DMARCRecord: Sendable, Hashable {
         return text
     }
 
-    /// dmarc-urilist, without what is no URI: a scheme, a colon, and more.
+    /// dmarc-urilist, without what is not a URI: a scheme, a colon, and more.
     private static func uris(_ list: String?) -> [String] {
         guard let list else { return [] }
         return list.utf8.split(separator: UInt8(ascii: ",")).compactMap { item in

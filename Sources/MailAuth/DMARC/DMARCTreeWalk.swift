@@ -1,4 +1,4 @@
-// The DNS tree walk (RFC 9989 section 4.10): which records stand at and above a domain, and what they make of it.
+// The DNS tree walk (RFC 9989 section 4.10): which records are at and above a domain, and what they make of it.
 
 import InternetMessage
 

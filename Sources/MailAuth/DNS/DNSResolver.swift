@@ -29,7 +29,7 @@ package enum DNSAnswer: Sendable, Hashable {
     case noData
     /// The name does not exist (RCODE 3).
     case nxDomain
-    /// No usable answer: time-out, SERVFAIL, garbage, an exhausted budget. The reason is for the log.
+    /// No usable answer: timeout, SERVFAIL, garbage, an exhausted budget. The reason is for the log.
     case temporaryFailure(String)
 }
 

@@ -22,7 +22,7 @@ package struct ZoneResolver: DNSResolver {
         }
     }
 
-    /// What stands at one name.
+    /// What is at one name.
     package struct Node: Sendable {
         /// The records by type; they win over `failure` and `alias`.
         package var records: [DNSRecordType: [DNSRecord]]

@@ -20,7 +20,7 @@ struct SPFRecord: Sendable {
         /// The result where the mechanism matches.
         let result: SPFResult
         let mechanism: Mechanism
-        /// The term as it stands in the record, for reasons.
+        /// The term unchanged in the record, for reasons.
         let text: String
     }
 

@@ -1,4 +1,4 @@
-// Which SPF record stands at a domain, before anything of it is evaluated.
+// Which SPF record is at a domain, before anything of it is evaluated.
 
 import InternetMessage
 import Support
@@ -6,7 +6,7 @@ import Support
 extension SPF {
     /// What was found at a domain (RFC 7208 sections 4.4 to 4.6).
     package enum RecordLookup: Sendable, Hashable {
-        /// The one record, as it stands.
+        /// The one record, unchanged.
         case record(String)
         case none
         /// More than one record, which is a permerror.

@@ -16,7 +16,7 @@ package struct AccessGate: Sendable {
         let principal = try await authenticate(request)
         context.note.principal = principal
         if let seconds = limiter.take(principal.keyID, now: clock.monotonic()) {
-            throw Problem.tooManyRequests("this key asks too often", retryAfter: seconds)
+            throw Problem.tooManyRequests("too many requests with this key", retryAfter: seconds)
         }
         var context = context
         context.principal = principal
@@ -42,7 +42,7 @@ package struct AccessGate: Sendable {
             return try await keys.principal(String(parts[1]), clock: clock)
         } catch {
             switch error {
-            case .unknown: throw Problem.unauthorized("this key is not known here, or was revoked")
+            case .unknown: throw Problem.unauthorized("this key is unknown or was revoked")
             case .expired: throw Problem.unauthorized("this key has expired")
             }
         }

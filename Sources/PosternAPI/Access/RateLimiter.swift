@@ -36,7 +36,7 @@ package final class RateLimiter: Sendable {
     /// - Parameter now: seconds on a clock that never goes back.
     package func take(_ key: String, now: Double) -> Int? { take([ClientNetwork(name: key, share: 1)], now: now) }
 
-    /// Takes a token of each of the networks that a client lies in, or of none: who is refused takes nothing from their neighbours.
+    /// Takes a token of each of the networks that a client is in, or of none: who is refused takes nothing from their neighbours.
     package func take(_ networks: [ClientNetwork], now: Double) -> Int? {
         state.withLock { state in
             if state.buckets.count >= state.sweepsAt {

@@ -30,7 +30,7 @@ package struct AccountRoutes: RouteModule {
                 return
             }
             guard try !members.decodeNil(forKey: .clientId) else {
-                throw Problem.invalid("name an app, or leave client_id out: the consents to all apps of the team end then", at: "/client_id")
+                throw Problem.invalid("give a client_id, or omit it to revoke consent to all apps of the team", at: "/client_id")
             }
             clientId = try members.decode(String.self, forKey: .clientId)
         }
@@ -106,18 +106,18 @@ package struct AccountRoutes: RouteModule {
         routes.get("/v1/accounts/{sub}/credential-state", access: .either(.accountsRead)) { request, context in
             let clientID = try request.query(["client_id"])["client_id"]
             guard clientID.map({ (1...128).contains($0.utf8.count) }) ?? true else {
-                throw Problem.malformed("client_id: 1 to 128 octets are taken")
+                throw Problem.malformed("client_id: must be 1 to 128 octets")
             }
             let team = try Self.team(context, .accountsRead)
             let sub = try context.pathParameter("sub")
             guard sub.utf8.count <= 255, NameText.isPlain(sub) else {
-                throw Problem.malformed("sub: up to 255 octets without control characters are taken")
+                throw Problem.malformed("sub: must be at most 255 octets without control characters")
             }
             let state = try await pool.run { [store] () throws -> CredentialState in
                 guard let owner = team ?? (try? store.accounts.account(sub: sub))?.teamID else { return .notFound }
                 return try store.grants.credentialState(team: owner, sub: sub, clientID: clientID)
             }
-            // Not found is an answer here: whoever asks has the `sub` and wants to know what it is worth.
+            // Not found is an answer here: anyone who asks has the `sub` and wants to know what it is worth.
             return try .json(State(sub: sub, clientId: clientID, credentialState: state.rawValue))
         }
     }

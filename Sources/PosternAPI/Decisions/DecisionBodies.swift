@@ -22,19 +22,19 @@ struct Members {
     /// A text of 1 to `limit` octets; nil where the member is missing.
     func text(_ name: String, limit: Int) throws -> String? {
         guard let value = members[name] else { return nil }
-        guard case .string(let text) = value else { throw Problem.invalid("a string is needed, not \(value.kind)", at: "/\(name)") }
+        guard case .string(let text) = value else { throw Problem.invalid("must be a string, not \(value.kind)", at: "/\(name)") }
         guard (1...limit).contains(text.utf8.count) else {
-            throw Problem.invalid("1 to \(limit) octets are taken", at: "/\(name)")
+            throw Problem.invalid("must be 1 to \(limit) octets", at: "/\(name)")
         }
         return text
     }
 
     /// A text that must be there and be one of a few.
     func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word where Word.RawValue == String {
-        guard let text = try text(name, limit: 64) else { throw Problem.invalid("it is missing", at: "/\(name)") }
+        guard let text = try text(name, limit: 64) else { throw Problem.invalid("is missing", at: "/\(name)") }
         if let word = Word(rawValue: text) { return word }
         let names = Word.allCases.map(\.rawValue).joined(separator: ", ")
-        throw Problem.invalid("one of \(names) is needed", at: "/\(name)")
+        throw Problem.invalid("must be one of \(names)", at: "/\(name)")
     }
 }
 
@@ -45,7 +45,7 @@ extension DecisionQuestion {
     init(_ body: JSONValue) throws {
         let members = try Members(body, names: Self.memberNames)
         guard let clientID = try members.text("client_id", limit: 255) else {
-            throw Problem.invalid("it is missing", at: "/client_id")
+            throw Problem.invalid("is missing", at: "/client_id")
         }
         self.init(
             event: try members.word("event", PolicyEvent.self), clientID: clientID,
@@ -54,7 +54,7 @@ extension DecisionQuestion {
             appAccount: try members.text("app_account", limit: Self.maximumNameLength))
         guard let value = members["context"] else { return }
         guard case .object(let values) = value else {
-            throw Problem.invalid("an object is needed, not \(value.kind)", at: "/context")
+            throw Problem.invalid("must be an object, not \(value.kind)", at: "/context")
         }
         context = try values.members.sorted { $0.name < $1.name }.map { member in
             guard let value = CELValue(member.value) else {
@@ -71,12 +71,12 @@ extension DecisionReport {
         let members = try Members(body, names: ["outcome", "challenge", "label"])
         if members["label"] != nil {
             guard members["outcome"] == nil, members["challenge"] == nil else {
-                throw Problem.invalid("send either a label or an outcome with its challenge", at: "/label")
+                throw Problem.invalid("send either a label, or an outcome with its challenge", at: "/label")
             }
             self = .label(try members.word("label", DecisionLabel.self))
             return
         }
-        // A label may stand where an outcome does.
+        // A label may be where an outcome does.
         if let text = try members.text("outcome", limit: 64), let label = DecisionLabel(rawValue: text) {
             guard members["challenge"] == nil else { throw Problem.invalid("a label has no challenge", at: "/challenge") }
             self = .label(label)
@@ -84,7 +84,7 @@ extension DecisionReport {
         }
         let outcome = try members.word("outcome", CheckOutcome.self)
         guard let challenge = try members.text("challenge", limit: 64) else {
-            throw Problem.invalid("it is missing", at: "/challenge")
+            throw Problem.invalid("is missing", at: "/challenge")
         }
         self = .outcome(outcome, challenge: challenge)
     }

@@ -39,7 +39,7 @@ package struct DecisionRoutes: RouteModule {
             return try await answer(request, context, team, endpoint: "complete \(id)") { body in
                 let members = try Members(body, names: ["identity_token", "nonce"])
                 let token = try members.text("identity_token", limit: 16_384)
-                guard let token else { throw Problem.invalid("it is missing", at: "/identity_token") }
+                guard let token else { throw Problem.invalid("is missing", at: "/identity_token") }
                 return try await service.complete(id, identityToken: token, nonce: members.text("nonce", limit: 512), for: team)
             }
         }
@@ -65,8 +65,8 @@ package struct DecisionRoutes: RouteModule {
         }
         let verdict = try await idempotency.claim(team: team.number, endpoint: endpoint, key: key, body: octets)
         switch verdict {
-        case .inFlight: throw Problem.conflict("a request with this Idempotency-Key is being worked on")
-        case .otherBody: throw Problem.invalid("this Idempotency-Key was used for another body", at: "Idempotency-Key")
+        case .inFlight: throw Problem.conflict("a request with this Idempotency-Key is in progress")
+        case .otherBody: throw Problem.invalid("this Idempotency-Key was used with another body", at: "Idempotency-Key")
         case .answered(let status, let body):
             guard status != 200 else { return Self.response(body) }
             return Response(
@@ -93,11 +93,11 @@ package struct DecisionRoutes: RouteModule {
     }
 
     private static func parse(_ octets: [UInt8]) throws -> JSONValue {
-        guard !octets.isEmpty else { throw Problem.malformed("a JSON body is needed") }
+        guard !octets.isEmpty else { throw Problem.malformed("a JSON body is required") }
         do {
             return try StrictJSON.parse(octets, limit: octets.count)
         } catch {
-            throw Problem.malformed("the body is no JSON that is taken: \(error)")
+            throw Problem.malformed("the body is not valid JSON: \(error)")
         }
     }
 
@@ -112,7 +112,7 @@ package struct DecisionRoutes: RouteModule {
             case .notFound: throw Problem.notFound("the team has no such decision")
             case .unavailable(let detail, let seconds):
                 throw Problem(
-                    .serviceUnavailable, "unavailable", "The service cannot answer now", detail: detail,
+                    .serviceUnavailable, "unavailable", "The service is unavailable", detail: detail,
                     headers: [.retryAfter: "\(max(1, seconds))"])
             }
         }
@@ -148,7 +148,7 @@ extension Request {
         let values = headers[values: name]
         guard let value = values.first else { return nil }
         guard values.count == 1, (1...255).contains(value.utf8.count), value.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { throw Problem.malformed("an Idempotency-Key is one field of 1 to 255 visible ASCII characters") }
+        else { throw Problem.malformed("Idempotency-Key must be one field of 1 to 255 visible ASCII characters") }
         return value
     }
 }

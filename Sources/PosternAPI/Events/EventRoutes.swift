@@ -1,4 +1,4 @@
-// /v1/events: what a team was told of its accounts, what could not be delivered, and having it sent again.
+// /v1/events: what a team was notified of its accounts, what could not be delivered, and having it sent again.
 
 import Hummingbird
 import PosternStore
@@ -50,7 +50,7 @@ package struct EventRoutes: RouteModule {
             let query = try request.query(PageRequest.parameters.union(["state"]))
             let state = try query["state"].map { text in
                 guard let state = OutboxEvent.State(rawValue: text) else {
-                    throw Problem.malformed("state: one of pending, delivered, parked is needed")
+                    throw Problem.malformed("state: must be one of pending, delivered, parked")
                 }
                 return state
             }

@@ -58,7 +58,7 @@ package struct NotificationRoutes: RouteModule {
             }
         } catch let rejection as TokenRejection {
             throw Problem(
-                .badRequest, "event-refused", "The event is not taken", detail: "\(rejection)")
+                .badRequest, "event-refused", "The event is not accepted", detail: "\(rejection)")
         } catch let missing as KeysUnavailable {
             var problem = Problem.unavailable()
             problem.headers[.retryAfter] = "\(max(1, missing.retryAfter))"

@@ -11,7 +11,7 @@ package struct HealthRoutes: RouteModule {
     private let pool: BlockingPool
     /// Nil where nothing is decided.
     private let policies: ActivePolicies?
-    /// Whether the store took the last change. Asked of others: whoever asks here may not make it write.
+    /// Whether the store took the last change. Asked of others: anyone who asks here may not make it write.
     private let isWritable: @Sendable () -> Bool
 
     package init(

@@ -45,7 +45,7 @@ extension MePage {
     private func notice(_ request: MeRequest) -> String? {
         switch request.told {
         case "on": "Forwarding is on: mail to this address reaches you again."
-        case "off": "Forwarding is off: mail to this address is refused, and its sender is told so."
+        case "off": "Forwarding is off: mail to this address is refused, and its sender is notified."
         case "stopped": "You have stopped using the app."
         default: nil
         }
@@ -176,21 +176,21 @@ extension MePage {
 
     // MARK: Writing first
 
-    /// The address under which the user reaches somebody of the team, before that one has written.
+    /// The address under which the user reaches someone of the team, before that one has written.
     func writeFirst(_ request: MeRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         let typed = (request.form["correspondent"] ?? "").trimmingCharacters(in: .whitespaces)
         guard account.isActive, let relayAddress = account.address else { throw MeRefusal.notFound }
         guard let correspondent = try? AddrSpec.typed(typed) else {
             return try await showAccount(
-                request, session, problem: "That is no e-mail address. It is needed alone, as in help@example.com.", status: .unprocessableContent)
+                request, session, problem: "That is not a valid email address. Enter only the address, as in help@example.com.", status: .unprocessableContent)
         }
         let covers = try await pool.run { [store] in
             try store.sources.teams(registering: correspondent).contains(account.team.number)
         }
         guard covers else {
             return try await showAccount(
-                request, session, problem: "\(account.team.name) has not registered that address: only those listed below can be written to.",
+                request, session, problem: "\(account.team.name) has not registered that address: you can write only to those listed below.",
                 status: .unprocessableContent)
         }
         guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw MeRefusal.notFound }

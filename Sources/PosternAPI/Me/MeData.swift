@@ -24,7 +24,7 @@ extension MePage {
 
     // MARK: Deletion
 
-    /// Asks once more, by mail: a session that somebody found open is not enough.
+    /// Asks again, by mail: a session that someone found open is not enough.
     func sendDeletionLink(_ request: MeRequest, _ session: PageSession) async throws -> Response {
         guard let browser = request.browser else { throw MeRefusal.foreign }
         let link = try await pool.run { [store, mailer, now] in
@@ -34,11 +34,11 @@ extension MePage {
             do {
                 try mailer.send(link, .deletion, now: now())
             } catch {
-                logger.warning("no link of deletion was sent", metadata: ["detail": "\(error)"])
+                logger.warning("no deletion link was sent", metadata: ["detail": "\(error)"])
             }
         }
         guard isQueued else { throw MeRefusal.busy }
-        return try request.html("delete", ["sent": true], title: "Look into your inbox", current: .data)
+        return try request.html("delete", ["sent": true], title: "Check your inbox", current: .data)
     }
 
     func showDeletion(_ request: MeRequest, _ session: PageSession) async throws -> Response {

@@ -1,4 +1,4 @@
-// Inboxes on the page: another one, verified anew; which one mail goes to.
+// Inboxes on the page: another one, verified again; which one mail goes to.
 
 import Hummingbird
 import InternetMessage
@@ -39,7 +39,7 @@ extension MePage {
 
     private func notice(_ request: MeRequest) -> String? {
         switch request.told {
-        case "sent": "A message is on its way. Enter its code here, open its link, or answer it."
+        case "sent": "A message is on its way. Enter its code here, open its link, or reply to it."
         case "confirmed": "The inbox is confirmed."
         case "used": "Mail goes to that inbox from now on."
         case "removed": "The inbox is removed."
@@ -47,12 +47,12 @@ extension MePage {
         }
     }
 
-    /// Adds an inbox and writes to it. Whether somebody else has it is nobody's business here.
+    /// Adds an inbox and writes to it. Whether someone else has it is no one's business here.
     func addInbox(_ request: MeRequest, _ session: PageSession) async throws -> Response {
         let typed = (request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)
         guard let address = try? AddrSpec.typed(typed) else {
             return try await showInboxes(
-                request, session, problem: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
+                request, session, problem: "That is not a valid email address. Enter only the address, as in name@example.com.", status: .unprocessableContent)
         }
         do {
             let change = Self.change(session, now())
@@ -106,7 +106,7 @@ extension MePage {
         }
     }
 
-    /// Mail goes to another inbox from now on; the one that it went to is told, in case somebody else did this.
+    /// Mail goes to another inbox from now on; the one that it went to is told, in case someone else did this.
     func makeDefault(_ request: MeRequest, _ session: PageSession) async throws -> Response {
         let number = try request.number("inbox")
         let change = Self.change(session, now())
@@ -138,7 +138,7 @@ extension MePage {
             let inboxes = try store.inboxes.inboxes(user: session.userID)
             guard let inbox = inboxes.first(where: { $0.number == number }) else { throw MeRefusal.notFound }
             guard !(inbox.isDefault && inbox.isVerified) else {
-                throw StoreRefusal(.unmet, "mail goes to this inbox: let it go to another one first")
+                throw StoreRefusal(.unmet, "mail goes to this inbox: choose another inbox for your mail first")
             }
             // It ends this very session: not by the first button.
             guard number != session.inboxNumber || isSure else { return false }

@@ -57,17 +57,17 @@ package struct MePage: RouteModule {
         asset(routes, "/me/style.css", "text/css; charset=utf-8", MeStyle.css)
         asset(routes, "/me/mark.svg", "image/svg+xml", MeStyle.icon)
 
-        // Whoever comes.
+        // Anyone who comes.
         open(routes, .get, "/me/sign-in") { try await askForAddress($0) }
         open(routes, .post, "/me/sign-in") { try await sendSignInLink($0) }
-        open(routes, .get, "/me/sent") { try $0.html("sent", title: "Look into your inbox") }
+        open(routes, .get, "/me/sent") { try $0.html("sent", title: "Check your inbox") }
         open(routes, .get, "/me/sign-in/{token}") { try await showSignInLink($0) }
         open(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
         open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }
         open(routes, .post, "/me/confirm/{token}") { try await confirm($0) }
         open(routes, .get, "/me/goodbye") { try $0.html("goodbye", title: "Everything is deleted") }
 
-        // Whoever is signed in.
+        // Anyone who is signed in.
         signedIn(routes, .get, "/me") { try await overview($0, $1) }
         signedIn(routes, .post, "/me/sign-out") { try await signOut($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}") { try await showAccount($0, $1) }
@@ -103,14 +103,14 @@ package struct MePage: RouteModule {
 
     private func asset(_ routes: APIRoutes, _ path: String, _ type: String, _ text: String) {
         routes.get(path, access: .open) { _, _ in
-            // Linked with its version, so that it never has to be asked for again.
+            // Linked with its version, so that it is never requested again.
             var headers: HTTPFields = [.contentType: type, .cacheControl: "public, max-age=31536000, immutable"]
             headers.append(MeHeaders.policy)
             return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))
         }
     }
 
-    /// A route for whoever comes. Errors become pages.
+    /// A route for anyone who comes. Errors become pages.
     private func open(
         _ routes: APIRoutes, _ method: HTTPRequest.Method, _ path: String,
         _ handler: @escaping @Sendable (MeRequest) async throws -> Response
@@ -127,7 +127,7 @@ package struct MePage: RouteModule {
         }
     }
 
-    /// A route for whoever is signed in; others are led to the door. What changes something needs the token of its form.
+    /// A route for anyone who is signed in; others are led to the door. What changes something needs the token of its form.
     private func signedIn(
         _ routes: APIRoutes, _ method: HTTPRequest.Method, _ path: String,
         _ handler: @escaping @Sendable (MeRequest, PageSession) async throws -> Response

@@ -9,7 +9,7 @@ import PosternMail
 import PosternStore
 import Support
 
-/// The token of a form: whoever does not have the cookie cannot make it.
+/// The token of a form: anyone who does not have the cookie cannot make it.
 enum MeCSRF {
     static func token(for cookie: String) -> String {
         let code = HMACSHA256.authenticationCode(for: Array("postern form 1".utf8), key: Array(cookie.utf8))
@@ -21,30 +21,30 @@ enum MeCSRF {
     }
 }
 
-/// What stops a request short, with a page of its own.
+/// What stops a request short, with its own page.
 struct MeRefusal: Error {
     let status: HTTPResponse.Status
     let title: String
     let text: String
-    /// Seconds, for Retry-After; nil where waiting is no help.
+    /// Seconds, for Retry-After; nil where waiting does not help.
     var retryAfter: Int?
 
     static func tooOften(_ seconds: Int) -> MeRefusal {
         MeRefusal(
-            status: .tooManyRequests, title: "Too many links were asked for",
-            text: "From where you are, sign-in links were asked for again and again. Wait a few minutes, and look into your inbox meanwhile.",
+            status: .tooManyRequests, title: "Too many links were requested",
+            text: "Too many sign-in links were requested from your network. Wait a few minutes, and check your inbox in the meantime.",
             retryAfter: seconds)
     }
 
     static let foreign = MeRefusal(
         status: .forbidden, title: "That did not come from this page",
-        text: "The form was not sent from here, or it is too old. Open the page anew and try once more.")
-    static let notFound = MeRefusal(status: .notFound, title: "There is nothing here", text: "The address is wrong, or what was here is gone.")
+        text: "The form was not sent from this page, or it is too old. Reload the page and try again.")
+    static let notFound = MeRefusal(status: .notFound, title: "Page not found", text: "The address is wrong, or the page no longer exists.")
     static let notLikeThat = MeRefusal(
-        status: .methodNotAllowed, title: "This cannot be opened by its address",
-        text: "It is a step of a form. Go to the page that the form is on, and use the button there.")
+        status: .methodNotAllowed, title: "This page cannot be opened directly",
+        text: "It is a step of a form. Go to the page with the form, and use the button there.")
     static let busy = MeRefusal(
-        status: .serviceUnavailable, title: "Too much at once", text: "The service has more to do than it can. Try again in a minute.")
+        status: .serviceUnavailable, title: "Too much at once", text: "The service is overloaded. Try again in a minute.")
 }
 
 struct MeRequest: Sendable {
@@ -52,7 +52,7 @@ struct MeRequest: Sendable {
     let request: Request
     let context: APIContext
     private(set) var form: [String: String] = [:]
-    /// The token that forms of this page carry; nil while nobody is signed in.
+    /// The token that forms of this page carry; nil while no one is signed in.
     var csrf: String?
 
     init(page: MePage, request: Request, context: APIContext) {
@@ -229,7 +229,7 @@ struct MeCookies: Sendable {
         return nil
     }
 
-    /// A Set-Cookie field. Lax: a link in a mail program leads to a page that knows its user; forms carry a token of their own.
+    /// A Set-Cookie field. Lax: a link in a mail program leads to a page that knows its user; forms carry their own token.
     /// - Parameter age: seconds; 0 removes it.
     func set(_ name: String, _ value: String, age: Int64) -> String {
         "\(fullName(name))=\(value); Path=/; Max-Age=\(age); HttpOnly; SameSite=Lax" + (isSecure ? "; Secure" : "")
@@ -243,16 +243,16 @@ enum MeForm {
     /// Fields of a form: none of ours has more than three.
     private static let maximumFields = 10
 
-    /// Throws `Problem` (400) for what is no UTF-8, a field that stands twice, or too many of them.
+    /// Throws `Problem` (400) for what is not UTF-8, a field that is given twice, or too many of them.
     static func read(_ octets: some Collection<UInt8>) throws -> [String: String] {
         var result: [String: String] = [:]
         for pair in octets.split(separator: UInt8(ascii: "&")) {
             let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             guard let name = FormBody.decode(parts[0]), let value = parts.count == 2 ? FormBody.decode(parts[1]) : "" else {
-                throw Problem.malformed("the form is no UTF-8")
+                throw Problem.malformed("the form is not valid UTF-8")
             }
             guard result.updateValue(value, forKey: name) == nil, result.count <= maximumFields else {
-                throw Problem.malformed("a field of the form stands twice, or there are too many")
+                throw Problem.malformed("a form field is given twice, or there are too many fields")
             }
         }
         return result

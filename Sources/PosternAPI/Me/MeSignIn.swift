@@ -26,14 +26,14 @@ extension MePage {
     func sendSignInLink(_ request: MeRequest) async throws -> Response {
         guard let browser = request.browser else {
             return try await askForAddress(
-                request, alert: "Your browser keeps no cookies, or this page was open for too long. Try once more.", status: .badRequest)
+                request, alert: "Your browser does not store cookies, or this page was open for too long. Try again.", status: .badRequest)
         }
         guard MeCSRF.matches(request.form["csrf"], browser) else { throw MeRefusal.foreign }
         guard let address = try? AddrSpec.typed((request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)) else {
             return try await askForAddress(
-                request, problem: "That is no e-mail address. It is needed alone, as in name@example.com.", status: .unprocessableContent)
+                request, problem: "That is not a valid email address. Enter only the address, as in name@example.com.", status: .unprocessableContent)
         }
-        // Before anything is looked up, and whoever is asked for: it tells nothing of who has an account.
+        // Before anything is looked up, and anyone who is asked for: it reveals nothing about who has an account.
         if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw MeRefusal.tooOften(seconds) }
         let inbox = InboxAddress(address)
         // Looked up beside the mail that is being handed over, which may take its time, and not behind it.
@@ -48,7 +48,7 @@ extension MePage {
                         logger.warning("no sign-in link was sent", metadata: ["detail": "\(error)"])
                     }
                 }
-                if !isQueued { logger.warning("no sign-in link was sent", metadata: ["detail": "too much mail waits to be handed over"]) }
+                if !isQueued { logger.warning("no sign-in link was sent", metadata: ["detail": "too much mail waits to be submitted"]) }
             } catch {
                 // A refusal is a limit; both are for the operator alone.
                 logger.warning("no sign-in link was sent", metadata: ["detail": "\(error)"])
@@ -109,7 +109,7 @@ extension MePage {
         return try request.html("confirm", ["token": token], title: "Confirm your inbox")
     }
 
-    /// The link alone does it: it may be opened anywhere, by whoever reads that inbox.
+    /// The link alone does it: it may be opened anywhere, by anyone who reads that inbox.
     func confirm(_ request: MeRequest) async throws -> Response {
         let token = try request.token()
         _ = try await pool.run { [store, now] in try store.verifications.confirm(link: token, now: now()) }

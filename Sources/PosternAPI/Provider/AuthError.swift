@@ -20,7 +20,7 @@ struct AuthError: Error, Sendable {
     static func unsupportedGrantType() -> AuthError {
         AuthError(
             status: .badRequest, code: "unsupported_grant_type",
-            detail: "grant_type is authorization_code, refresh_token or client_credentials")
+            detail: "grant_type must be authorization_code, refresh_token or client_credentials")
     }
     /// 401 with a challenge where the client came with an Authorization field, as section 5.2 demands; otherwise 400.
     static func invalidClient(_ detail: String, byHeader: Bool) -> AuthError {
@@ -33,7 +33,7 @@ struct AuthError: Error, Sendable {
     static func invalidToken() -> AuthError {
         AuthError(
             status: .unauthorized, code: "invalid_token",
-            detail: "an access token of this client with scope user.migration is needed in the Authorization field",
+            detail: "the Authorization field must hold an access token of this client with scope user.migration",
             headers: [.wwwAuthenticate: "Bearer realm=\"postern\", error=\"invalid_token\""])
     }
     static func tooMany(retryAfter seconds: Int64) -> AuthError {
@@ -54,7 +54,7 @@ struct AuthError: Error, Sendable {
         case let problem as Problem where problem.status == .serviceUnavailable:
             self.init(
                 status: .serviceUnavailable, code: "temporarily_unavailable", detail: "try again", headers: [.retryAfter: "5"])
-        default: self.init(status: .internalServerError, code: "server_error", detail: "the log says more under the request id")
+        default: self.init(status: .internalServerError, code: "server_error", detail: "the log has details under the request id")
         }
     }
 

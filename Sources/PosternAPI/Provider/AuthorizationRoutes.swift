@@ -78,35 +78,35 @@ package struct AuthorizationRoutes: RouteModule {
     private func user(_ body: Body, now: Int64) throws -> String {
         guard let hint = body.userHint else { return body.user ?? "" }
         guard let hinted = try store.provider.userID(hint: hint, clientID: body.clientID, now: now) else {
-            throw Problem.invalid("the app's team knows no such user", at: "/user_hint")
+            throw Problem.invalid("the app's team has no such user", at: "/user_hint")
         }
-        guard body.user ?? hinted == hinted else { throw Problem.conflict("user_hint means another user") }
+        guard body.user ?? hinted == hinted else { throw Problem.conflict("user_hint refers to another user") }
         return hinted
     }
 
     // MARK: The question
 
     private func check(_ body: Body, now: Int64) throws -> ProviderAuthorization {
-        guard body.user ?? body.userHint != nil else { throw Problem.invalid("it is missing", at: "/user") }
+        guard body.user ?? body.userHint != nil else { throw Problem.invalid("is missing", at: "/user") }
         let scopes = Set(body.scopes ?? [])
         guard scopes.isSubset(of: ProviderScope.user) else {
-            throw Problem.invalid("scopes are \(ProviderScope.user.sorted().joined(separator: ", "))", at: "/scopes")
+            throw Problem.invalid("scopes must be of \(ProviderScope.user.sorted().joined(separator: ", "))", at: "/scopes")
         }
         try text(body.nonce, "/nonce", ExpectedNonce.maximumLength)
         try text(body.orgID, "/org_id", 255)
-        if let state = body.state, state.utf8.count > 4_096 { throw Problem.invalid("at most 4096 octets are taken", at: "/state") }
+        if let state = body.state, state.utf8.count > 4_096 { throw Problem.invalid("must be at most 4096 octets", at: "/state") }
         if let status = body.realUserStatus, !(0...2).contains(status) {
-            throw Problem.invalid("it is 0, 1 or 2", at: "/real_user_status")
+            throw Problem.invalid("must be 0, 1 or 2", at: "/real_user_status")
         }
-        if let time = body.authTime, time < 0 || time > now { throw Problem.invalid("it is not in the past", at: "/auth_time") }
+        if let time = body.authTime, time < 0 || time > now { throw Problem.invalid("must be in the past", at: "/auth_time") }
         if body.hideMyEmail == false, !scopes.contains("email") {
             throw Problem.invalid("false needs the scope email", at: "/hide_my_email")
         }
         for (part, pointer) in [(body.name?.firstName, "/name/first_name"), (body.name?.lastName, "/name/last_name")] {
             try text(part, pointer, 400)
-            guard NameText.isPlain(part ?? "") else { throw Problem.invalid("control characters are not taken", at: pointer) }
+            guard NameText.isPlain(part ?? "") else { throw Problem.invalid("must not contain control characters", at: pointer) }
         }
-        // The real address goes out only where somebody said so.
+        // The real address goes out only where someone said so.
         let emailKind: EmailKind? = scopes.contains("email") ? (body.hideMyEmail ?? true ? .privateRelay : .real) : nil
         return ProviderAuthorization(
             grant: AuthorizationRequest(
@@ -119,7 +119,7 @@ package struct AuthorizationRoutes: RouteModule {
     private func text(_ text: String?, _ pointer: String, _ maximum: Int) throws {
         guard let text else { return }
         guard (1...maximum).contains(text.utf8.count), !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
-            throw Problem.invalid("1 to \(maximum) octets without control characters are taken", at: pointer)
+            throw Problem.invalid("must be 1 to \(maximum) octets without control characters", at: pointer)
         }
     }
 
@@ -137,12 +137,12 @@ package struct AuthorizationRoutes: RouteModule {
     /// 32 octets of S256; `plain` hides nothing from whoever sees the request.
     private func challenge(_ body: Body) throws -> [UInt8]? {
         guard let text = body.codeChallenge else {
-            guard body.codeChallengeMethod == nil else { throw Problem.invalid("it is missing", at: "/code_challenge") }
+            guard body.codeChallengeMethod == nil else { throw Problem.invalid("is missing", at: "/code_challenge") }
             return nil
         }
-        guard body.codeChallengeMethod == "S256" else { throw Problem.invalid("it has to be S256", at: "/code_challenge_method") }
+        guard body.codeChallengeMethod == "S256" else { throw Problem.invalid("must be S256", at: "/code_challenge_method") }
         guard let octets = Base64URL.decode(Array(text.utf8)), octets.count == 32 else {
-            throw Problem.invalid("it is the SHA-256 of the verifier in base64url, 43 characters", at: "/code_challenge")
+            throw Problem.invalid("must be the SHA-256 of the verifier in base64url, 43 characters", at: "/code_challenge")
         }
         return octets
     }

@@ -23,7 +23,7 @@ struct ClientAuthentication: Sendable {
     /// The client with this secret. Throws as `client(_:_:)`.
     func client(id clientID: String, secret: String, byHeader: Bool) async throws -> ProviderClient {
         guard let client = try await pool.run({ [store] in try store.clients.client(clientID) }) else {
-            throw AuthError.invalidClient("there is no such client", byHeader: byHeader)
+            throw AuthError.invalidClient("unknown client", byHeader: byHeader)
         }
         // They were checked when they were registered.
         let keys = client.keys.compactMap { try? VerificationKey(keyID: $0.keyID, pem: $0.pem) }
@@ -40,7 +40,7 @@ struct ClientAuthentication: Sendable {
         let fields = request.headers[values: .authorization]
         guard let field = fields.first else {
             guard let clientID = form["client_id"], let secret = form["client_secret"] else {
-                throw AuthError.invalidClient("client_id and client_secret are needed", byHeader: false)
+                throw AuthError.invalidClient("client_id and client_secret are required", byHeader: false)
             }
             return (clientID, secret, false)
         }
@@ -53,7 +53,7 @@ struct ClientAuthentication: Sendable {
             let clientID = FormBody.decode(octets[..<colon]), let secret = FormBody.decode(octets[(colon + 1)...])
         else { throw AuthError.invalidClient("the Authorization field is not Basic with client_id and client_secret", byHeader: true) }
         guard form["client_id"] ?? clientID == clientID else {
-            throw AuthError.invalidRequest("client_id differs from the one of the Authorization field")
+            throw AuthError.invalidRequest("client_id differs from that in the Authorization field")
         }
         return (clientID, secret, true)
     }

@@ -5,14 +5,14 @@ import Hummingbird
 import NIOCore
 import Support
 
-/// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); names that nobody asks for do not matter.
+/// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); names that no one asks for do not matter.
 struct FormBody: Sendable {
     /// Parameters that are looked at; requests have under ten.
     private static let maximum = 100
 
     private let values: [String: String]
 
-    /// Reads a body. Throws `AuthError` for a parameter that stands twice, a bad escape, or text that is no UTF-8.
+    /// Reads a body. Throws `AuthError` for a parameter that is given twice, a bad escape, or text that is not UTF-8.
     init(_ octets: some Collection<UInt8>) throws(AuthError) {
         var values: [String: String] = [:]
         let pairs = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
@@ -21,8 +21,8 @@ struct FormBody: Sendable {
             let mark = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
             guard let name = Self.decode(pair[..<mark]),
                 let value = Self.decode(mark == pair.endIndex ? pair[mark...] : pair[pair.index(after: mark)...])
-            else { throw .invalidRequest("the body is not in the form of application/x-www-form-urlencoded") }
-            guard values.updateValue(value, forKey: name) == nil else { throw .invalidRequest("a parameter stands twice") }
+            else { throw .invalidRequest("the body is not valid application/x-www-form-urlencoded") }
+            guard values.updateValue(value, forKey: name) == nil else { throw .invalidRequest("a parameter is given twice") }
         }
         self.values = values
     }
@@ -36,7 +36,7 @@ struct FormBody: Sendable {
         return value
     }
 
-    /// Undoes `+` and `%XX`; nil for a broken escape, a NUL, or what is no UTF-8.
+    /// Undoes `+` and `%XX`; nil for a broken escape, a NUL, or what is not UTF-8.
     static func decode(_ octets: some Collection<UInt8>) -> String? {
         var result: [UInt8] = []
         result.reserveCapacity(octets.count)

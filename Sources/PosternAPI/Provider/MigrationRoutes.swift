@@ -33,7 +33,7 @@ package struct MigrationRoutes: RouteModule {
         let form = try await request.form(context)
         // The client's secret is in the form; the Authorization field has the access token.
         guard let clientID = form["client_id"], let secret = form["client_secret"] else {
-            throw AuthError.invalidClient("client_id and client_secret are needed", byHeader: false)
+            throw AuthError.invalidClient("client_id and client_secret are required", byHeader: false)
         }
         let client = try await clients.client(id: clientID, secret: secret, byHeader: false)
         let token = try bearer(request)
@@ -54,7 +54,7 @@ package struct MigrationRoutes: RouteModule {
             try store.transfers.transferSubject(sub: sub, client: client, target: target, change)
         }
         guard let subject else {
-            throw AuthError.invalidRequest("there is no such sub, or no transfer of this app to this target was started")
+            throw AuthError.invalidRequest("unknown sub, or no transfer of this app to this target was started")
         }
         return Self.response(["transfer_sub": .string(subject)])
     }

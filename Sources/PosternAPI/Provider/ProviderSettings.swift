@@ -1,4 +1,4 @@
-// What the provider's endpoints are told by the configuration, and what they share.
+// What the provider's endpoints are recognized by the configuration, and what they share.
 
 import Hummingbird
 import HTTPTypes
@@ -33,7 +33,7 @@ enum ProviderScope {
 
 /// Makes identity tokens.
 struct TokenMaker: Sendable {
-    /// Seconds. As long as an access token: whoever needs a fresh one refreshes.
+    /// Seconds. As long as an access token: anyone who needs a fresh one refreshes.
     private static let lifetime = ProviderLifetime.accessToken
 
     let issuer: String

@@ -97,7 +97,7 @@ package struct TokenRoutes: RouteModule {
         switch try await pool.run(body) {
         case .issued(let object): return Self.response(object)
         case .refused(.invalid(let reason)): throw AuthError.invalidGrant(reason)
-        case .refused(.scope): throw AuthError.invalidScope("scope holds what was not granted")
+        case .refused(.scope): throw AuthError.invalidScope("scope exceeds what was granted")
         case .refused(.tooMany):
             // Until the day ends, UTC.
             throw AuthError.tooMany(retryAfter: 86_400 - ((now() % 86_400) + 86_400) % 86_400)
@@ -126,7 +126,7 @@ package struct TokenRoutes: RouteModule {
                 || [0x2D, 0x2E, 0x5F, 0x7E].contains(octet)
         }
         guard isPlain, (43...128).contains(verifier.utf8.count) else {
-            throw AuthError.invalidRequest("code_verifier is 43 to 128 characters of A-Z a-z 0-9 - . _ ~")
+            throw AuthError.invalidRequest("code_verifier must be 43 to 128 characters of A-Z a-z 0-9 - . _ ~")
         }
         return SHA256.hash(Array(verifier.utf8))
     }
@@ -140,8 +140,8 @@ package struct TokenRoutes: RouteModule {
         let token = try form.required("token")
         let change = Change(actor: "client:\(client.clientID)", now: now())
         let outcome = try await pool.run { [store] in try store.provider.revoke(token: token, client: client, change) }
-        // What nobody knows is revoked already (RFC 7009 section 2.2).
-        guard outcome != .otherClient else { throw AuthError.invalidGrant("the token was given to another client") }
+        // What no one knows is revoked already (RFC 7009 section 2.2).
+        guard outcome != .otherClient else { throw AuthError.invalidGrant("the token was issued to another client") }
         return Response(status: .ok, headers: HTTPFields().notStored)
     }
 }

@@ -22,11 +22,11 @@ extension Request {
     package func json(_ context: APIContext) async throws -> JSONValue {
         try requireType("application/json")
         let buffer = try await collect(context)
-        guard buffer.readableBytes > 0 else { throw Problem.malformed("a JSON body is needed") }
+        guard buffer.readableBytes > 0 else { throw Problem.malformed("a JSON body is required") }
         do {
             return try StrictJSON.parse(Array(buffer.readableBytesView), limit: buffer.readableBytes)
         } catch {
-            throw Problem.malformed("the body is no JSON that is taken: \(error)")
+            throw Problem.malformed("the body is not valid JSON: \(error)")
         }
     }
 
@@ -48,11 +48,11 @@ extension Request {
         let parts = given.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
         let parameters = parts.dropFirst().filter { !$0.isEmpty }
         guard parts.first == type, parameters.allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) }) else {
-            throw Problem(.unsupportedMediaType, "unsupported-type", "The body's type is not taken", detail: "send \(type)")
+            throw Problem(.unsupportedMediaType, "unsupported-type", "The body's media type is not supported", detail: "send \(type)")
         }
     }
 
-    /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, stands twice, or is no UTF-8.
+    /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, is given twice, or is not UTF-8.
     package func query(_ names: Set<String>) throws -> [String: String] {
         var result: [String: String] = [:]
         guard let query = uri.query else { return result }
@@ -60,12 +60,12 @@ extension Request {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let decoded = parts.map { String($0).replacing("+", with: " ").removingPercentEncoding }
             guard let name = decoded[0], let value = decoded.count == 2 ? decoded[1] : "" else {
-                throw Problem.malformed("the query is no UTF-8")
+                throw Problem.malformed("the query is not valid UTF-8")
             }
             guard names.contains(name) else {
-                throw Problem.malformed("there is no such query parameter; there is \(names.isEmpty ? "none" : names.sorted().joined(separator: ", "))")
+                throw Problem.malformed("unknown query parameter; known: \(names.isEmpty ? "none" : names.sorted().joined(separator: ", "))")
             }
-            guard result.updateValue(value, forKey: name) == nil else { throw Problem.malformed("the query parameter \(name) stands twice") }
+            guard result.updateValue(value, forKey: name) == nil else { throw Problem.malformed("the query parameter \(name) is given twice") }
         }
         return result
     }

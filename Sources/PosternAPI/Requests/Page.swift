@@ -22,11 +22,11 @@ package struct Cursors: Sendable, SecretHolder {
         return Base64URL.encode(mac(octets, listing) + octets)
     }
 
-    /// Throws `Problem` (400) for what is no cursor of this listing.
+    /// Throws `Problem` (400) for what is not a cursor of this listing.
     package func position(_ cursor: String, of listing: String) throws -> String {
         guard cursor.utf8.count <= 2 * Self.positionLimit, let data = Base64URL.decode(cursor.utf8), data.count >= Self.macLength,
             constantTimeEqual(Array(data.prefix(Self.macLength)), mac(Array(data.dropFirst(Self.macLength)), listing))
-        else { throw Problem.malformed("cursor: this is no cursor of this listing; take next_cursor of the page before") }
+        else { throw Problem.malformed("cursor: not a cursor of this list; use next_cursor of the previous page") }
         return String(decoding: data.dropFirst(Self.macLength), as: UTF8.self)
     }
 
@@ -52,7 +52,7 @@ package struct PageRequest: Sendable {
     ) throws {
         if let text = query["limit"] {
             guard let number = Int(text), (1...maximum).contains(number) else {
-                throw Problem.malformed("limit: a whole number from 1 to \(maximum) is needed")
+                throw Problem.malformed("limit: must be a whole number from 1 to \(maximum)")
             }
             limit = number
         } else {

@@ -45,33 +45,33 @@ package struct Problem: Error, Sendable {
 
     // MARK: The usual ones
 
-    package static func notFound(_ detail: String? = nil) -> Problem { Problem(.notFound, "not-found", "There is no such thing", detail: detail) }
-    /// The body is no JSON, or the request is malformed otherwise.
+    package static func notFound(_ detail: String? = nil) -> Problem { Problem(.notFound, "not-found", "Not found", detail: detail) }
+    /// The body is not JSON, or the request is malformed otherwise.
     package static func malformed(_ detail: String) -> Problem { Problem(.badRequest, "malformed", "The request is malformed", detail: detail) }
     /// The request is well-formed, and something in it cannot be taken.
     package static func invalid(_ detail: String, at pointer: String? = nil) -> Problem {
         Problem(
-            .unprocessableContent, "invalid", "The request cannot be taken as it stands", detail: detail,
+            .unprocessableContent, "invalid", "The request is not valid", detail: detail,
             errors: pointer.map { [Detail(pointer: $0, detail: detail)] } ?? [])
     }
-    package static func conflict(_ detail: String) -> Problem { Problem(.conflict, "conflict", "The state of things does not allow it", detail: detail) }
+    package static func conflict(_ detail: String) -> Problem { Problem(.conflict, "conflict", "The request conflicts with the current state", detail: detail) }
     package static func unauthorized(_ detail: String) -> Problem {
-        Problem(.unauthorized, "unauthorized", "A valid API key is needed", detail: detail, headers: [.wwwAuthenticate: "Bearer realm=\"postern\""])
+        Problem(.unauthorized, "unauthorized", "A valid API key is required", detail: detail, headers: [.wwwAuthenticate: "Bearer realm=\"postern\""])
     }
     package static func forbidden(_ detail: String) -> Problem { Problem(.forbidden, "forbidden", "The API key does not allow this", detail: detail) }
     package static func tooManyRequests(_ detail: String, retryAfter seconds: Int) -> Problem {
         Problem(.tooManyRequests, "too-many-requests", "Too many requests", detail: detail, headers: [.retryAfter: "\(max(1, seconds))"])
     }
     package static func tooLarge(_ limit: Int) -> Problem {
-        Problem(.contentTooLarge, "too-large", "The body is too large", detail: "at most \(limit) octets are taken")
+        Problem(.contentTooLarge, "too-large", "The body is too large", detail: "at most \(limit) octets are accepted")
     }
     static let tooSlow = Problem(.requestTimeout, "too-slow", "The request took too long to arrive")
     package static func unavailable() -> Problem {
-        Problem(.serviceUnavailable, "unavailable", "The service cannot answer now", detail: "try again", headers: [.retryAfter: "5"])
+        Problem(.serviceUnavailable, "unavailable", "The service is unavailable", detail: "try again", headers: [.retryAfter: "5"])
     }
     /// Something of ours went wrong; the log says what, under the request id.
     package static func fault() -> Problem {
-        Problem(.internalServerError, "fault", "The service failed", detail: "the log says more under this request id")
+        Problem(.internalServerError, "fault", "The service failed", detail: "the log has details under this request id")
     }
 
     /// What any error becomes. Says nothing internal.

@@ -72,9 +72,9 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         switch status {
         case .requestTimeout: Problem.tooSlow
         case .requestHeaderFieldsTooLarge:
-            Problem(.requestHeaderFieldsTooLarge, "head-too-large", "The head of the request is too large")
-        case .expectationFailed: Problem(.expectationFailed, "malformed", "Expect: 100-continue is all that can be expected")
-        default: Problem.malformed("this is no HTTP/1.1 that is taken: a request has one Host field")
+            Problem(.requestHeaderFieldsTooLarge, "head-too-large", "The header section of the request is too large")
+        case .expectationFailed: Problem(.expectationFailed, "malformed", "The only supported expectation is Expect: 100-continue")
+        default: Problem.malformed("this is not a valid HTTP/1.1 request: it must have one Host field")
         }
     }
 }

@@ -42,7 +42,7 @@ package struct APIContext: RequestContext {
     package internal(set) var requestID = ""
     /// Nil on routes that are open to everyone.
     package internal(set) var principal: Principal?
-    /// What the log is told of the request; shared by all copies of the context.
+    /// What is logged about the request; shared by all copies of the context.
     let note = RequestNote()
     /// Octets of a body that are taken.
     package internal(set) var bodyLimit = 65_536
@@ -65,7 +65,7 @@ package struct APIContext: RequestContext {
     /// The team that asks. Throws `Problem` (403) for an operator's key or one without the scope, 401 without key.
     package func team(scope: Scope) throws -> Team {
         guard case .team(let id, let number, let keyID, _) = try principal(scope: scope) else {
-            throw Problem.forbidden("this is for teams' keys; an operator's key has no team")
+            throw Problem.forbidden("this needs a team's key; an operator's key has no team")
         }
         return Team(id: id, number: number, keyID: keyID)
     }
@@ -74,7 +74,7 @@ package struct APIContext: RequestContext {
     @discardableResult
     package func `operator`(scope: Scope) throws -> String {
         guard case .operator(let keyID, _) = try principal(scope: scope) else {
-            throw Problem.forbidden("this is for the operator's keys")
+            throw Problem.forbidden("this needs an operator's key")
         }
         return keyID
     }
@@ -97,7 +97,7 @@ package struct APIContext: RequestContext {
         package let keyID: String
     }
 
-    /// A part of the path, decoded. Throws `Problem` (404) where it is no text.
+    /// A part of the path, decoded. Throws `Problem` (404) where it is not text.
     package func pathParameter(_ name: String) throws -> String {
         guard let raw = parameters.get(name), let text = raw.removingPercentEncoding, !text.isEmpty else { throw Problem.notFound() }
         return text

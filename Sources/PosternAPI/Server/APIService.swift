@@ -53,7 +53,7 @@ package struct APIServiceError: Error, Sendable, CustomStringConvertible {
     package let description: String
 }
 
-/// What is told of each request; `route` is a pattern of ours or `(none)`, so that there are few of them.
+/// What is notified of each request; `route` is a pattern of ours or `(none)`, so that there are few of them.
 package typealias RequestObserver = @Sendable (_ route: String, _ method: String, _ status: Int, _ seconds: Double) -> Void
 
 /// Serves HTTP until shutdown; requests under way are finished first.
@@ -107,7 +107,7 @@ package struct APIService: Service {
     ) -> (responder: RouterResponder<APIContext>, routes: [RouteEntry]) {
         let limiter = RateLimiter(perSecond: Double(settings.requestsPerSecond), burst: 2 * Double(settings.requestsPerSecond))
         let gate = AccessGate(keys: keys, limiter: limiter, clock: clock)
-        // Twice: middleware stands before the routes that it is for, and has to know them all.
+        // Twice: middleware is before the routes that it is for, and has to know them all.
         let draft = APIRoutes(router: Router(context: APIContext.self), gate: gate)
         for module in modules { module.addRoutes(to: draft) }
         let router = Router(context: APIContext.self, options: .autoGenerateHeadEndpoints)
@@ -129,7 +129,7 @@ package struct APIService: Service {
         do {
             try keys.refresh()
         } catch {
-            logger.error("API keys cannot be read yet: every key is refused", metadata: ["detail": "\(error)"])
+            logger.error("API keys cannot be read yet: all keys are refused", metadata: ["detail": "\(error)"])
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await cancelWhenGracefulShutdown { await upkeep() } }
@@ -154,7 +154,7 @@ package struct APIService: Service {
         switch error.errnoCode {
         case EADDRINUSE: "\(address) is in use by another program; end it, or choose another port (0 takes any free one)"
         case EADDRNOTAVAIL: "this machine has no address \(address.split(separator: ":").dropLast().joined(separator: ":"))"
-        case EACCES: "\(address) may not be listened on by this user: ports below 1024 need a right of their own"
+        case EACCES: "\(address) cannot be listened on by this user: ports below 1024 need an extra privilege"
         default: "\(address) cannot be listened on: \(String(cString: strerror(error.errnoCode)))"
         }
     }
@@ -169,13 +169,13 @@ package struct APIService: Service {
                 if try keys.refresh() { logger.debug("API keys changed") }
                 if second % 60 == 0 { try await keys.flushUse(now: clock.now()) }
             } catch {
-                logger.warning("API keys cannot be read, those known stay", metadata: ["detail": "\(error)"])
+                logger.warning("API keys cannot be read, the old ones stay in force", metadata: ["detail": "\(error)"])
             }
             guard second % 10 == 0, certificates != nil else { continue }
             do {
                 if try reloadCertificate() { logger.notice("HTTP certificate reloaded") }
             } catch {
-                logger.error("HTTP certificate not reloaded, the old one stays", metadata: ["detail": "\(error)"])
+                logger.error("HTTP certificate not reloaded, the old one stays in use", metadata: ["detail": "\(error)"])
             }
         }
         try? keys.flushUseNow(now: clock.now())

@@ -3,7 +3,7 @@
 import NIOPosix
 import PosternStore
 
-/// A pool of threads of its own.
+/// Its own pool of threads.
 package final class BlockingPool: Sendable {
     private let pool: NIOThreadPool
     private let isShared: Bool

@@ -8,7 +8,7 @@ import NIOTLS
 package struct ConnectionTimeouts: Sendable {
     /// For the TLS handshake; closed beyond it.
     package var handshake: TimeAmount = .seconds(10)
-    /// From there, or from the beginning without TLS, to the first octet: nobody connects without something to ask. Closed in silence
+    /// From there, or from the beginning without TLS, to the first octet: no one connects without something to ask. Closed in silence
     /// beyond it.
     package var first: TimeAmount = .seconds(10)
     /// Without anything between requests; closed in silence beyond it.
@@ -38,7 +38,7 @@ final class OctetWatch: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Stands right after the HTTP decoder: ends what takes too long, answers what is no HTTP, and closes where nothing more can follow.
+/// Stands right after the HTTP decoder: ends what takes too long, answers what is not an HTTP, and closes where nothing more can follow.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -262,7 +262,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         }
         let wasReading = isReading
         giveUp(status)
-        // Whoever reads the body learns that it will not be complete.
+        // Anyone who reads the body learns that it will not be complete.
         if wasReading { context.fireErrorCaught(GivenUp()) }
     }
 

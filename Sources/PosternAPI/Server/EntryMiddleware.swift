@@ -15,11 +15,11 @@ struct EntryMiddleware: RouterMiddleware {
     let isReachedByHTTPS: Bool
     /// The routes' methods by path, for 405.
     let methods: MethodTable
-    /// A page instead of a problem, for whoever asks with a browser; nil where it is no page's business.
+    /// A page instead of a problem, for anyone who asks with a browser; nil where it is not a page's business.
     let page: @Sendable (Problem, Request, APIContext) -> Response?
     let observe: @Sendable (_ route: String, _ method: String, _ status: Int, _ seconds: Double) -> Void
 
-    /// A year: who was here once is not led to a plain copy of the page afterwards. Of this host alone: what else lies under its name is
+    /// A year: who was here once is not led to a plain copy of the page afterwards. Of this host alone: what else is under its name is
     /// the operator's business.
     private static let strictTransport = "max-age=31536000"
 
@@ -64,7 +64,7 @@ struct EntryMiddleware: RouterMiddleware {
         }
         let problem = Problem(error)
         if problem.status.code >= 500 {
-            // Names kinds, and texts of our own errors only: others may hold what somebody sent.
+            // Names kinds, and texts of our own errors only: others may hold what someone sent.
             context.logger.error("request failed", metadata: ["error": "\(Self.shown(error))"])
         }
         return problem

@@ -25,7 +25,7 @@ final class OpenConnections: Sendable {
         case idle
     }
 
-    /// How long a request may take before it is the first to give way; a later one gives way only where nobody is idle either. A request
+    /// How long a request may take before it is the first to give way; a later one gives way only where no one is idle either. A request
     /// of ours fits into a few packets: handshake and head take some round trips, of 0.3 s at the worst.
     fileprivate static let patience = TimeAmount.seconds(1)
 
@@ -80,7 +80,7 @@ final class OpenConnections: Sendable {
         self.logger = logger
     }
 
-    /// Counts a connection; nil where it has to be closed at once: one of its networks has as many as it may, or clients together do and
+    /// Counts a connection; nil where it must be closed at once: one of its networks has as many as it may, or clients together do and
     /// all of theirs are at work. What is given goes to `enter` and `close`.
     /// - Parameter end: closes the connection; called on any thread, once at most.
     func open(_ peer: SocketAddress?, now: NIODeadline = .now(), end: @escaping @Sendable () -> Void) -> UInt64? {
@@ -130,16 +130,16 @@ final class OpenConnections: Sendable {
     private func tell(full: ClientNetwork?, isRefused: Bool, ended: [Connection], _ now: NIODeadline) {
         if let full {
             let metadata: Logger.Metadata = ["network": "\(full.name)", "connections": "\(perClient * full.share)"]
-            say("HTTP connections are closed at once: their network has as many as it may", metadata, now)
+            say("HTTP connections are closed at once: their network is at its limit", metadata, now)
         } else if isRefused {
-            say("HTTP connections are closed at once: clients have as many as they may, and all are at work", ["connections": "\(clientLimit)"], now)
+            say("HTTP connections are closed at once: all connections are in use, and none is silent", ["connections": "\(clientLimit)"], now)
         }
         if !ended.isEmpty {
-            say("silent HTTP connections are closed: there are as many as there may be", ["connections": "\(limit)"], now)
+            say("silent HTTP connections are closed: the limit of connections is reached", ["connections": "\(limit)"], now)
         }
     }
 
-    /// A line a minute of each kind: whoever opens connections without end is not to fill the log too.
+    /// A line a minute of each kind: anyone who opens connections without end is not to fill the log too.
     private func say(_ text: String, _ metadata: Logger.Metadata, _ now: NIODeadline) {
         let isSaid = state.withLock { state in
             if let at = state.saidAt[text], now - at < .minutes(1) { return true }

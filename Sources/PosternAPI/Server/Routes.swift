@@ -4,7 +4,7 @@ import HTTPTypes
 import Hummingbird
 import PosternStore
 
-/// Routes of one subject, in a folder of their own. Listed in PosternServer/Service/HTTPRoutes.swift.
+/// Routes of one subject, in their own folder. Listed in PosternServer/Service/HTTPRoutes.swift.
 package protocol RouteModule: Sendable {
     func addRoutes(to routes: APIRoutes)
     /// A page in place of 404 or 405 where no route was found; nil where it is not this module's.
@@ -17,7 +17,7 @@ extension RouteModule {
 
 /// Who may ask.
 package enum RouteAccess: Sendable, Hashable {
-    /// Everyone; the route sees to it itself (`/auth`, `/me`, health).
+    /// Everyone; the route checks access itself (`/auth`, `/me`, health).
     case open
     /// A team's key with this scope.
     case team(Scope)

@@ -47,7 +47,7 @@ package final class TLSCertificates: Sendable {
         do {
             chain = try NIOSSLCertificate.fromPEMFile(certificatePath)
         } catch {
-            throw Failure(description: "\(certificatePath): no certificate in PEM form can be read there")
+            throw Failure(description: "\(certificatePath): no certificate in PEM form found")
         }
         do {
             let key = try NIOSSLPrivateKey(file: keyPath, format: .pem)
@@ -57,7 +57,7 @@ package final class TLSCertificates: Sendable {
             configuration.applicationProtocols = ["http/1.1"]
             return try NIOSSLContext(configuration: configuration)
         } catch {
-            throw Failure(description: "\(keyPath): no private key in PEM form that belongs to \(certificatePath) can be read there")
+            throw Failure(description: "\(keyPath): no private key in PEM form that belongs to \(certificatePath) found")
         }
     }
 

@@ -91,13 +91,13 @@ package struct SourceRoutes: RouteModule {
         routes.post("/v1/sources/check", access: .team(.sourcesRead)) { [self] request, context in
             let team = try context.team(scope: .sourcesRead)
             let body = try await request.decode(Check.self, context)
-            guard let domain = HostName(body.domain), domain.labels.count > 1 else { throw Problem.invalid("this is no domain name", at: "/domain") }
+            guard let domain = HostName(body.domain), domain.labels.count > 1 else { throw Problem.invalid("this is not a valid domain name", at: "/domain") }
             let selectors = body.selectors ?? []
             guard selectors.count <= 10, selectors.allSatisfy({ HostName($0) != nil && $0.utf8.count <= 63 }) else {
-                throw Problem.invalid("up to ten DKIM selectors are taken, each a label of the DNS", at: "/selectors")
+                throw Problem.invalid("give at most ten DKIM selectors, each a DNS label", at: "/selectors")
             }
             if let ip = body.ip, ip.utf8.count > 45 || !ip.utf8.allSatisfy({ "0123456789abcdefABCDEF:.".utf8.contains($0) }) {
-                throw Problem.invalid("this is no IP address", at: "/ip")
+                throw Problem.invalid("this is not a valid IP address", at: "/ip")
             }
             let sources = try await pool.run { [store] in try store.sources.sources(team: team.id) }
             let checks = try await examine(

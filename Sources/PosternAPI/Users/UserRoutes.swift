@@ -136,7 +136,7 @@ package struct UserRoutes: RouteModule {
             try await mail.run { [verify] in
                 do { try verify(user, inbox, change) } catch let refusal as StoreRefusal { throw refusal } catch {
                     throw Problem(
-                        .serviceUnavailable, "mail-unavailable", "The message could not be sent", detail: "the mail server did not take it",
+                        .serviceUnavailable, "mail-unavailable", "The message could not be sent", detail: "the mail server did not accept it",
                         headers: [.retryAfter: "60"])
                 }
             }
@@ -170,7 +170,7 @@ package struct UserRoutes: RouteModule {
     }
 
     private static func inbox(_ text: String, at pointer: String) throws -> InboxAddress {
-        guard text.utf8.count <= 320, let address = try? AddrSpec.typed(text) else { throw Problem.invalid("this is no e-mail address", at: pointer) }
+        guard text.utf8.count <= 320, let address = try? AddrSpec.typed(text) else { throw Problem.invalid("this is not a valid email address", at: pointer) }
         return InboxAddress(address)
     }
 

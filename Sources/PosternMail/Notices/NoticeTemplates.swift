@@ -13,7 +13,7 @@ package struct TemplateError: Error, Sendable, Hashable, CustomStringConvertible
     package var description: String { "\(path): \(message)" }
 }
 
-/// What stands in the place of a template's names. Nothing of it comes from whoever asked for the message, so that nobody can
+/// What is in the place of a template's names. Nothing of it comes from whoever asked for the message, so that no one can
 /// have Postern send words of theirs to strangers.
 package struct NoticeValues: Sendable {
     /// How the service calls itself.
@@ -112,7 +112,7 @@ package struct NoticeTemplates: Sendable {
         do {
             return try MustacheTemplate(string: pragma + file.text.replacingOccurrences(of: "\r\n", with: "\n"))
         } catch {
-            throw TemplateError(path: file.path, message: "is no Mustache template: \(error)")
+            throw TemplateError(path: file.path, message: "is not a valid Mustache template: \(error)")
         }
     }
 
@@ -121,14 +121,14 @@ package struct NoticeTemplates: Sendable {
             service: "Sample", relayDomain: "relay.example", code: "123 456", link: "https://sample.example/x", page: "https://sample.example/me",
             lifetime: "24 hours")
         guard let rendered = render(template, sample) else {
-            throw TemplateError(path: text, message: "the first line has to be \"Subject: …\", and an empty line has to follow it")
+            throw TemplateError(path: text, message: "the first line must be \"Subject: …\", and an empty line must follow it")
         }
         for (path, body) in [(text, rendered.text), (html, rendered.html)] {
             if kind == .verification, !body.contains("123 456") {
-                throw TemplateError(path: path, message: "lacks {{code}}: nobody could confirm with it")
+                throw TemplateError(path: path, message: "lacks {{code}}, which is needed to confirm")
             }
             if kind == .signIn || kind == .deletion, !body.contains("https://sample.example/x") {
-                throw TemplateError(path: path, message: "lacks {{link}}: it is what this message is for")
+                throw TemplateError(path: path, message: "lacks {{link}}, which is the purpose of this message")
             }
         }
     }

@@ -18,7 +18,7 @@ enum StandardNotices {
     private static let verification = """
         Subject: {{code}} is your code for {{service}}
 
-        Somebody, most likely you, gave this address as their inbox at
+        Someone, most likely you, gave this address as their inbox at
         {{service}}. It hides the address from the apps that write to you.
 
         To confirm that it is yours, enter this code:
@@ -31,69 +31,69 @@ enum StandardNotices {
         {{link}}
 
         {{/link}}
-        or simply answer this message; the text does not matter.
+        or simply reply to this message; the text does not matter.
 
-        The code is good for {{lifetime}}. If this was not you, do nothing:
+        The code is valid for {{lifetime}}. If this was not you, do nothing:
         unless you confirm, no mail is ever sent on to this address.
 
         """
 
     private static let verificationHTML = """
         <h1 style="{{h1}}">Confirm your inbox</h1>
-        <p style="{{p}}">Somebody, most likely you, gave this address as their inbox at <strong>{{service}}</strong>. It hides the address from the apps that write to you.</p>
+        <p style="{{p}}">Someone, most likely you, gave this address as their inbox at <strong>{{service}}</strong>. It hides the address from the apps that write to you.</p>
         <p style="{{p}}">To confirm that it is yours, enter this code:</p>
         <p style="margin:0 0 24px;padding:16px;background:#f0efe9;border-radius:8px;font:700 30px/1.2 ui-monospace,Menlo,Consolas,monospace;letter-spacing:4px;text-align:center;color:#1d2733">{{code}}</p>
         {{#link}}
         <p style="margin:0 0 24px"><a href="{{link}}" style="{{a}}">Confirm with one click</a></p>
         {{/link}}
-        <p style="{{p}}">You can also simply answer this message; the text does not matter.</p>
-        <p style="{{small}}">The code is good for {{lifetime}}. If this was not you, do nothing: unless you confirm, no mail is ever sent on to this address.</p>
+        <p style="{{p}}">You can also simply reply to this message; the text does not matter.</p>
+        <p style="{{small}}">The code is valid for {{lifetime}}. If this was not you, do nothing: unless you confirm, no mail is ever sent on to this address.</p>
         """
 
-    // MARK: Somebody wants to sign in
+    // MARK: Someone wants to sign in
 
     private static let signIn = """
         Subject: Sign in to {{service}}
 
-        Open this link in the browser in which you asked for it:
+        Open this link in the browser in which you requested it:
 
         {{link}}
 
-        It works once, and for {{lifetime}}. If you did not ask for it, do
-        nothing: without this link nobody can sign in.
+        It works once, and for {{lifetime}}. If you did not request it, do
+        nothing: without this link no one can sign in.
 
         """
 
     private static let signInHTML = """
         <h1 style="{{h1}}">Sign in to {{service}}</h1>
-        <p style="{{p}}">Open this link in the browser in which you asked for it.</p>
+        <p style="{{p}}">Open this link in the browser in which you requested it.</p>
         <p style="margin:0 0 24px"><a href="{{link}}" style="{{a}}">Sign in</a></p>
-        <p style="{{small}}">It works once, and for {{lifetime}}. If you did not ask for it, do nothing: without this link nobody can sign in.</p>
+        <p style="{{small}}">It works once, and for {{lifetime}}. If you did not request it, do nothing: without this link no one can sign in.</p>
         """
 
-    // MARK: Somebody wants to delete everything
+    // MARK: Someone wants to delete everything
 
     private static let deletion = """
         Subject: Delete everything at {{service}}?
 
         You asked to delete all that {{service}} knows about you. Your relay
-        addresses stop working for good, and nobody can bring them back.
+        addresses stop working permanently, and cannot be restored.
 
         To do it, open this link in the browser in which you are signed in:
 
         {{link}}
 
-        It works once, and for {{lifetime}}. If you did not ask for this, do
+        It works once, and for {{lifetime}}. If you did not request this, do
         nothing, and sign out of all browsers: {{page}}
 
         """
 
     private static let deletionHTML = """
         <h1 style="{{h1}}">Delete everything?</h1>
-        <p style="{{p}}">You asked to delete all that <strong>{{service}}</strong> knows about you. Your relay addresses stop working for good, and nobody can bring them back.</p>
+        <p style="{{p}}">You asked to delete all that <strong>{{service}}</strong> knows about you. Your relay addresses stop working permanently, and cannot be restored.</p>
         <p style="{{p}}">To do it, open this link in the browser in which you are signed in.</p>
-        <p style="margin:0 0 24px"><a href="{{link}}" style="{{danger}}">Go on to delete</a></p>
-        <p style="{{small}}">It works once, and for {{lifetime}}. If you did not ask for this, do nothing, and sign out of all browsers on <a href="{{page}}" style="color:#0f5c55">your page</a>.</p>
+        <p style="margin:0 0 24px"><a href="{{link}}" style="{{danger}}">Continue to delete</a></p>
+        <p style="{{small}}">It works once, and for {{lifetime}}. If you did not request this, do nothing, and sign out of all browsers on <a href="{{page}}" style="color:#0f5c55">your page</a>.</p>
         """
 
     // MARK: Mail goes elsewhere from now on
@@ -105,7 +105,7 @@ enum StandardNotices {
         yours, and no longer to this one{{#stays}}, except for those addresses
         that you chose this inbox for{{/stays}}.
 
-        If this was not you, somebody else is signed in with your address.
+        If this was not you, someone else is signed in with your address.
         Sign out of all browsers and change it back{{#page}}: {{page}}{{/page}}
 
         """
@@ -113,10 +113,10 @@ enum StandardNotices {
     private static let changeHTML = """
         <h1 style="{{h1}}">Your mail goes to another inbox now</h1>
         <p style="{{p}}">From now on, mail to your relay addresses goes to another inbox of yours, and no longer to this one{{#stays}}, except for those addresses that you chose this inbox for{{/stays}}.</p>
-        <p style="{{small}}">If this was not you, somebody else is signed in with your address. Sign out of all browsers and change it back{{#page}} on <a href="{{page}}" style="color:#0f5c55">your page</a>{{/page}}.</p>
+        <p style="{{small}}">If this was not you, someone else is signed in with your address. Sign out of all browsers and change it back{{#page}} on <a href="{{page}}" style="color:#0f5c55">your page</a>{{/page}}.</p>
         """
 
-    /// The sheet that all of them are written on. Styles stand in the elements: many mail programs drop every style sheet.
+    /// The sheet that all of them are written on. Styles are in the elements: many mail programs drop every style sheet.
     private static func html(_ content: String) -> String {
         var content = content
         for (name, style) in styles { content = content.replacing("{{\(name)}}", with: style) }

@@ -53,7 +53,7 @@ package final class ClientSubmission {
     private var openedAt: Double
 
     /// Connects, and becomes the client.
-    /// - Throws: `SubmissionFailure`, also where the server does not let us be somebody else.
+    /// - Throws: `SubmissionFailure`, also where the server does not let us be someone else.
     package init(_ settings: SMTPSubmission, client: Client, terms: Terms) throws(SubmissionFailure) {
         (self.settings, self.client, self.terms) = (settings, client, terms)
         openedAt = TCPConnection.now()
@@ -73,7 +73,7 @@ package final class ClientSubmission {
         let address = client.address.map { $0.contains(":") ? "IPV6:\($0)" : $0 } ?? "[UNAVAILABLE]"
         let helo = client.helo.isEmpty ? settings.helo : client.helo
         let name = client.name.map(xtext) ?? "[UNAVAILABLE]"
-        // The server greets anew.
+        // The server greets again.
         let identity = "ADDR=\(xtext(address)) NAME=\(name) HELO=\(xtext(helo)) LOGIN=\(xtext(terms.login()))"
         try dialogue.expect(try dialogue.command("XCLIENT \(identity)", .ehlo), 2, .ehlo)
         try dialogue.hello(helo)

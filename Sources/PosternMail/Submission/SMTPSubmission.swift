@@ -15,7 +15,7 @@ package struct SMTPSubmission: Sendable {
     /// Seconds for the reply to the message, while the server's filters look at it (RFC 5321 section 4.5.3.2.6 has 10 minutes).
     package let dataTimeout: Double
     package let security: SubmissionSecurity
-    /// Nil where the server wants to know nobody's name.
+    /// Nil where the server wants to know no one's name.
     let credentials: SubmissionCredentials?
 
     package init(
@@ -70,8 +70,8 @@ struct Dialogue {
         if case .startTLS(let context) = settings.security {
             guard keywords["STARTTLS"] != nil else { throw .permanent(.tls, "the server offers no STARTTLS") }
             try expect(try command("STARTTLS", .tls), 2, .tls)
-            // What came in clear behind the answer could be anybody's (RFC 3207 section 4.2).
-            guard reader.isEmpty else { throw .permanent(.tls, "the server says more in clear than it was asked") }
+            // What came in clear behind the answer could be anyone's (RFC 3207 section 4.2).
+            guard reader.isEmpty else { throw .permanent(.tls, "the server sent unexpected data before TLS") }
             try encrypt(context)
             try hello(settings.helo)
         }
@@ -142,7 +142,7 @@ struct Dialogue {
     /// Sends what follows DATA, dots stuffed and with its end, and gives the answer.
     mutating func content(_ stuffed: [UInt8]) throws(SubmissionFailure) -> ServerReply {
         guard connection.send(stuffed, until: TCPConnection.now() + settings.dataTimeout) else {
-            throw .temporary(.message, "the connection broke")
+            throw .temporary(.message, "the connection was lost")
         }
         return try reply(.message, within: settings.dataTimeout)
     }
@@ -161,7 +161,7 @@ struct Dialogue {
         // `wireForm` leaves CR and LF out; nothing may break out of its line in any case.
         let octets = line.utf8.filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
         guard connection.send(octets + [0x0D, 0x0A], until: TCPConnection.now() + settings.timeout) else {
-            throw .temporary(stage, "the connection broke")
+            throw .temporary(stage, "the connection was lost")
         }
         return try reply(stage, within: settings.timeout)
     }

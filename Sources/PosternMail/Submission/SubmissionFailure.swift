@@ -6,13 +6,13 @@ package enum SubmissionStage: String, Sendable, Hashable {
     case connection, greeting, ehlo = "EHLO", tls = "TLS", authentication = "AUTH", mail = "MAIL", recipient = "RCPT", data = "DATA", message = "end of data"
 }
 
-/// It may work later: nobody listens, no answer in time, 4xx.
+/// It may work later: no one listens, no answer in time, 4xx.
 package struct TemporarySubmissionError: Error, Sendable, Hashable, CustomStringConvertible {
     package let stage: SubmissionStage
     /// Holds no address.
     package let detail: String
 
-    package var description: String { "the mail server cannot take a message just now (\(stage.rawValue)): \(detail)" }
+    package var description: String { "the mail server cannot accept a message just now (\(stage.rawValue)): \(detail)" }
 }
 
 /// It will not work as it is: 5xx, or an address that the server has no way to carry.
@@ -21,7 +21,7 @@ package struct PermanentSubmissionError: Error, Sendable, Hashable, CustomString
     /// Holds no address.
     package let detail: String
 
-    package var description: String { "the mail server does not take this message (\(stage.rawValue)): \(detail)" }
+    package var description: String { "the mail server does not accept this message (\(stage.rawValue)): \(detail)" }
 }
 
 /// Either kind, as the dialogue throws it.

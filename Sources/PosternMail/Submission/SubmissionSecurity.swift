@@ -22,7 +22,7 @@ package enum SubmissionSecurity: Sendable {
     }
 }
 
-/// A name and password for AUTH (RFC 4954). Shows itself to nobody.
+/// A name and password for AUTH (RFC 4954). Shows itself to no one.
 package struct SubmissionCredentials: Sendable, CustomStringConvertible, CustomReflectable {
     let user: String
     let password: String

@@ -1,4 +1,4 @@
-// A TCP connection with time-outs: blocking calls on a thread of one's own, never on an event loop.
+// A TCP connection with timeouts: blocking calls on a thread of one's own, never on an event loop.
 
 import Foundation
 import NIOSSL
@@ -124,7 +124,7 @@ final class TCPConnection {
         do {
             let layer = try TLSLayer(context: context, host: host, port: port)
             while !layer.isEstablished {
-                guard sendRaw(try layer.outgoing(), until: deadline) else { throw SubmissionFailure.temporary(.tls, "the connection broke") }
+                guard sendRaw(try layer.outgoing(), until: deadline) else { throw SubmissionFailure.temporary(.tls, "the connection was lost") }
                 if layer.isEstablished { break }
                 switch receiveRaw(until: deadline) {
                 case .octets(let octets): decrypted += try layer.incoming(octets)
@@ -132,12 +132,12 @@ final class TCPConnection {
                 case .timeout: throw SubmissionFailure.temporary(.tls, "no answer in time")
                 }
             }
-            guard sendRaw(try layer.outgoing(), until: deadline) else { throw SubmissionFailure.temporary(.tls, "the connection broke") }
+            guard sendRaw(try layer.outgoing(), until: deadline) else { throw SubmissionFailure.temporary(.tls, "the connection was lost") }
             tls = layer
         } catch let failure as SubmissionFailure {
             throw failure
         } catch {
-            throw .temporary(.tls, "no TLS with a server whose certificate is for \(host) and can be trusted")
+            throw .temporary(.tls, "no TLS: the server has no trusted certificate for \(host)")
         }
     }
 

@@ -1,5 +1,5 @@
 // TLS between octets and octets (RFC 3207): NIOSSL does the work, and knows nothing of the socket, so that calls go on to block
-// with deadlines of their own.
+// with their own deadlines.
 
 import NIOCore
 import NIOEmbedded
@@ -15,7 +15,7 @@ final class TLSLayer {
     /// Whether the handshake is over, and the server is who it should be.
     var isEstablished: Bool { watch.isDone }
 
-    /// - Parameter host: the name that the certificate has to be for, or an IP address.
+    /// - Parameter host: the name that the certificate must be for, or an IP address.
     init(context: NIOSSLContext, host: String, port: UInt16) throws {
         let address = try? SocketAddress(ipAddress: host, port: Int(port))
         // An address is checked against the certificate's addresses; a name is sent along as well.
@@ -26,7 +26,7 @@ final class TLSLayer {
     }
 
     deinit {
-        // With its handler there, closing would wait for the other side's farewell, which nobody reads any more.
+        // With its handler in place, closing would wait for the peer's close_notify, which no one reads any more.
         _ = channel.pipeline.syncOperations.removeHandler(handler)
         channel.embeddedEventLoop.run()
         _ = try? channel.finish(acceptAlreadyClosed: true)

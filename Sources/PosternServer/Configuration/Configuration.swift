@@ -6,7 +6,7 @@ import PosternAPI
 import PosternStore
 import Support
 
-/// Everything that can be set. Defaults and their reasons stand in `ConfigurationKey.all`.
+/// Everything that can be set. Defaults and their reasons are in `ConfigurationKey.all`.
 package struct Configuration: Sendable {
     /// Lower case; the first issues new addresses.
     package let relayDomains: [String]
@@ -53,7 +53,7 @@ package struct Configuration: Sendable {
     package struct MailSettings: Sendable {
         package let submission: ListenAddress
         package let security: Security
-        /// Name and absolute path of the password's file; nil where nobody is named.
+        /// Name and absolute path of the password's file; nil where no one is named.
         package let credentials: (user: String, passwordPath: String)?
         /// Further certificate authorities.
         package let rootsPath: String?
@@ -192,7 +192,7 @@ package struct Configuration: Sendable {
         replyUnrewritable = ReplyChoice(rawValue: text("reply_unrewritable")) ?? .refuse
         replyEncrypted = ReplyChoice(rawValue: text("reply_encrypted")) ?? .refuse
         guard let smtpd = ListenAddress(text("fan_out_smtpd")) else {
-            throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: HOST:PORT is needed")
+            throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: must be HOST:PORT")
         }
         fanOut = text("fan_out") == "on" ? smtpd : nil
         postfixDirectory = text("postfix_directory")
@@ -229,7 +229,7 @@ package struct Configuration: Sendable {
         if let listen = http.listen, !listen.isLoopback, http.certificate == nil {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path,
-                "http.listen: API keys would travel in clear to \(text("http.listen")): set http.tls_certificate and http.tls_key, "
+                "http.listen: API keys would be sent unencrypted to \(text("http.listen")): set http.tls_certificate and http.tls_key, "
                     + "or listen on 127.0.0.1")
         }
         serviceName = text("service_name")
@@ -238,7 +238,7 @@ package struct Configuration: Sendable {
         let page = text("provider.authorization_endpoint")
         guard page.isEmpty || page.hasPrefix("https://") || page.hasPrefix("http://"), !page.contains("#") else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "provider.authorization_endpoint: an address is needed, as in https://id.example/sign-in")
+                .invalidValue, at: resolved.path, "provider.authorization_endpoint: must be a URL, as in https://id.example/sign-in")
         }
         provider = ProviderSettings(
             issuer: text("provider.issuer").isEmpty ? nil : text("provider.issuer"),
@@ -246,10 +246,10 @@ package struct Configuration: Sendable {
         let relayDomains = relayDomains
         if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "http.public_url: users' cookies would travel in clear: https is needed, except on loopback")
+                .invalidValue, at: resolved.path, "http.public_url: users' cookies would be sent unencrypted: use https, except on loopback")
         }
         guard let submission = ListenAddress(text("mail.submission")) else {
-            throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: HOST:PORT is needed")
+            throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: must be HOST:PORT")
         }
         let security = MailSettings.Security(rawValue: text("mail.submission_tls")) ?? (submission.isLoopback ? .none : .starttls)
         let (user, password) = (text("mail.submission_user"), text("mail.submission_password_file"))
@@ -259,7 +259,7 @@ package struct Configuration: Sendable {
         }
         guard user.isEmpty || security != .none || submission.isLoopback else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "mail.submission_user: the password would travel in clear: set mail.submission_tls")
+                .invalidValue, at: resolved.path, "mail.submission_user: the password would be sent unencrypted: set mail.submission_tls")
         }
         mail = MailSettings(
             submission: submission, security: security, credentials: user.isEmpty ? nil : (user, path("mail.submission_password_file")),
@@ -270,13 +270,13 @@ package struct Configuration: Sendable {
             perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"))
         guard relayDomains.contains(mail.from.domain) else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "mail.from: it has to be at a relay domain, for which Postern signs its mail")
+                .invalidValue, at: resolved.path, "mail.from: must be at a relay domain, for which Postern signs its mail")
         }
         for address in [operatorAddress].compactMap({ $0 }) + localRecipients.values {
             guard !relayDomains.contains(where: { DomainName.isEqualOrBelow(address.domain, $0) }) else {
                 throw ConfigurationError(
                     .invalidValue, at: resolved.path,
-                    "\(address.wireForm) lies at a relay domain: mail to it would come back here")
+                    "\(address.wireForm) is at a relay domain: mail to it would come back here")
             }
         }
     }

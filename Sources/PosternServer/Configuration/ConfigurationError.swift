@@ -9,7 +9,7 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
         package init(rawValue: String) { self.rawValue = rawValue }
         /// No configuration file was named, or none is there.
         package static let missing = Code(rawValue: "missing")
-        /// The text is no YAML, or not of the expected shape.
+        /// The text is not YAML, or not of the expected shape.
         package static let syntax = Code(rawValue: "syntax")
         /// A key that does not exist.
         package static let unknownKey = Code(rawValue: "unknown key")

@@ -21,12 +21,12 @@ package struct ConfigurationFile {
                 code == ENOENT ? .missing : .inputOutput, at: path,
                 code != ENOENT
                     ? "the configuration cannot be read: \(code == 0 ? "it is not UTF-8" : String(cString: strerror(code)))"
-                    : "there is no configuration file: name it with --config or POSTERN_CONFIG, or make one with postern init")
+                    : "there is no configuration file: name it with --config or POSTERN_CONFIG, or create one with postern init")
         }
         try self.init(text: text, name: path)
     }
 
-    /// Reads the text of a file; `name` stands in errors.
+    /// Reads the text of a file; `name` is in errors.
     package init(text: String, name: String) throws {
         let root: Node?
         do throws(YAMLFault) {
@@ -63,7 +63,7 @@ package struct ConfigurationFile {
                 } else if ConfigurationKey.all.contains(where: { $0.path.hasPrefix(path + ".") }) {
                     if valueNode.isNull { continue }  // every key of the section is commented out
                     guard case .mapping(let inner) = valueNode else {
-                        throw ConfigurationError(.syntax, at: "\(name):\(line)", "\(path) holds further keys")
+                        throw ConfigurationError(.syntax, at: "\(name):\(line)", "\(path) contains further keys")
                     }
                     try read(inner, prefix: path + ".")
                 } else {
@@ -89,7 +89,7 @@ package struct ConfigurationFile {
                     for (key, inner) in mapping {
                         guard case .mapping(let settings) = inner else {
                             throw ConfigurationError(
-                                .syntax, at: "\(name):\(key.mark?.line ?? line)", "settings in braces are needed")
+                                .syntax, at: "\(name):\(key.mark?.line ?? line)", "must be a mapping of settings")
                         }
                         result[try text(key, line)] = try table(settings, line)
                     }
@@ -97,7 +97,7 @@ package struct ConfigurationFile {
                 }
                 return .table(try table(mapping, line))
             case .alias:
-                throw ConfigurationError(.syntax, at: "\(name):\(line)", "aliases are not used here")
+                throw ConfigurationError(.syntax, at: "\(name):\(line)", "YAML aliases are not supported here")
             }
         }
 
@@ -116,7 +116,7 @@ package struct ConfigurationFile {
 
         private func text(_ node: Node, _ line: Int) throws -> String {
             guard case .scalar(let scalar) = node else {
-                throw ConfigurationError(.syntax, at: "\(name):\(node.mark?.line ?? line)", "a single value is needed here")
+                throw ConfigurationError(.syntax, at: "\(name):\(node.mark?.line ?? line)", "must be a single value")
             }
             return scalar.string
         }

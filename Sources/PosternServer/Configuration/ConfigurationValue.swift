@@ -5,7 +5,7 @@ import InternetMessage
 import PosternAPI
 import PosternStore
 
-/// A value as it stands in the file, a variable or a flag, before its kind is known.
+/// A value unchanged in the file, a variable or a flag, before its kind is known.
 enum RawValue: Sendable {
     case scalar(String)
     case list([String])
@@ -23,7 +23,7 @@ package struct ListenAddress: Sendable, Hashable {
     /// 0 for any free one.
     package let port: Int
 
-    /// Reads `HOST:PORT`; an IPv6 address stands in brackets.
+    /// Reads `HOST:PORT`; an IPv6 address is in brackets.
     package init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port),
             text[text.index(after: colon)...].utf8.allSatisfy({ (0x30...0x39).contains($0) })
@@ -92,7 +92,7 @@ package enum ConfigurationValue: Sendable, Hashable {
 /// What a key takes.
 enum ValueKind: Sendable {
     case text
-    /// One word, as it may stand in a header field without quotes.
+    /// One word, as it may be in a header field without quotes.
     case token
     /// A domain name, normalised.
     case domain
@@ -140,7 +140,7 @@ enum ValueKind: Sendable {
         case .token:
             let text = try scalar(raw)
             guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"()<>@,;:\\\"/[]?=".utf8.contains($0) }) else {
-                throw Complaint(message: "one word without spaces or any of ()<>@,;:\\\"/[]?= is needed")
+                throw Complaint(message: "one word without spaces or any of ()<>@,;:\\\"/[]?= is required")
             }
             return .text(text.lowercased())
         case .domain: return .text(try domain(try scalar(raw)))
@@ -152,19 +152,19 @@ enum ValueKind: Sendable {
         case .networks:
             let items = try items(raw)
             guard TrustedProxies(items) != nil else {
-                throw Complaint(message: "addresses or networks are needed, as in 192.0.2.7 or 2001:db8::/32")
+                throw Complaint(message: "must be addresses or networks, as in 192.0.2.7 or 2001:db8::/32")
             }
             return .list(items)
         case .integer(let range):
             let text = try scalar(raw)
             guard let number = Int(text), range.contains(number) else {
-                throw Complaint(message: "a whole number from \(range.lowerBound) to \(range.upperBound) is needed")
+                throw Complaint(message: "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
             }
             return .integer(number)
         case .size(let range):
             guard let number = Self.size(try scalar(raw)), range.contains(number) else {
                 throw Complaint(
-                    message: "a size from \(range.lowerBound) to \(range.upperBound) octets is needed, as in 40000000 or 256MB")
+                    message: "must be a size from \(range.lowerBound) to \(range.upperBound) octets, as in 40000000 or 256MB")
             }
             return .integer(number)
         case .choice(let choices):
@@ -176,16 +176,16 @@ enum ValueKind: Sendable {
         case .mode:
             let text = try scalar(raw)
             guard (3...4).contains(text.utf8.count), let mode = Int(text, radix: 8), mode & 0o7000 == 0 else {
-                throw Complaint(message: "permissions in octal are needed, in quotes, as in \"0660\"")
+                throw Complaint(message: "must be permissions in octal, in quotes, as in \"0660\"")
             }
             return .text(text)
         case .address: return .text(try address(try scalar(raw)))
         case .addresses:
-            guard case .table(let table) = raw else { throw Complaint(message: "pairs of local part and address are needed") }
+            guard case .table(let table) = raw else { throw Complaint(message: "must be pairs of local part and address") }
             var result: [String: String] = [:]
             for (local, target) in table {
                 guard (try? AddrSpec.typed("\(local)@example.com")) != nil else {
-                    throw Complaint(message: "\(local) is no local part")
+                    throw Complaint(message: "\(local) is not a valid local part")
                 }
                 result[local.lowercased()] = try address(target)
             }
@@ -194,33 +194,33 @@ enum ValueKind: Sendable {
         case .issuers: return .issuers(try issuers(raw))
         case .endpoint:
             let text = try scalar(raw)
-            guard let address = ListenAddress(text), address.port > 0 else { throw Complaint(message: "HOST:PORT is needed, as in 127.0.0.1:25") }
+            guard let address = ListenAddress(text), address.port > 0 else { throw Complaint(message: "must be HOST:PORT, as in 127.0.0.1:25") }
             return .text(text)
         case .webAddress:
             var text = try scalar(raw).lowercased()
             if text.hasSuffix("/") { text.removeLast() }
             guard text.wholeMatch(of: /https?:\/\/([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/) != nil else {
-                throw Complaint(message: "https://HOST is needed, perhaps with a port, without a path")
+                throw Complaint(message: "must be https://HOST, optionally with a port, without a path")
             }
             return .text(text)
         case .socket:
             let text = try scalar(raw)
             guard Self.isSocket(text) else {
-                throw Complaint(message: "inet:PORT@HOST or unix:/path is needed")
+                throw Complaint(message: "must be inet:PORT@HOST or unix:/path")
             }
             return .text(text)
         case .listen:
             if raw.isEmptyText { return .text("off") }
             let text = try scalar(raw)
             guard text == "off" || ListenAddress(text) != nil else {
-                throw Complaint(message: "HOST:PORT is needed, as in 127.0.0.1:8890 or [::1]:8890, or off")
+                throw Complaint(message: "must be HOST:PORT, as in 127.0.0.1:8890 or [::1]:8890, or off")
             }
             return .text(text)
         }
     }
 
     private func scalar(_ raw: RawValue) throws(Complaint) -> String {
-        guard case .scalar(let text) = raw, !text.isEmpty else { throw Complaint(message: "a single value is needed") }
+        guard case .scalar(let text) = raw, !text.isEmpty else { throw Complaint(message: "must be a single value") }
         return text
     }
 
@@ -233,23 +233,23 @@ enum ValueKind: Sendable {
             items = text.split(separator: ",").map { $0.trimmingPrefix(while: \.isWhitespace) }
                 .map { String($0.reversed().trimmingPrefix(while: \.isWhitespace).reversed()) }
         case .null: items = []
-        default: throw Complaint(message: "a list is needed")
+        default: throw Complaint(message: "must be a list")
         }
         guard items.allSatisfy({ !$0.isEmpty && !$0.contains(where: \.isWhitespace) }) else {
-            throw Complaint(message: "an item of the list is empty or holds white space")
+            throw Complaint(message: "an item of the list is empty or contains white space")
         }
         return items
     }
 
     private func domain(_ text: String) throws(Complaint) -> String {
         guard let domain = HostName(text), domain.labels.count > 1 else {
-            throw Complaint(message: "\(text) is no domain name")
+            throw Complaint(message: "\(text) is not a valid domain name")
         }
         return domain.text
     }
 
     private func address(_ text: String) throws(Complaint) -> String {
-        guard let address = try? AddrSpec.typed(text) else { throw Complaint(message: "\(text) is no address") }
+        guard let address = try? AddrSpec.typed(text) else { throw Complaint(message: "\(text) is not a valid address") }
         return address.wireForm
     }
 
@@ -260,14 +260,14 @@ enum ValueKind: Sendable {
         switch raw {
         case .nested(let nested): entries = nested
         case .table(let table) where table.isEmpty: entries = [:]
-        default: throw Complaint(message: "domains with ignore_dots, plus_tags or same_as are needed")
+        default: throw Complaint(message: "must be domains with ignore_dots, plus_tags or same_as")
         }
         for (name, settings) in entries {
             for (key, value) in settings where key != "same_as" {
                 guard key == "ignore_dots" || key == "plus_tags" else {
-                    throw Complaint(message: "a provider has ignore_dots, plus_tags and same_as, not \(key)")
+                    throw Complaint(message: "unknown key \(key): a provider has ignore_dots, plus_tags and same_as")
                 }
-                guard value == "true" || value == "false" else { throw Complaint(message: "\(key) is true or false") }
+                guard value == "true" || value == "false" else { throw Complaint(message: "\(key) must be true or false") }
             }
             rules[try domain(name)] = ProviderRules.Rule(
                 ignoresDots: settings["ignore_dots"] == "true", plusTags: settings["plus_tags"] == "true",
@@ -281,7 +281,7 @@ enum ValueKind: Sendable {
         switch raw {
         case .nested(let nested): entries = nested
         case .table(let table) where table.isEmpty: entries = [:]
-        default: throw Complaint(message: "names with iss and jwks_uri or jwks_file are needed, as docs/OPERATING.md shows")
+        default: throw Complaint(message: "must be names with iss and jwks_uri or jwks_file, as docs/OPERATING.md shows")
         }
         var result: [Issuer] = []
         for (name, settings) in entries.sorted(by: { $0.key < $1.key }) {
@@ -298,23 +298,23 @@ enum ValueKind: Sendable {
         }
         guard let iss = settings["iss"], (1...2048).contains(iss.utf8.count),
             iss.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7F })
-        else { throw wrong("iss is needed, 1 to 2048 octets without spaces and control characters") }
+        else { throw wrong("iss is required, 1 to 2048 octets without spaces and control characters") }
         let (source, location): (Issuer.Source, String)
         switch (settings["jwks_uri"], settings["jwks_file"]) {
         case (let uri?, nil):
             if let objection = KeySetAddress.objection(uri, allowingHTTP: false) { throw wrong("jwks_uri: \(objection)") }
             (source, location) = (.uri, uri)
         case (nil, let file?):
-            guard file.hasPrefix("/") else { throw wrong("jwks_file: an absolute path is needed") }
+            guard file.hasPrefix("/") else { throw wrong("jwks_file must be an absolute path") }
             (source, location) = (.file, file)
-        default: throw wrong("one of jwks_uri and jwks_file is needed")
+        default: throw wrong("one of jwks_uri and jwks_file is required")
         }
         let algorithms = (settings["algorithms"] ?? "RS256,ES256").split(separator: ",").map { $0.filter { !$0.isWhitespace } }
-        guard !algorithms.isEmpty, Set(algorithms).isSubset(of: ["RS256", "ES256"]) else { throw wrong("algorithms are RS256 and ES256") }
+        guard !algorithms.isEmpty, Set(algorithms).isSubset(of: ["RS256", "ES256"]) else { throw wrong("algorithms must be RS256 or ES256") }
         let form = settings["nonce_form"] ?? NonceForm.raw.rawValue
-        guard NonceForm(rawValue: form) != nil else { throw wrong("nonce_form is raw or sha256_hex") }
+        guard NonceForm(rawValue: form) != nil else { throw wrong("nonce_form must be raw or sha256_hex") }
         guard let leeway = Int64(settings["leeway"] ?? "\(IssuerConfiguration.defaultLeeway)"), (0...IssuerConfiguration.maximumLeeway).contains(leeway)
-        else { throw wrong("leeway is 0 to \(IssuerConfiguration.maximumLeeway) seconds") }
+        else { throw wrong("leeway must be 0 to \(IssuerConfiguration.maximumLeeway) seconds") }
         return Issuer(
             name: name, iss: iss, source: source, location: location, algorithms: Array(Set(algorithms)), nonceForm: form, leeway: leeway)
     }

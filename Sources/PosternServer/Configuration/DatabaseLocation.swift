@@ -17,7 +17,7 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     private let connections: Int
 
     /// - Parameters:
-    ///   - text: a URL of PostgreSQL, or what is no URL and hence a path.
+    ///   - text: a URL of PostgreSQL, or what is not a URL and hence a path.
     ///   - path: the absolute path that stands for the text.
     /// Throws `ConfigurationError` for a URL that is none of PostgreSQL or cannot be read; no message quotes it.
     package init(_ text: String, path: String, connections: Int = PostgresDatabase.Settings().connections, at place: String) throws {

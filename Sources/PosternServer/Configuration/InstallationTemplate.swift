@@ -23,7 +23,7 @@ extension Installation {
         func path(_ name: String) -> String { (folder as NSString).appendingPathComponent(name) }
         let values = try ResolvedConfiguration.flagValues(set)
         if let key = ["relay_domains", "database", "key_file"].first(where: { values[$0] != nil }) {
-            throw ConfigurationError(.invalidValue, at: "--set", "\(key) is not set like this while an installation is made: see postern help init")
+            throw ConfigurationError(.invalidValue, at: "--set", "\(key) cannot be set while an installation is created: see postern help init")
         }
         let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url, set: values)
         // Checks what was given before anything is made.
@@ -33,7 +33,7 @@ extension Installation {
                 flags: [], machineName: ""))
         for name in [configurationName, keyName, databaseName] where FileManager.default.fileExists(atPath: path(name)) {
             throw ConfigurationError(
-                .exists, at: path(name), "there is an installation already: choose another folder; nothing was changed")
+                .exists, at: path(name), "the folder contains an installation: choose another folder; nothing was changed")
         }
         let isServer = configuration.database.path == nil
         // Asked before anything is made: an installation that is there has keys already, and needs them.
@@ -48,7 +48,7 @@ extension Installation {
                 try OwnedFile.adopt(folder: folder)
             }
             guard let keys = KeyRing(random: try SecureRandom.bytes(count: 3 * KeyRing.keyLength)) else {
-                throw ConfigurationError(.keyFile, at: path(keyName), "no random numbers")
+                throw ConfigurationError(.keyFile, at: path(keyName), "random numbers are unavailable")
             }
             try KeyFile.create(path: path(keyName), text: keys.fileText)
             made.append(path(keyName))
@@ -68,7 +68,7 @@ extension Installation {
         } catch {
             for item in made.reversed() { try? FileManager.default.removeItem(atPath: item) }
             if error is ConfigurationError || error is StoreRefusal || error is TemporaryStoreError || error is PermanentStoreError { throw error }
-            throw ConfigurationError(.inputOutput, at: folder, "the folder cannot be made: check its parent's permissions")
+            throw ConfigurationError(.inputOutput, at: folder, "the folder cannot be created: check its parent's permissions")
         }
     }
 
@@ -79,7 +79,7 @@ extension Installation {
         guard try Migrator().isBegun(database), try Store.hasKeys(database) else { return }
         throw ConfigurationError(
             .exists, at: "\(location)",
-            "there is an installation in this database already: for a further host, copy postern.yaml and postern.keys from the first")
+            "this database contains an installation: for a further host, copy postern.yaml and postern.keys from the first")
     }
 
     /// postern.yaml with every key: what was given is set, the rest stands as a comment with its default and reason.
@@ -88,7 +88,7 @@ extension Installation {
     ) -> String {
         var text = """
             # Postern's configuration. Every key is here; commented ones show their default.
-            # A variable or flag stands above the file: POSTERN_LIMITS_HOPS=30, or --set limits.hops=30.
+            # A variable or flag overrides the file: POSTERN_LIMITS_HOPS=30, or --set limits.hops=30.
             # `postern config show` prints what is in force and where it comes from.
 
 

@@ -17,10 +17,10 @@ package enum KeyFile {
         defer { close(file) }
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= maximumSize else {
-            throw ConfigurationError(.keyFile, at: path, "the key file is no regular file")
+            throw ConfigurationError(.keyFile, at: path, "the key file is not a regular file")
         }
         guard status.st_mode & 0o077 == 0 else {
-            throw ConfigurationError(.keyFile, at: path, "the key file is open to others than its owner: run chmod 600 \(path)")
+            throw ConfigurationError(.keyFile, at: path, "the key file is accessible to other users than its owner: run chmod 600 \(path)")
         }
         var octets = [UInt8](repeating: 0, count: Int(status.st_size))
         var length = 0
@@ -39,7 +39,7 @@ package enum KeyFile {
         }
     }
 
-    /// Puts another text in the place of a key file: whoever reads it sees the old or the new one, whatever happens.
+    /// Puts another text in the place of a key file: anyone who reads it sees the old or the new one, whatever happens.
     package static func replace(path: String, text: String) throws {
         let new = path + ".new"
         unlink(new)
@@ -67,7 +67,7 @@ package enum KeyFile {
         do { file = try OwnedFile.open(path, O_WRONLY | O_CREAT | O_EXCL) } catch {
             throw ConfigurationError(
                 error.code == EEXIST ? .exists : .inputOutput, at: path,
-                error.code == EEXIST ? "it exists already and is not overwritten" : "it cannot be made: \(error.reason)")
+                error.code == EEXIST ? "it exists and is not overwritten" : "it cannot be created: \(error.reason)")
         }
         defer { close(file) }
         var rest = Array(text.utf8)[...]

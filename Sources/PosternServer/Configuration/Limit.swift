@@ -4,7 +4,7 @@
 package struct Limit: Sendable, Hashable {
     /// What the sender hears beyond a limit.
     package enum Consequence: Sendable, Hashable {
-        /// Refused for good, with this SMTP code and enhanced code.
+        /// Refused permanently, with this SMTP code and enhanced code.
         case refuse(code: Int, enhanced: String)
         /// The sender keeps the message and tries again.
         case tryLater(code: Int, enhanced: String)

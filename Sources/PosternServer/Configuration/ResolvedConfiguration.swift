@@ -42,7 +42,7 @@ package struct ResolvedConfiguration: Sendable {
     /// The file that was read.
     package let path: String
 
-    /// Where the configuration is when nobody says.
+    /// Where the configuration is when no one says.
     package static let usualPath = "/etc/postern/postern.yaml"
 
     /// The file to read: the flag, `POSTERN_CONFIG`, or the usual place. A folder stands for `postern.yaml` in it.
@@ -63,7 +63,7 @@ package struct ResolvedConfiguration: Sendable {
             file: ConfigurationFile(path: path), path: path, environment: environment, flags: flags, machineName: machineName)
     }
 
-    /// The same over a file that was read before; `path` stands in errors, and relative paths start from its folder.
+    /// The same over a file that was read before; `path` is in errors, and relative paths start from its folder.
     package init(
         file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String
     ) throws {
@@ -100,7 +100,7 @@ package struct ResolvedConfiguration: Sendable {
             }
         }
         guard case .list(let domains)? = values["relay_domains"]?.0, let first = domains.first else {
-            throw ConfigurationError(.invalidValue, at: path, "relay_domains: at least one domain is needed")
+            throw ConfigurationError(.invalidValue, at: path, "relay_domains: at least one domain is required")
         }
         if values["hostname"]?.0 == ConfigurationValue.none {
             let machine = HostName(machineName).flatMap { $0.labels.count > 1 ? $0.text : nil }
@@ -135,7 +135,7 @@ package struct ResolvedConfiguration: Sendable {
         var result: [String: String] = [:]
         for flag in flags {
             guard let equals = flag.firstIndex(of: "=") else {
-                throw ConfigurationError(.syntax, at: "--set", "KEY=VALUE is needed, as in limits.hops=30")
+                throw ConfigurationError(.syntax, at: "--set", "must be KEY=VALUE, as in limits.hops=30")
             }
             let path = String(flag[..<equals])
             guard ConfigurationKey.at(path) != nil else {
@@ -147,7 +147,7 @@ package struct ResolvedConfiguration: Sendable {
     }
 
     /// Refuses variables that are meant for a key and miss it: those of a section (`POSTERN_LIMITS_…`) that is not in it, and
-    /// those within two letters of a known one. Other variables that happen to begin with `POSTERN_` are somebody else's.
+    /// those within two letters of a known one. Other variables that happen to begin with `POSTERN_` are someone else's.
     private static func checkVariables(_ environment: [String: String]) throws {
         let known = Set(ConfigurationKey.all.map(\.variable)).union(["POSTERN_CONFIG"])
         let sections = Set(ConfigurationKey.all.compactMap { key in
@@ -159,7 +159,7 @@ package struct ResolvedConfiguration: Sendable {
             let nearest = NearestName.find(name, among: known.sorted())
             throw ConfigurationError(
                 .unknownKey, at: name,
-                "this variable sets nothing"
+                "this variable is not a known key"
                     + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys"))
         }
     }

@@ -24,13 +24,13 @@ package enum SigningKey {
             switch algorithm {
             case .rsa:
                 guard rsaBits.contains(bits) else {
-                    throw StoreRefusal(.invalid, "an RSA key has \(rsaBits.lowerBound) to \(rsaBits.upperBound) bits")
+                    throw StoreRefusal(.invalid, "an RSA key must have \(rsaBits.lowerBound) to \(rsaBits.upperBound) bits")
                 }
                 privateKey = DKIMPrivateKey(pem: try RSAPrivateKey.generate(bits: bits).pem())
             case .ed25519: privateKey = DKIMPrivateKey(pem: try Ed25519PrivateKey.generate().pem())
             }
         } catch let error as CryptoError {
-            throw TemporaryStoreError(.resources, "the key cannot be made: \(error)")
+            throw TemporaryStoreError(.resources, "the key cannot be generated: \(error)")
         }
         let name: String
         if let selector {

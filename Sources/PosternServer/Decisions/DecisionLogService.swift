@@ -32,7 +32,7 @@ package struct DecisionLogService: Service {
         do {
             try await pool.run { try parts.service.warmUp() }
         } catch {
-            logger.warning("apps cannot be read yet: they are, one by one", metadata: ["detail": "\(error)"])
+            logger.warning("apps cannot be preloaded yet: each is read when it is first used", metadata: ["detail": "\(error)"])
         }
         await PeriodicTask.run(every: Self.interval, keeping: (nextDeletion: ContinuousClock.now, isWritten: true, lost: 0)) { known in
             await write(&known.isWritten)
@@ -53,10 +53,10 @@ package struct DecisionLogService: Service {
     private func write(_ isWritten: inout Bool) async {
         do {
             try await pool.run { try parts.log.flush() }
-            if !isWritten { logger.notice("the decision log is written again") }
+            if !isWritten { logger.notice("the decision log can be written again") }
             isWritten = true
         } catch is CancellationError {
-            // The end: what waits is written once more afterwards.
+            // The end: what waits is rewritten afterwards.
         } catch {
             // Said once, not five times a second.
             if isWritten {

@@ -1,4 +1,4 @@
-// One thing that was looked at: how it stands, in a sentence, and how to mend it.
+// One thing that was looked at: how it is, in a sentence, and how to fix it.
 
 /// The outcome of one check.
 package struct Check: Sendable, Hashable {
@@ -14,9 +14,9 @@ package struct Check: Sendable, Hashable {
     /// Short, stable: `mx relay.example`.
     package let name: String
     package let verdict: Verdict
-    /// How it stands. Holds no inbox.
+    /// How it is. Holds no inbox.
     package let sentence: String
-    /// What to do; nil where there is nothing to mend.
+    /// What to do; nil where there is nothing to fix.
     package let remedy: String?
 
     private init(_ name: String, _ verdict: Verdict, _ sentence: String, _ remedy: String?) {

@@ -58,10 +58,10 @@ package struct RelayHost: Sendable {
     /// - Parameters:
     ///   - given: addresses that it sends from, as text.
     ///   - relayhost: what Postfix hands all mail to; nil where there is none. The addresses of the name send nothing then.
-    /// - Throws: `CheckInputError` for a text that is no IP address.
+    /// - Throws: `CheckInputError` for a text that is not an IP address.
     package static func find(heloName: String, given: [String], relayhost: String? = nil, resolver: any DNSResolver) throws -> RelayHost {
         let addresses = try given.map { text in
-            guard let address = IPAddress(text) else { throw CheckInputError("\"\(text)\" is no IP address") }
+            guard let address = IPAddress(text) else { throw CheckInputError("\"\(text)\" is not a valid IP address") }
             return address
         }
         guard addresses.isEmpty || relayhost != nil else { return RelayHost(heloName: heloName, addresses: addresses) }
@@ -76,17 +76,17 @@ package struct RelayHost: Sendable {
     package func presence() -> Check {
         if let trouble {
             return .warning(
-                "address", "the DNS gives no answer about \(heloName), so where the relay is was not looked at: \(trouble)",
+                "address", "the DNS gives no answer for \(heloName), so the relay's addresses were not checked: \(trouble)",
                 remedy: "try again later, or name the addresses with --ip")
         }
         if let relayhost, addresses.isEmpty {
             return .warning(
-                "address", "mail leaves through \(relayhost), so what SPF and PTR say of \(heloName) counts for nothing, and was not looked at",
-                remedy: "name the addresses that \(relayhost) sends from with --ip: SPF of the relay domains has to cover them")
+                "address", "mail leaves through \(relayhost), so SPF and PTR of \(heloName) do not matter, and were not checked",
+                remedy: "name the addresses that \(relayhost) sends from with --ip: SPF of the relay domains must cover them")
         }
         return addresses.isEmpty
             ? .broken(
-                "address", "\(heloName) has no address in the DNS, so nobody knows where the relay sends from",
+                "address", "\(heloName) has no address in the DNS, so it is unknown where the relay sends from",
                 remedy: "publish A and AAAA records of \(heloName), or name the addresses with --ip")
             : .ok("address", "\(relayhost ?? heloName) sends from \(addresses.map(\.description).joined(separator: ", "))")
     }
@@ -100,24 +100,24 @@ package struct RelayHost: Sendable {
             let remedy = "have the owner of the address (your provider) set its PTR record to \(heloName)"
             switch resolver.query(address.reverseName, .ptr) {
             case .temporaryFailure(let reason):
-                return .warning(name, "the DNS gives no answer about \(address): \(reason)", remedy: "try again later")
+                return .warning(name, "the DNS gives no answer for \(address): \(reason)", remedy: "try again later")
             case .noData, .nxDomain:
                 return .broken(name, "\(address) has no PTR record: large providers refuse its mail", remedy: remedy)
             case .records(let records):
                 let names = records.compactMap { if case .ptr(let name) = $0 { name.lowercased() } else { nil } }
                 guard names.contains(heloName.lowercased()) else {
                     return .broken(
-                        name, "\(address) is called \(names.joined(separator: ", ")), but says \(heloName) in HELO",
+                        name, "\(address) has the PTR name \(names.joined(separator: ", ")), but sends \(heloName) in HELO",
                         remedy: remedy)
                 }
                 switch HostAddresses.of(heloName, resolver) {
                 case .unknown(let reason):
-                    return .warning(name, "the DNS gives no answer about \(heloName): \(reason)", remedy: "try again later")
+                    return .warning(name, "the DNS gives no answer for \(heloName): \(reason)", remedy: "try again later")
                 case .found(let list) where list.contains(address):
-                    return .ok(name, "\(address) is \(heloName), and \(heloName) leads back to it")
+                    return .ok(name, "\(address) is \(heloName), and \(heloName) resolves to it")
                 default:
                     return .broken(
-                        name, "\(address) is called \(heloName), but \(heloName) does not lead back to it",
+                        name, "\(address) has the PTR name \(heloName), but \(heloName) does not resolve to it",
                         remedy: "add \(address) to the A or AAAA records of \(heloName)")
                 }
             }

@@ -33,7 +33,7 @@ package struct LocalFacts: Sendable {
     package var hasOperatorAddress = true
     /// Where the HTTP API listens, and whether it answers there; nil where there is none, or its port is any free one.
     package var http: (address: String, outcome: Outcome)?
-    /// Where copies of messages are handed over, and whether that is Postfix; nil where that is not wanted, or nobody listens.
+    /// Where copies of messages are handed over, and whether that is Postfix; nil where that is not wanted, or no one listens.
     package var copies: (address: String, outcome: Outcome)?
     /// What is wrong with the policies in force, a line each; nil where they could not be read.
     package var policyProblems: [String]?
@@ -71,15 +71,15 @@ package enum LocalChecks {
     private static func configuration(_ facts: LocalFacts) -> Check {
         switch facts.configuration {
         case .fine: .ok("configuration", "the configuration can be read")
-        case .trouble(let what): .broken("configuration", what, remedy: "mend it; postern config show prints what is in force")
+        case .trouble(let what): .broken("configuration", what, remedy: "fix it; postern config show prints what is in force")
         }
     }
 
     private static func keyFile(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine else { return nil }
         return switch facts.keyFile {
-        case .fine: .ok("key file", "the key file can be read, by its owner alone")
-        case .trouble(let what): .broken("key file", what, remedy: "put the key file of this installation back, with mode 0600")
+        case .fine: .ok("key file", "the key file is readable, by its owner only")
+        case .trouble(let what): .broken("key file", what, remedy: "restore the key file of this installation, with mode 0600")
         }
     }
 
@@ -90,13 +90,13 @@ package enum LocalChecks {
                 .broken(
                     "database", what,
                     remedy: facts.isOnServer
-                        ? "see that PostgreSQL runs at \(facts.databasePath), takes writes there, and lets this user in"
-                        : "run this as the user that postern serve runs as; look at the folder of \(facts.databasePath)")
+                        ? "check that PostgreSQL runs at \(facts.databasePath), accepts writes, and admits this user"
+                        : "run this as the user that postern serve runs as; check the folder of \(facts.databasePath)")
             ]
         }
         var checks: [Check] = [
             facts.pendingMigrations.isEmpty
-                ? .ok("database", "the database can be written and has the schema of this program")
+                ? .ok("database", "the database is writable and has the schema of this program")
                 : .warning(
                     "database", "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
                     remedy: "run postern migrate, or restart postern serve, which does so")
@@ -104,16 +104,16 @@ package enum LocalChecks {
         if let damage = facts.damage {
             checks.append(
                 damage.isEmpty
-                    ? .ok("database integrity", "the database is sound")
+                    ? .ok("database integrity", "the database is intact")
                     : .broken(
                         "database integrity", "the database is damaged: \(damage.joined(separator: "; "))",
-                        remedy: "stop postern serve, keep \(facts.databasePath) for later, and put the last backup in its place"))
+                        remedy: "stop postern serve, keep \(facts.databasePath) for later, and restore the last backup"))
         }
         if let mode = facts.databaseMode, mode & 0o077 != 0 {
             checks.append(
                 .warning(
                     "database mode",
-                    "the database can be read by others than its owner: it holds no inbox in the clear, but who has accounts",
+                    "other users than its owner can read the database: it contains no inbox in clear text, but shows who has accounts",
                     remedy: "run chmod 600 \(facts.databasePath)"))
         }
         return checks
@@ -123,27 +123,27 @@ package enum LocalChecks {
         guard facts.configuration == .fine else { return nil }
         if case .trouble(let what) = facts.filter, let http = facts.http, case .trouble = http.outcome {
             return .broken(
-                "filter", "nobody answers at \(facts.socket) (\(what)), nor at \(http.address): postern serve does not run. "
+                "filter", "nothing answers at \(facts.socket) (\(what)), nor at \(http.address): postern serve is not running. "
                     + "Mail waits at its senders, and teams get no decisions",
-                remedy: "start postern serve; its log says what keeps it from running")
+                remedy: "start postern serve; its log says what prevents it from running")
         }
         return switch facts.filter {
-        case .fine: .ok("filter", "a filter answers at \(facts.socket)")
+        case .fine: .ok("filter", "a milter answers at \(facts.socket)")
         case .trouble(let what):
             .broken(
                 "filter", "\(facts.socket): \(what). Mail waits at its senders meanwhile",
-                remedy: "start postern serve; its log says what keeps it from running")
+                remedy: "start postern serve; its log says what prevents it from running")
         }
     }
 
     private static func copies(_ facts: LocalFacts) -> Check? {
         guard let copies = facts.copies else { return nil }
         return switch copies.outcome {
-        case .fine: .ok("copies", "Postfix takes copies of messages at \(copies.address)")
+        case .fine: .ok("copies", "Postfix accepts copies of messages at \(copies.address)")
         case .trouble(let what):
             .broken(
-                "copies", "\(copies.address) (fan_out_smtpd): \(what). Copies of messages to several users are not handed over there",
-                remedy: "see who that is (ss -ltnp) and end it, then postern setup postfix --apply; where Postfix runs as that user, name it in milter.peers")
+                "copies", "\(copies.address) (fan_out_smtpd): \(what). Copies of messages to several users are not submitted there",
+                remedy: "find that process (ss -ltnp) and stop it, then run postern setup postfix --apply; if Postfix runs as that user, name it in milter.peers")
         }
     }
 
@@ -155,43 +155,43 @@ package enum LocalChecks {
         case .trouble(let what):
             .broken(
                 "http", "\(http.address): \(what). Teams get no decisions meanwhile",
-                remedy: "start postern serve, or look into its log; http.listen: off where no HTTP API is wanted")
+                remedy: "start postern serve, or check its log; set http.listen: off if no HTTP API is wanted")
         }
     }
 
     private static func policy(_ facts: LocalFacts) -> [Check] {
         guard let problems = facts.policyProblems else { return [] }
         let refusals = facts.policyRefusals.map {
-            Check.warning("policy", $0, remedy: "postern policy list says why; activate one that loads, or postern policy rollback")
+            Check.warning("policy", $0, remedy: "postern policy list gives the reason; activate a policy that loads, or run postern policy rollback")
         }
         guard !problems.isEmpty else { return refusals.isEmpty ? [.ok("policy", "a policy is in force")] : refusals }
         return refusals + problems.map {
             .warning(
                 "policy", $0,
-                remedy: "run postern policy list; postern serve activates the built-in one where there is none, postern policy activate another")
+                remedy: "run postern policy list; postern serve activates the built-in policy if there is none, postern policy activate any other")
         }
     }
 
     private static func disk(_ facts: LocalFacts) -> Check? {
         guard let free = facts.freeOctets else { return nil }
         let sentence = "\(free >> 20) MiB are free for the database"
-        let remedy = "make room on the file system of \(facts.databasePath)"
+        let remedy = "free space on the file system of \(facts.databasePath)"
         if free < fullDisk { return .broken("disk", sentence, remedy: remedy) }
         if free < tightDisk { return .warning("disk", sentence, remedy: remedy) }
         return .ok("disk", sentence)
     }
 
     private static func clock(_ facts: LocalFacts) -> Check {
-        let remedy = "set the clock, and let chrony or systemd-timesyncd keep it: signatures and return paths expire by it"
+        let remedy = "set the clock, and let chrony or systemd-timesyncd synchronize it: signatures and return paths expire by it"
         if facts.now < earliestTime { return .broken("clock", "the clock is years behind", remedy: remedy) }
         if let newest = facts.newestChange, facts.now < newest - clockLeeway {
             return .broken("clock", "the clock is \(newest - facts.now) s behind the last change in the database", remedy: remedy)
         }
         return switch facts.isClockKept {
-        case true: .ok("clock", "the clock is plausible, and kept by others")
+        case true: .ok("clock", "the clock is plausible, and synchronized")
         case false:
-            .warning("clock", "the clock is plausible, but not kept by any other: it will drift", remedy: "start chrony or systemd-timesyncd: signatures and return paths expire by it")
-        case nil: .ok("clock", "the clock is plausible; whether it is kept by others cannot be seen from here")
+            .warning("clock", "the clock is plausible, but not synchronized: it will drift", remedy: "start chrony or systemd-timesyncd: signatures and return paths expire by it")
+        case nil: .ok("clock", "the clock is plausible; whether it is synchronized cannot be determined")
         }
     }
 
@@ -204,7 +204,7 @@ package enum LocalChecks {
         return facts.hasOperatorAddress
             ? .ok("postmaster", "mail to postmaster and abuse reaches the operator")
             : .broken(
-                "postmaster", "nobody gets the mail to postmaster and abuse, which RFC 5321 and RFC 2142 ask for",
+                "postmaster", "no one gets the mail to postmaster and abuse, which RFC 5321 and RFC 2142 require",
                 remedy: "set operator_address in postern.yaml")
     }
 }

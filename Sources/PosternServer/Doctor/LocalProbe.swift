@@ -90,7 +90,7 @@ extension LocalProbe {
     /// Policies that are missing or do not load with this program, and hosts that decide by another one than they should.
     private static func policyProblems(_ store: Store) throws -> [String] {
         let arrangement = try store.policies.arrangement()
-        var problems = arrangement.standard == nil ? ["no policy is in force for teams that have none of their own"] : []
+        var problems = arrangement.standard == nil ? ["there is no default policy for teams that have no policy of their own"] : []
         for named in arrangement.policies {
             do {
                 _ = try LoadedPolicy(store.policies.policy(hash: named.hash))
@@ -136,12 +136,12 @@ package enum MilterProbe {
         case .unix(let path, _, _): descriptor = connectUnix(path)
         case .tcp(let host, let port): descriptor = connectInternet(host, port)
         }
-        guard descriptor >= 0 else { return .trouble("nobody listens (\(String(cString: strerror(errno))))") }
+        guard descriptor >= 0 else { return .trouble("nothing listens there (\(String(cString: strerror(errno))))") }
         defer { close(descriptor) }
         // SMFIC_OPTNEG: length, 'O', version 6, actions, protocol steps.
         let packet: [UInt8] = [0, 0, 0, 13, 0x4F, 0, 0, 0, 6, 0, 0, 0x01, 0xFF, 0, 0x1F, 0xFF, 0xFF]
         guard send(descriptor, packet, packet.count, Int32(MSG_NOSIGNAL)) == packet.count else {
-            return .trouble("the connection broke")
+            return .trouble("the connection was lost")
         }
         var answer = [UInt8](repeating: 0, count: 5)
         var length = 0
@@ -150,25 +150,25 @@ package enum MilterProbe {
                 recv(descriptor, $0.baseAddress?.advanced(by: length), $0.count - length, 0)
             }
             guard count > 0 else {
-                return .trouble(length == 0 ? "something listens, but does not answer as a filter; a filter answers only the users that milter.peers names, and root" : "the answer is cut")
+                return .trouble(length == 0 ? "something listens, but does not answer as a milter; Postern's milter answers only root and the users that milter.peers names" : "the answer is truncated")
             }
             length += count
         }
-        guard answer[4] == 0x4F else { return .trouble("what answers is no filter") }
+        guard answer[4] == 0x4F else { return .trouble("the peer is not a milter") }
         let quit: [UInt8] = [0, 0, 0, 1, 0x51]
         _ = send(descriptor, quit, quit.count, Int32(MSG_NOSIGNAL))
         return .fine
     }
 
-    /// Asks the HTTP API for /readyz; where it is encrypted, only whether somebody listens.
+    /// Asks the HTTP API for /readyz; where it is encrypted, only whether someone listens.
     static func askHTTP(_ listen: ListenAddress, isEncrypted: Bool) -> LocalFacts.Outcome {
         let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][listen.host] ?? listen.host
         let descriptor = connectInternet(host, UInt16(clamping: listen.port))
-        guard descriptor >= 0 else { return .trouble("nobody listens (\(String(cString: strerror(errno))))") }
+        guard descriptor >= 0 else { return .trouble("nothing listens there (\(String(cString: strerror(errno))))") }
         defer { close(descriptor) }
         guard !isEncrypted else { return .fine }
         let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-        guard send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count else { return .trouble("the connection broke") }
+        guard send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count else { return .trouble("the connection was lost") }
         var answer = [UInt8](repeating: 0, count: 12)
         let count = recv(descriptor, &answer, answer.count, Int32(MSG_WAITALL))
         guard count == answer.count else { return .trouble("something listens, but does not answer as HTTP") }
@@ -176,12 +176,12 @@ package enum MilterProbe {
         return status == "200" ? .fine : .trouble("it answers /readyz with \(status)")
     }
 
-    /// Asks whose the smtpd for copies is; nil where nobody listens, which the check of Postfix tells.
+    /// Asks whose the smtpd for copies is; nil where no one listens, which the check of Postfix tells.
     static func askCopies(_ smtpd: ListenAddress, _ peers: MilterPeers) -> LocalFacts.Outcome? {
         let descriptor = connectInternet(smtpd.host, UInt16(clamping: smtpd.port))
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // Before it has said something, the other end may not have accepted the connection, which is nobody's then.
+        // Before it has said something, the other end may not have accepted the connection, which is no one's then.
         var greeting: UInt8 = 0
         guard recv(descriptor, &greeting, 1, 0) == 1 else { return .trouble("something listens, but does not greet as a mail server") }
         if let objection = peers.objection(to: descriptor) { return .trouble(objection) }

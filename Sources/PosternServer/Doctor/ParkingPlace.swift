@@ -1,5 +1,5 @@
-// Where Postfix sends what stays at a relay domain: a port where nobody listens (virtual_transport). `postern doctor` listens there
-// for as long as it probes, takes the probe's mail and nobody else's, and so sees what leaves Postfix.
+// Where Postfix sends what stays at a relay domain: a port where no one listens (virtual_transport). `postern doctor` listens there
+// for as long as it probes, takes the probe's mail and no one else's, and so sees what leaves Postfix.
 
 import Concurrency
 import Foundation
@@ -25,7 +25,7 @@ final class ParkingPlace: @unchecked Sendable {
     /// What becomes of a recipient.
     enum Answer { case take, refuse, later }
 
-    /// Why nobody can listen there.
+    /// Why no one can listen there.
     struct Failure: Error, CustomStringConvertible { let description: String }
 
     /// Octets of a message: the probe's are short, and others are not taken.
@@ -159,7 +159,7 @@ final class ParkingPlace: @unchecked Sendable {
                 }
                 say("354 go on")
                 guard let data = message(&reader) else { return }
-                // First the answer: whoever waits for the message may end everything, and Postfix would keep the message.
+                // First the answer: anyone who waits for the message may end everything, and Postfix would keep the message.
                 say("250 2.0.0 Ok")
                 condition.lock()
                 messages.append(ParkedMessage(mail: mail, recipients: recipients, data: data))

@@ -43,10 +43,10 @@ package struct PostfixFacts: Sendable {
 }
 
 package enum PostfixChecks {
-    /// How to mend what a plan can mend.
+    /// How to fix what a plan can fix.
     private static let remedy = "run postern setup postfix --apply, then postfix reload"
     /// How the queue can be looked at.
-    package static let queueRemedy = "put the user of postern serve into the group postdrop, and name Postfix's folder in postfix_directory"
+    package static let queueRemedy = "add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
     /// Settings without which an inbox can leave, or mail can pass unrewritten.
     private static let leaking: Set<String> = [
         "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action",
@@ -59,12 +59,12 @@ package enum PostfixChecks {
             return [
                 .broken(
                     "postfix", "Postfix's settings cannot be read: \(trouble)",
-                    remedy: "name its configuration with --config-directory, or leave this part out with --skip postfix")
+                    remedy: "name its configuration with --config-directory, or skip this part with --skip postfix")
             ]
         }
         var checks = facts.differences.map { difference in
             let present = difference.present.isEmpty ? "empty" : difference.present
-            let leak = leaking.contains(difference.name) ? " (without it an inbox can be seen)" : ""
+            let leak = leaking.contains(difference.name) ? " (without it an inbox becomes visible)" : ""
             return Check.broken(
                 "postfix \(difference.name)",
                 "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
@@ -74,36 +74,36 @@ package enum PostfixChecks {
             checks.append(
                 .broken(
                     "postfix header check",
-                    "the header check is missing or of another host name: replies would show the user's host and IP address",
+                    "the header check is missing or for another host name: replies would show the user's host and IP address",
                     remedy: remedy))
         }
         checks += facts.bypasses.map {
-            .broken("postfix bypass", $0, remedy: "give that service in master.cf Postern's milter too, or remove it")
+            .broken("postfix bypass", $0, remedy: "add Postern's milter to that service in master.cf, or remove the service")
         }
         checks += facts.conflicts.map {
-            .broken("postfix conflict", $0, remedy: "decide which of the two is wanted, and change that one")
+            .broken("postfix conflict", $0, remedy: "decide which of the two you want, and change the other")
         }
         if let (sentence, remedy) = facts.ownerTrouble { checks.insert(.broken("postfix mail_owner", sentence, remedy: remedy), at: 0) }
         if let trouble = facts.queueTrouble, facts.isRunning != false {
             checks.append(
                 .warning(
-                    "postfix queue", "Postfix's queue cannot be looked at, so mail that nobody rewrote is not seen: \(trouble)", remedy: queueRemedy))
+                    "postfix queue", "Postfix's queue cannot be checked, so mail that was not rewritten goes unnoticed: \(trouble)", remedy: queueRemedy))
         }
         if let parked = facts.parked, parked > 0 {
             checks.append(
                 .broken(
                     "postfix queue",
-                    "\(parked) messages lie in the queue for addresses at a relay domain, where nothing is delivered: they came past the filter, "
+                    "\(parked) messages in the queue are for addresses at a relay domain, where nothing is delivered: they bypassed the milter, "
                         + "or were not rewritten",
-                    remedy: "postqueue -p shows them; mend what is named here, then postsuper -r QUEUE-ID lets the filter see them, "
+                    remedy: "postqueue -p shows them; fix what is named here, then postsuper -r QUEUE-ID passes them to the milter, "
                         + "or -d QUEUE-ID deletes them"))
         }
         if facts.isRunning == false {
-            // What its settings are does not help anybody meanwhile.
+            // What its settings are does not help anyone meanwhile.
             checks.insert(
                 .broken(
-                    "postfix service", "Postfix (\(facts.directory)) does not run: no mail comes in and none leaves",
-                    remedy: "start it (postfix start, or systemctl start postfix); its log says what keeps it from running"), at: 0)
+                    "postfix service", "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",
+                    remedy: "start it (postfix start, or systemctl start postfix); its log says what prevents it from running"), at: 0)
         }
         if checks.isEmpty { checks.append(.ok("postfix", "Postfix in \(facts.directory) is set up for the relay")) }
         return checks

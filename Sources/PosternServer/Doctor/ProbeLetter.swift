@@ -88,14 +88,14 @@ struct ProbeJudgement {
     let helo: String
 
     static let offersDSN = Check.broken(
-        "probe dsn", "Postfix offers DSN to who sends mail: with a delivery notice the next server, and the sender, are told the inbox",
+        "probe dsn", "Postfix offers DSN to senders: a delivery notice would reveal the inbox to the next server and to the sender",
         remedy: "set smtpd_discard_ehlo_keywords = dsn, silent-discard: postern setup postfix --apply does")
 
     /// - Parameter place: HOST:PORT.
     static func unreachable(_ place: String, _ why: String) -> Check {
         .broken(
-            "probe", "no reply and no bounce was sent: no mail is taken at \(place): \(why)",
-            remedy: "start Postfix; where it takes mail elsewhere, set mail.submission, or say so with --smtp")
+            "probe", "no reply and no bounce was sent: mail is not accepted at \(place): \(why)",
+            remedy: "start Postfix; if it accepts mail elsewhere, set mail.submission or use --smtp")
     }
 
     func reply(_ result: ProbeResult) -> Check {
@@ -113,7 +113,7 @@ struct ProbeJudgement {
                 name, "a reply that was sent through Postfix left with \(leaks.joined(separator: ", ")) in it",
                 remedy: "run postern setup postfix, which shows what is missing; the header check (smtp_header_checks) hides the machine")
         }
-        return .ok(name, "a reply that was sent through Postfix and the filter left without the user's address or machine in it")
+        return .ok(name, "a reply that was sent through Postfix and the milter left without the user's address or machine in it")
     }
 
     func bounce(_ result: ProbeResult) -> Check {
@@ -128,10 +128,10 @@ struct ProbeJudgement {
                 name,
                 isOurs
                     ? "a bounce that Postfix wrote left with \(leaks.joined(separator: ", ")) in it"
-                    : "a bounce that Postfix wrote left past the filter, with the inbox in it",
+                    : "a bounce that Postfix wrote bypassed the milter, with the inbox in it",
                 remedy: "set internal_mail_filter_classes = bounce and non_smtpd_milters: postern setup postfix --apply does")
         }
-        return .ok(name, "a bounce that Postfix wrote was rebuilt by the filter and left without the inbox in it")
+        return .ok(name, "a bounce that Postfix wrote was rebuilt by the milter and left without the inbox in it")
     }
 
     private static func leaks(_ told: [(String, String)], in message: ParkedMessage) -> [String] {
@@ -158,23 +158,23 @@ struct ProbeJudgement {
 
     private func unfiltered(_ name: String, _ what: String) -> Check {
         .broken(
-            name, "a \(what) that was sent through Postfix passed no filter: it went on as it came",
-            remedy: "set smtpd_milters for every smtpd that takes mail: postern setup postfix --apply does")
+            name, "a \(what) that was sent through Postfix passed no milter: it was sent on unchanged",
+            remedy: "set smtpd_milters for every smtpd that accepts mail: postern setup postfix --apply does")
     }
 
     private func missing(_ result: ProbeResult, _ name: String, _ what: String) -> Check {
         switch result {
         case .arrived: .ok(name, "")
-        case .unreachable(let why): .broken(name, "a \(what) of doctor's own could not be sent: \(why)", remedy: "start Postfix")
+        case .unreachable(let why): .broken(name, "doctor's \(what) could not be sent: \(why)", remedy: "start Postfix")
         case .notTaken(let why):
             .broken(
-                name, "a \(what) of doctor's own was not taken: \(why)",
-                remedy: "look for \"postern-doctor\" in the logs of Postfix and postern serve; a serve that was started with another key file "
+                name, "doctor's \(what) was not accepted: \(why)",
+                remedy: "search the logs of Postfix and postern serve for \"postern-doctor\"; a serve that was started with another key file "
                     + "or an older version does not know it")
         case .neverCame:
             .broken(
-                name, "a \(what) of doctor's own was taken and did not leave Postfix in time",
-                remedy: "look at the queue with postqueue -p, and at Postfix's log; --patience gives it longer")
+                name, "doctor's \(what) was accepted but did not leave Postfix in time",
+                remedy: "check the queue with postqueue -p, and Postfix's log; --patience allows more time")
         }
     }
 }

@@ -46,8 +46,8 @@ package struct RelayDomainChecks {
 
     private func unanswered(_ name: String, _ what: String, _ reason: String) -> Check {
         .warning(
-            name, "the DNS gives no answer about \(what): \(reason)",
-            remedy: "try again later, and look at the domain's name servers")
+            name, "the DNS gives no answer for \(what): \(reason)",
+            remedy: "try again later, and check the domain's name servers")
     }
 
     // MARK: MX
@@ -66,7 +66,7 @@ package struct RelayDomainChecks {
             for case .mx(let preference, let exchange) in records { exchanges.append((preference, exchange.lowercased())) }
             exchanges.sort { $0 < $1 }
             guard !exchanges.contains(where: { $0.host.isEmpty }) else {
-                return [.broken(name, "\(domain) says that it takes no mail (a null MX)", remedy: remedy)]
+                return [.broken(name, "\(domain) says that it accepts no mail (a null MX)", remedy: remedy)]
             }
             var away: [String] = []
             var leadHere: [Bool] = []
@@ -79,7 +79,7 @@ package struct RelayDomainChecks {
                 }
             }
             guard leadHere.contains(true) else {
-                return [.broken(name, "the MX of \(domain) leads to \(away.joined(separator: ", ")), not here", remedy: remedy)]
+                return [.broken(name, "the MX of \(domain) points to \(away.joined(separator: ", ")), not here", remedy: remedy)]
             }
             guard away.isEmpty else {
                 return [
@@ -87,7 +87,7 @@ package struct RelayDomainChecks {
                         name,
                         "mail to \(domain) \(leadHere.first == true ? "may also go" : "goes first") to "
                             + "\(away.joined(separator: ", "))",
-                        remedy: "make sure that a postern with the same database and keys runs there, or remove that MX")
+                        remedy: "ensure that a postern with the same database and keys runs there, or remove that MX")
                 ]
             }
             return [.ok(name, "mail to \(domain) comes here (\(exchanges.map(\.host).joined(separator: ", ")))")]
@@ -121,15 +121,15 @@ package struct RelayDomainChecks {
             case .pass: continue
             case .none: return bad("\(subject) has no SPF record")
             case .temperror: return unanswered(name, subject, finding.reason)
-            case .permerror: return bad("the SPF record of \(subject) is in error: \(finding.reason)")
+            case .permerror: return bad("the SPF record of \(subject) has an error: \(finding.reason)")
             case .neutral, .fail, .softfail:
                 return bad("SPF of \(subject) does not cover \(address): \(finding.result.rawValue), \(finding.reason)")
             }
         }
         let others = SMTPClientIdentity(address: "192.0.2.255", helo: host.heloName, mailFrom: mailFrom)
-        // 192.0.2.0/24 is nobody's (RFC 5737): a record that lets it pass lets everybody pass.
+        // 192.0.2.0/24 is no one's (RFC 5737): a record that lets it pass lets everyone pass.
         if SPF.check(client: others, resolver: resolver).result == .pass {
-            return bad("SPF of \(subject) lets every address in the world pass")
+            return bad("SPF of \(subject) passes for every address on the Internet")
         }
         return .ok(name, "SPF of \(subject) covers \(host.addresses.map(\.description).joined(separator: ", "))")
     }
@@ -144,7 +144,7 @@ package struct RelayDomainChecks {
                 .broken(
                     "dkim \(domain)",
                     active.isEmpty
-                        ? "\(domain) has no active key: what it sends is not signed"
+                        ? "\(domain) has no active key: mail from it is not signed"
                         : "\(domain) signs with Ed25519 alone, which many providers do not check",
                     remedy: "run postern dkim generate --domain \(domain), publish the record, and run postern dkim activate"))
         }
@@ -172,12 +172,12 @@ package struct RelayDomainChecks {
             let end = (key.deactivatedAt ?? now) + DKIMKeyRepository.publicationAfterUse
             guard now < end else {
                 return .warning(
-                    name, "\(key.selector) signs nothing any more, and nothing that it signed is under way",
+                    name, "\(key.selector) no longer signs, and nothing that it signed is in transit",
                     remedy: "run postern dkim retire \(key.selector), then remove its record")
             }
-            guard let objection else { return .ok(name, "\(key.selector) is retiring, and still published for mail under way") }
+            guard let objection else { return .ok(name, "\(key.selector) is retiring, and still published for mail in transit") }
             return .warning(
-                name, "\(key.selector) signed mail that may be under way, but verifiers cannot use it: \(objection)",
+                name, "\(key.selector) signed mail that may be in transit, but verifiers cannot use it: \(objection)",
                 remedy: "publish the record that \(command) prints until the key is retired")
         }
     }
@@ -203,7 +203,7 @@ package struct RelayDomainChecks {
         case .none:
             return [
                 .broken(
-                    name, "\(domain) has no DMARC record, or more than one: Gmail and Yahoo ask every larger sender for one",
+                    name, "\(domain) has no DMARC record, or more than one: Gmail and Yahoo require one of every larger sender",
                     remedy: remedy)
             ]
         case .record(let record):
@@ -217,8 +217,8 @@ package struct RelayDomainChecks {
                     .warning(
                         name,
                         "DMARC of \(domain) asks for nothing\(record.isTesting ? " (t=y)" : ""): "
-                            + "mail forged in its name is let through",
-                        remedy: "once the reports show that all is well, set p=reject: everything that the relay sends is signed")
+                            + "mail forged in its name is accepted",
+                        remedy: "once the reports show no problem, set p=reject: everything that the relay sends is signed")
                 )
             } else {
                 checks.append(.ok(name, "DMARC of \(domain) asks for \(policy.rawValue)"))
@@ -227,13 +227,13 @@ package struct RelayDomainChecks {
         }
     }
 
-    /// A working rua: reports reach somebody.
+    /// A working rua: reports reach someone.
     private func reports(_ record: DMARCRecord, at: String) -> [Check] {
         let name = "dmarc reports \(domain)"
         guard !record.aggregateReports.isEmpty else {
             return [
                 .warning(
-                    name, "DMARC of \(at) names nobody for reports (rua): forgery and mistakes stay unseen",
+                    name, "DMARC of \(at) names no address for reports (rua): forgery and mistakes go unnoticed",
                     remedy: "add rua=mailto:dmarc@\(domain), and to postern.yaml local_recipients: {dmarc: YOUR ADDRESS}")
             ]
         }
@@ -245,7 +245,7 @@ package struct RelayDomainChecks {
         let target = uri.split(separator: "!").first.map(String.init) ?? uri
         guard target.lowercased().hasPrefix("mailto:"), let sign = target.lastIndex(of: "@") else {
             return .warning(
-                name, "reports go to \(target), which is no mailto: most senders of reports know no other", remedy: "use mailto:")
+                name, "reports go to \(target), which is not a mailto: URI: most reporters support no other", remedy: "use mailto:")
         }
         let local = target.dropFirst("mailto:".count).prefix { $0 != "@" }.lowercased()
         let place = String(target[target.index(after: sign)...]).lowercased()
@@ -265,7 +265,7 @@ package struct RelayDomainChecks {
             case .records(let records) where records.contains(where: Self.isReportConsent): break
             default:
                 return .warning(
-                    name, "\(place) does not say that it takes reports about \(at), so none are sent there",
+                    name, "\(place) does not say that it accepts reports about \(at), so none are sent there",
                     remedy: "have it publish: \(at)._report._dmarc.\(place). IN TXT \"v=DMARC1\"")
             }
         }
@@ -274,7 +274,7 @@ package struct RelayDomainChecks {
         case .found: return .ok(name, "reports go to an address at \(place)")
         case .unknown(let reason): return unanswered(name, place, reason)
         case .none:
-            return .warning(name, "reports go to \(place), which takes no mail", remedy: "name an address that exists in rua")
+            return .warning(name, "reports go to \(place), which accepts no mail", remedy: "name an address that exists in rua")
         }
     }
 

@@ -83,15 +83,15 @@ package struct SelfProbe {
                 checks: [
                     .warning(
                         "probe",
-                        "no reply and no bounce was sent: port \(route.parkingPort), where Postfix parks mail, cannot be listened on (\(error))",
-                        remedy: "run postern doctor as root, and one at a time; --skip probe leaves this part out")
+                        "no reply and no bounce was sent: port \(route.parkingPort), where Postfix sends undeliverable mail, cannot be listened on (\(error))",
+                        remedy: "run postern doctor as root, and one at a time; --skip probe skips this part")
                 ], isFinished: true)
         }
         defer { place.stop() }
         let letter = ProbeLetter(identity: identity, nonce: nonce, now: now)
         // Some servers want a sender's domain to exist; the user's does not.
         let reply = probe(from: [identity.author, identity.team], to: reverse, letter.reply(to: reverse), place, letter.isReply)
-        // Where nobody takes the one, nobody takes the other.
+        // Where no one takes the one, no one takes the other.
         let bounce = reply.result.isUnreachable ? reply : probe(from: [identity.team], to: relay, letter.forward(to: relay), place) {
             letter.isReport($0) || letter.isForward($0, to: relay)
         }
@@ -104,8 +104,8 @@ package struct SelfProbe {
         if place.strangerCount > 0 {
             checks.append(
                 .warning(
-                    "parked mail", "mail for \(place.strangerCount) recipients waits in Postfix's queue, as no filter rewrote them",
-                    remedy: "look at it with postqueue -p: it came in while smtpd_milters was not in force"))
+                    "parked mail", "mail for \(place.strangerCount) recipients waits in Postfix's queue, as no milter rewrote it",
+                    remedy: "see it with postqueue -p: it came in while smtpd_milters was not in force"))
         }
         return Outcome(checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)
     }
@@ -135,7 +135,7 @@ package struct SelfProbe {
 /// What became of one probe.
 enum ProbeResult: Sendable {
     case arrived(ParkedMessage)
-    /// Nobody takes mail there, and why.
+    /// No one takes mail there, and why.
     case unreachable(String)
     /// Postfix did not take it, and why.
     case notTaken(String)

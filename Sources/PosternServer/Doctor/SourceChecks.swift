@@ -79,7 +79,7 @@ package struct SourceChecks {
         }
     }
 
-    /// Whose signatures prove it: the domain itself, and the source in which it lies (docs/DESIGN.md, "Forward").
+    /// Whose signatures prove it: the domain itself, and the source in which it is (docs/DESIGN.md, "Forward").
     private var signingDomains: [String] {
         var names = [domain]
         for source in covering where source.kind == .domain && !names.contains(source.value) { names.append(source.value) }
@@ -96,7 +96,7 @@ package struct SourceChecks {
     private func registration() -> Check {
         guard let source = covering.first else {
             return .broken(
-                "registered", "\(domain) is no registered source of the team: mail from it is refused whatever proves it",
+                "registered", "\(domain) is not a registered source of the team: mail from it is refused, whatever proves it",
                 remedy: "run postern source add TEAM \(domain)")
         }
         return .ok("registered", "\(domain) is covered by the source \(source.value)")
@@ -109,7 +109,7 @@ package struct SourceChecks {
         let texts: [[UInt8]]
         switch resolver.query(name, .txt) {
         case .temporaryFailure(let reason):
-            return .warning(title, "the DNS gives no answer about \(name): \(reason)", remedy: "try again later")
+            return .warning(title, "the DNS gives no answer for \(name): \(reason)", remedy: "try again later")
         case .noData, .nxDomain: texts = []
         case .records(let records): texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
         }
@@ -136,13 +136,13 @@ package struct SourceChecks {
             client: SMTPClientIdentity(address: probe, helo: name, mailFrom: "postmaster@\(name)"), resolver: resolver)
         switch finding.result {
         case .permerror:
-            return .broken(title, "the SPF record of \(name) is in error: \(finding.reason)", remedy: "mend the record")
+            return .broken(title, "the SPF record of \(name) has an error: \(finding.reason)", remedy: "fix the record")
         case .temperror:
             return .warning(title, "SPF of \(name) cannot be evaluated now: \(finding.reason)", remedy: "try again later")
         case .pass where address == nil:
             return .broken(
-                title, "SPF of \(name) lets every address in the world pass: anyone can pose as the team",
-                remedy: "end the record in -all, and name only the servers that send for \(name)")
+                title, "SPF of \(name) passes for every address on the Internet: anyone can pose as the team",
+                remedy: "end the record with -all, and name only the servers that send for \(name)")
         case .pass: return .ok(title, "SPF of \(name) passes for \(probe)")
         case .none, .neutral, .fail, .softfail:
             guard address == nil else {
@@ -171,12 +171,12 @@ package struct SourceChecks {
                 guard named else { continue }
                 checks.append(
                     .broken(
-                        "dkim \(name)", "there is no key at \(name)",
+                        "dkim \(name)", "no key at \(name)",
                         remedy: "publish the TXT record that the sending service gives for it"))
             case .temporaryFailure(let reason):
                 guard named else { continue }
                 checks.append(
-                    .warning("dkim \(name)", "the DNS gives no answer about \(name): \(reason)", remedy: "try again later"))
+                    .warning("dkim \(name)", "the DNS gives no answer for \(name): \(reason)", remedy: "try again later"))
             case .records:
                 checks.append(judge(DKIMKeyPublication.describe(answer), name: name))
             }
@@ -202,7 +202,7 @@ package struct SourceChecks {
         let bits = description.split(separator: " ").compactMap { Int($0) }.first
         if description.hasPrefix("rsa,"), let bits, !(1024...4096).contains(bits) {
             return .broken(
-                title, "the key at \(name) has \(bits) bits: its signatures prove nothing", remedy: "make a key of 2048 bits")
+                title, "the key at \(name) has \(bits) bits: its signatures prove nothing", remedy: "generate a key of 2048 bits")
         }
         if description.hasPrefix("rsa,") || description.hasPrefix("ed25519") {
             let advice = (bits ?? 2048) < 2048 ? "; 2048 bits would be better" : ""
@@ -215,12 +215,12 @@ package struct SourceChecks {
 
     private func dmarc() -> Check {
         let name = "dmarc"
-        let advice = "DMARC is not needed to be forwarded, but without it others can forge mail from \(domain) elsewhere"
+        let advice = "forwarding does not need DMARC, but without it others can forge mail from \(domain) elsewhere"
         func judge(_ lookup: DMARC.RecordLookup, at: String) -> Check? {
             switch lookup {
             case .none: return nil
             case .temporaryFailure(let reason):
-                return .warning(name, "the DNS gives no answer about _dmarc.\(at): \(reason)", remedy: "try again later")
+                return .warning(name, "the DNS gives no answer for _dmarc.\(at): \(reason)", remedy: "try again later")
             case .record(let record):
                 let policy = at == domain ? record.policy : record.policyForSubdomain(exists: true)
                 return policy == .none
@@ -261,7 +261,7 @@ package struct SourceChecks {
                 remedy: "sign it too (DKIM with \(signers)): many services use an envelope sender of their own")
         case (false, false):
             return .broken(
-                name, "nothing was found by which mail from \(domain) could be proved: it would be refused (550 5.7.26)",
+                name, "nothing found proves mail from \(domain): it would be refused (550 5.7.26)",
                 remedy:
                     "sign the mail (DKIM with \(signers)), "
                         + "or send it with an envelope sender at \(domain) and an SPF record for it"

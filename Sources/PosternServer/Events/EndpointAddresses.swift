@@ -31,7 +31,7 @@ package struct EndpointAddresses: Sendable, Hashable {
         guard !octets.isEmpty else { throw Refusal("its name has no address in the DNS") }
         for address in octets {
             if let objection = ReachableAddress.objection(address, allowsPrivate: allowsPrivate) {
-                throw Refusal("an address of it is not globally reachable (\(objection))")
+                throw Refusal("one of its addresses is not globally reachable (\(objection))")
             }
         }
         texts = try octets.prefix(Self.maximum).map { address throws(Refusal) in

@@ -93,7 +93,7 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Endpoints that something waits for and nobody delivers to; whoever gets one has to `drain` it.
+    /// Endpoints that something waits for and no one delivers to; anyone who gets one has to `drain` it.
     package func waiting() async -> [EventEndpoint] {
         do {
             return try await blocking { try $0.outbox.waitingEndpoints(isCounted: false) }.filter { endpoint in
@@ -287,7 +287,7 @@ package final class EventDelivery: Sendable {
                 logger.warning("events were scheduled by a clock that was ahead; they are tried now", metadata: ["events": "\(early)"])
             }
         } catch {
-            logger.warning("old events cannot be tidied yet", metadata: ["detail": "\(error)"])
+            logger.warning("old events cannot be deleted yet", metadata: ["detail": "\(error)"])
         }
     }
 

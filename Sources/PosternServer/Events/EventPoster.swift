@@ -79,7 +79,7 @@ package actor HTTPEventPoster: EventPosting {
             await giveBack(key)
             switch result {
             case .success(let outcome): return outcome
-            // Nobody there: perhaps at another address.
+            // No one there: perhaps at another address.
             case .failure(let failure): last = .failed(reason: failure.reason, isEndpoints: true, retryAfter: nil)
             }
             if NIODeadline.now() >= end { break }
@@ -108,7 +108,7 @@ package actor HTTPEventPoster: EventPosting {
             let isLate = [.deadlineExceeded, .readTimeout, .getConnectionFromPoolTimeout].contains(error)
             return .success(
                 .failed(
-                    reason: isLate ? "no whole answer in time" : "the request failed: \(error.shortDescription)", isEndpoints: true,
+                    reason: isLate ? "no complete response in time" : "the request failed: \(error.shortDescription)", isEndpoints: true,
                     retryAfter: nil))
         } catch let error where error is NIOSSLError || error is NIOSSLExtraError || error is BoringSSLError {
             return .failure(NoConnection(reason: "TLS failed: \(oneLine(error))"))
@@ -125,12 +125,12 @@ package actor HTTPEventPoster: EventPosting {
         case 200..<300: return .delivered
         case 300..<400:
             return .failed(
-                reason: "the answer is a redirect (\(code)), which is not followed", isEndpoints: true, retryAfter: nil)
+                reason: "the response is a redirect (\(code)), which is not followed", isEndpoints: true, retryAfter: nil)
         default:
             // These say something about this event, if anything: others may be taken.
             let isEvents = [400, 406, 409, 411, 413, 414, 415, 418, 422, 431, 451].contains(code)
             let asked = response.headers.first(name: "Retry-After").flatMap { Int64($0) }.map { min(max($0, 0), RetrySchedule.longestAsked) }
-            return .failed(reason: "the answer has status \(code)", isEndpoints: !isEvents, retryAfter: isEvents ? nil : asked)
+            return .failed(reason: "the response has status \(code)", isEndpoints: !isEvents, retryAfter: isEvents ? nil : asked)
         }
     }
 

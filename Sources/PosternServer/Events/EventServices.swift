@@ -17,7 +17,7 @@ package enum EventServices {
         let poster: HTTPEventPoster
         do { poster = try HTTPEventPoster(rootsPath: configuration.eventRootsPath) } catch {
             throw ConfigurationError(
-                .invalidValue, at: installation.resolved.path, "events.trusted_certificates: no certificates (PEM) can be read there")
+                .invalidValue, at: installation.resolved.path, "events.trusted_certificates: no certificates (PEM) found")
         }
         let threads = DeliveryThreads()
         let delivery = EventDelivery(

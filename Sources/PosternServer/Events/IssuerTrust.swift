@@ -21,13 +21,13 @@ package final class IssuerTrust: Sendable {
             logger: logger)
     }
 
-    /// A client has to be shut down, also where the service never came to run.
+    /// A client must be shut down, also where the service never came to run.
     deinit { client.shutdown(queue: .global()) { _ in } }
 
     package func stop() async { try? await client.shutdown() }
 }
 
-/// Fetches keys before they grow old, so that nobody waits for it.
+/// Fetches keys before they grow old, so that no one waits for it.
 package struct IssuerKeysService: Service {
     private static let interval: Duration = .seconds(60)
     private let trust: IssuerTrust

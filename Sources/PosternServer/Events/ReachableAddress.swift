@@ -1,6 +1,6 @@
 // Which addresses a request of ours may go to: an endpoint must not lead into the operator's own network.
 
-/// Judges IP addresses by the special-purpose registries (RFC 6890 and its updates), without asking anybody.
+/// Judges IP addresses by the special-purpose registries (RFC 6890 and its updates), without asking anyone.
 package enum ReachableAddress {
     /// Why an address may not be connected to, in words; nil where it may.
     /// - Parameters:
@@ -26,7 +26,7 @@ package enum ReachableAddress {
     private static func objection6(_ octets: [UInt8], _ allowsPrivate: Bool) -> String? {
         if octets.allSatisfy({ $0 == 0 }) { return "unspecified" }
         if octets[0] == 0xFF { return "multicast" }
-        // What carries an IPv4 address leads to wherever that leads; nobody publishes such addresses.
+        // What carries an IPv4 address leads to wherever that leads; no one publishes such addresses.
         if let block = carriers.first(where: { $0.contains(octets) }) { return block.name }
         if allowsPrivate { return nil }
         if let block = blocks6.first(where: { $0.contains(octets) }) { return block.name }
@@ -71,7 +71,7 @@ package enum ReachableAddress {
     ]
 
     private static let blocks6 = [
-        // ::1 and the IPv4-compatible addresses lie here.
+        // ::1 and the IPv4-compatible addresses are here.
         Block([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"), Block([0], 8, "reserved"),
         Block([0xFC], 7, "unique local"), Block([0xFE, 0x80], 10, "link-local"), Block([0xFE, 0xC0], 10, "site-local"),
         Block([0x20, 0x01, 0], 23, "protocol assignments"), Block([0x20, 0x01, 0x0D, 0xB8], 32, "documentation"),

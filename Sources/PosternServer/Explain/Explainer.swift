@@ -93,7 +93,7 @@ package enum Explainer {
             part.recipients = paths
             return explain(part, engine: engine)
         }
-        // Accepted when all are. What is wrong with the message itself is told at once; otherwise the sender has to repeat it.
+        // Accepted when all are. What is wrong with the message itself is reported at once; otherwise the sender has to repeat it.
         let isAccepted = explained.allSatisfy { $0.action == .relay }
         let own = explained.first.flatMap { $0.action == .relay ? nil : $0.replies.first?.reply }
         let ofMessage = own.flatMap { SMTPReply.isOfRecipient($0.code, $0.enhanced) ? nil : $0 }
@@ -126,8 +126,8 @@ package enum Explainer {
         return transaction.finish()
     }
 
-    /// A reply or report as Postfix hands it on. Whether a forward's author is clear is judged by the file as it stands: a broken header
-    /// section, which Postfix would have mended, is refused.
+    /// A reply or report as Postfix hands it on. Whether a forward's author is clear is judged by the file unchanged: a broken header
+    /// section, which Postfix would have fixed, is refused.
     private static func received(_ message: [UInt8], direction: TransactionDirection?) -> [UInt8] {
         switch direction {
         case .reply, .report: LineEnds.received(message)

@@ -14,8 +14,8 @@ package enum LineEnds {
         return out
     }
 
-    /// A message as Postfix receives it over SMTP: also a `From ` line of a mailbox file at its beginning becomes a field of its own
-    /// (smtpd), and a line that is no field ends the header section, with an empty line put before it (cleanup). A filter never sees either.
+    /// A message as Postfix receives it over SMTP: also a `From ` line of a mailbox file at its beginning becomes its own field
+    /// (smtpd), and a line that is not a field ends the header section, with an empty line put before it (cleanup). A filter never sees either.
     package static func received(_ message: [UInt8]) -> [UInt8] {
         var bytes = crlf(message)
         let mark = bytes.prefix { $0 == UInt8(ascii: ">") }.count

@@ -10,7 +10,7 @@ package struct CSVRecord: Sendable, Equatable {
 }
 
 /// Reads comma-separated values: CRLF or LF, quotes doubled within quotes, line breaks within quotes, a UTF-8 byte order mark.
-/// Lines without any character are no records. A malformed record ends where its line does.
+/// Lines without any character are not records. A malformed record ends where its line does.
 package struct CSVParser: Sendable {
     /// Octets of one record: a missing quotation mark would otherwise swallow the rest of the file.
     package static let maximumRecord = 65_536
@@ -56,16 +56,16 @@ package struct CSVParser: Sendable {
             mark = nil
             for octet in head { try read(octet, take) }
         }
-        if pendingCR { spoil("a CR without LF stands outside quotes") }
+        if pendingCR { spoil("a CR without LF outside quotes") }
         pendingCR = false
-        if state == .quoted { spoil("the quotation mark of line \(quoteLine) has no counterpart") }
+        if state == .quoted { spoil("the quotation mark of line \(quoteLine) is not closed") }
         try endRecord(take)
     }
 
     private mutating func read(_ octet: UInt8, _ take: (CSVRecord) throws -> Void) rethrows {
         if pendingCR {
             pendingCR = false
-            if octet != 0x0A { spoil("a CR without LF stands outside quotes") }
+            if octet != 0x0A { spoil("a CR without LF outside quotes") }
         }
         if octet == 0x0A {
             line += 1
@@ -80,7 +80,7 @@ package struct CSVParser: Sendable {
             if defect == nil {
                 spoil(
                     state == .quoted
-                        ? "the quotation mark of line \(quoteLine) has no counterpart within \(Self.maximumRecord) octets"
+                        ? "the quotation mark of line \(quoteLine) is not closed within \(Self.maximumRecord) octets"
                         : "the record is longer than \(Self.maximumRecord) octets")
             }
             return
@@ -94,7 +94,7 @@ package struct CSVParser: Sendable {
             switch octet {
             case 0x2C: endField()
             case 0x0D: pendingCR = true
-            case 0x22: spoil("a quotation mark stands within a field that does not begin with one")
+            case 0x22: spoil("a quotation mark within a field that does not begin with one")
             default:
                 field.append(octet)
                 state = .unquoted
@@ -108,7 +108,7 @@ package struct CSVParser: Sendable {
                 state = .quoted
             case 0x2C: endField()
             case 0x0D: pendingCR = true
-            default: spoil("something follows the closing quotation mark of a field")
+            default: spoil("text after the closing quotation mark of a field")
             }
         }
     }

@@ -53,7 +53,7 @@ package struct ImportReading: Sendable {
         self.now = now
     }
 
-    /// The row, and whether its `verified` was passed over for want of trust.
+    /// The row, and whether its `verified` was passed over for lack of trust.
     /// Throws `StoreRefusal` that says what is wrong without repeating an inbox address.
     package func row(_ fields: ImportFields) throws -> (row: ImportRow, passedOverVerified: Bool) {
         guard let user = fields[.user] else { throw StoreRefusal(.invalid, "user is missing") }
@@ -92,7 +92,7 @@ package struct ImportReading: Sendable {
         case nil: return nil
         case "true", "yes", "1": return true
         case "false", "no", "0": return false
-        default: throw StoreRefusal(.invalid, "\(column.rawValue) is true or false")
+        default: throw StoreRefusal(.invalid, "\(column.rawValue) must be true or false")
         }
     }
 
@@ -100,7 +100,7 @@ package struct ImportReading: Sendable {
         switch fields[.forwarding]?.lowercased() {
         case nil, "on", "true", "yes", "1": return true
         case "off", "false", "no", "0": return false
-        default: throw StoreRefusal(.invalid, "forwarding is on or off")
+        default: throw StoreRefusal(.invalid, "forwarding must be on or off")
         }
     }
 
@@ -108,7 +108,7 @@ package struct ImportReading: Sendable {
     private func sub(_ text: String) throws -> String {
         let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "@") }
         guard isPlain, text.utf8.count <= 255 else {
-            throw StoreRefusal(.invalid, "sub is 1 to 255 visible ASCII characters without @")
+            throw StoreRefusal(.invalid, "sub must be 1 to 255 visible ASCII characters without @")
         }
         return text
     }
@@ -116,17 +116,17 @@ package struct ImportReading: Sendable {
     private func address(_ text: String) throws -> AddrSpec {
         let address = try AddrSpec.typed(text).folded
         guard relayDomains.contains(address.domain) else {
-            throw StoreRefusal(.invalid, "address is not at a relay domain: set relay_domains, or leave it out for a new one")
+            throw StoreRefusal(.invalid, "address is not at a relay domain: set relay_domains, or omit it for a new one")
         }
         guard (10...16).contains(address.localPart.utf8.count), Base32.isEncoded(address.localPart.utf8) else {
-            throw StoreRefusal(.invalid, "what stands before the @ of address is not 10 to 16 characters of a-z and 2-7")
+            throw StoreRefusal(.invalid, "the local part of address is not 10 to 16 characters of a-z and 2-7")
         }
         return address
     }
 
     private func status(_ text: String) throws -> Int {
         guard let status = Int(text), (0...2).contains(status) else {
-            throw StoreRefusal(.invalid, "real_user_status is 0, 1 or 2")
+            throw StoreRefusal(.invalid, "real_user_status must be 0, 1 or 2")
         }
         return status
     }
@@ -136,9 +136,9 @@ package struct ImportReading: Sendable {
             Int64(text)
             ?? (try? Date(text, strategy: .iso8601)).flatMap { Int64(exactly: $0.timeIntervalSince1970.rounded(.down)) }
         guard let seconds, seconds >= 0 else {
-            throw StoreRefusal(.invalid, "since is seconds since 1970, or as in 2026-11-21T06:49:30Z")
+            throw StoreRefusal(.invalid, "since must be seconds since 1970, or as in 2026-11-21T06:49:30Z")
         }
-        guard seconds <= now else { throw StoreRefusal(.invalid, "since lies in the future") }
+        guard seconds <= now else { throw StoreRefusal(.invalid, "since is in the future") }
         return seconds
     }
 }

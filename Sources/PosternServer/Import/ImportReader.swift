@@ -1,4 +1,4 @@
-// From the octets of a file to rows: CSV with a header, or JSON lines, told by the first character.
+// From the octets of a file to rows: CSV with a header, or JSON lines, recognized by the first character.
 
 import PosternStore
 
@@ -58,7 +58,7 @@ package struct ImportReader: Sendable {
         var records: [CSVRecord] = []
         csv.finish { records.append($0) }
         for record in records { try self.take(record, take) }
-        guard columns != nil else { throw ImportFileError(description: "there is no header: its first line names the columns") }
+        guard columns != nil else { throw ImportFileError(description: "there is no header: the first line must name the columns") }
     }
 
     /// `{` begins JSON lines. Nil while only white space was seen.
@@ -95,11 +95,11 @@ package struct ImportReader: Sendable {
         if let defect = record.defect { throw ImportFileError(description: "line \(record.line), the header: \(defect)") }
         var columns: [ImportColumn] = []
         for (place, name) in record.fields.enumerated() {
-            // A file without a header begins with somebody's inbox: nothing of it is repeated.
+            // A file without a header begins with someone's inbox: nothing of it is repeated.
             guard let column = ImportColumn(rawValue: name.lowercased()) else {
                 let hint = record.fields.count == 1 && name.contains(";") ? "columns are separated by commas, " : ""
                 throw ImportFileError(
-                    description: "line \(record.line) is to name the columns: \(hint)column \(place + 1) is none of: "
+                    description: "line \(record.line) must name the columns: \(hint)column \(place + 1) is none of: "
                         + ImportColumn.names)
             }
             guard !columns.contains(column) else {
@@ -108,7 +108,7 @@ package struct ImportReader: Sendable {
             columns.append(column)
         }
         guard columns.contains(.user) else {
-            throw ImportFileError(description: "line \(record.line) names no column user")
+            throw ImportFileError(description: "line \(record.line) does not name the column user")
         }
         return columns
     }
@@ -117,7 +117,7 @@ package struct ImportReader: Sendable {
         if let defect = record.defect { return .failure(StoreRefusal(.invalid, defect)) }
         guard record.fields.count == columns.count else {
             return .failure(
-                StoreRefusal(.invalid, "the row has \(record.fields.count) fields, and the header \(columns.count)"))
+                StoreRefusal(.invalid, "the row has \(record.fields.count) fields, but the header has \(columns.count)"))
         }
         var fields = ImportFields()
         for (column, text) in zip(columns, record.fields) { fields[column] = text }

@@ -9,7 +9,7 @@ package struct ImportReport: Sendable {
     /// Rows of which everything was there already.
     package var unchanged = 0
     package var refused = 0
-    /// Rows whose `verified` was passed over, because nobody said to trust it.
+    /// Rows whose `verified` was passed over, because no one said to trust it.
     package var passedOverVerified = 0
     package var counts = ImportCounts()
 
@@ -21,7 +21,7 @@ package struct Importer {
     private static let transaction: Duration = .milliseconds(100)
     /// Rows of the first transaction, and the least and most of any.
     private static let rows = (first: 100, range: 20...5_000)
-    /// Part of the transaction's time that is then left to other writers: SQLite hands the turn to whoever asks at the moment.
+    /// Part of the transaction's time that is then left to other writers: SQLite hands the turn to anyone who asks at the moment.
     private static let pauseDivisor = 4
 
     private let imports: ImportRepository

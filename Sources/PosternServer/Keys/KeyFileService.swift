@@ -5,7 +5,7 @@ import PosternAPI
 import PosternStore
 import ServiceLifecycle
 
-/// Looks every second whether the key file is another one, and puts its keys in force; seals anew what old ones sealed, one host at
+/// Looks every second whether the key file is another one, and puts its keys in force; seals again what old ones sealed, one host at
 /// a time, in small batches.
 package struct KeyFileService: Service {
     /// Seconds between two batches: mail has the database to itself for longer than the batch took.
@@ -62,7 +62,7 @@ package struct KeyFileService: Service {
         } catch let error as PermanentStoreError {
             // Said once: the keys in force stay, and mail flows.
             refused = ring
-            return logger.error("another key file is not taken", metadata: ["detail": "\(error)"])
+            return logger.error("the changed key file is not loaded", metadata: ["detail": "\(error)"])
         }
         installation.store.keys.exchange(ring)
         try changed()

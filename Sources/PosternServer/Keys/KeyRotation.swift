@@ -1,4 +1,4 @@
-// Replacing keys while mail flows: known to all, then used by all, then everything made anew, then the old one is gone.
+// Replacing keys while mail flows: known to all, then used by all, then everything made again, then the old one is gone.
 
 import Foundation
 import MailCrypto
@@ -104,7 +104,7 @@ package struct KeyRotation: Sendable {
         return removed
     }
 
-    /// Takes an old key out, whatever it made. Throws `StoreRefusal` where it is no old one, or is in use by what can be made anew.
+    /// Takes an old key out, whatever it made. Throws `StoreRefusal` where it is not an old one, or is in use by what can be made again.
     package func retire(_ purpose: KeyPurpose, id: String, _ change: Change) throws {
         guard let set = keys.current[purpose], let version = set[id] else {
             throw StoreRefusal(.notFound, "there is no \(purpose.rawValue) key \(id): see postern key-file show")
@@ -113,7 +113,7 @@ package struct KeyRotation: Sendable {
             throw StoreRefusal(.unmet, "\(purpose.rawValue) key \(id) is the \(set.state(of: version).rawValue) one: rotate first")
         }
         if let usage = try repository.usage().first(where: { $0.purpose == purpose && $0.key == id }) {
-            throw StoreRefusal(.unmet, "\(usage.count) values are made with it still: run postern key-file rotate to its end")
+            throw StoreRefusal(.unmet, "\(usage.count) values are still made with it: run postern key-file rotate until it finishes")
         }
         try put(keys.current.removing(purpose, id: id))
         try repository.noteRetired(purpose, id, change)

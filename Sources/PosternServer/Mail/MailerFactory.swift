@@ -30,11 +30,11 @@ package enum MailerFactory {
             return mail.security == .starttls ? .startTLS(context) : .implicit(context)
         } catch {
             throw ConfigurationError(
-                .invalidValue, at: installation.resolved.path, "mail.trusted_certificates: no certificates (PEM) can be read there")
+                .invalidValue, at: installation.resolved.path, "mail.trusted_certificates: no certificates (PEM) found")
         }
     }
 
-    /// The password stands in a file, so that neither configuration nor list of processes shows it.
+    /// The password is in a file, so that neither configuration nor list of processes shows it.
     private static func credentials(_ installation: Installation) throws -> SubmissionCredentials? {
         guard let (user, path) = installation.configuration.mail.credentials else { return nil }
         func refusal(_ what: String) -> ConfigurationError {
@@ -47,7 +47,7 @@ package enum MailerFactory {
             throw refusal("others can read it: run chmod 600 \(path)")
         }
         let password = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
-        guard !password.isEmpty else { throw refusal("it holds no password") }
+        guard !password.isEmpty else { throw refusal("it contains no password") }
         return SubmissionCredentials(user: user, password: password)
     }
 

@@ -5,7 +5,7 @@ import Milter
 
 /// `milter.peers` as this machine knows its users.
 package struct MilterPeers: Sendable {
-    /// Nil where everybody may: none is named, or none of those who are is on this machine.
+    /// Nil where everyone may: none is named, or none of those who are is on this machine.
     package let users: Set<uid_t>?
     /// Names of users who are not on this machine.
     package let unknown: [String]
@@ -23,7 +23,7 @@ package struct MilterPeers: Sendable {
     package func trouble(mailOwner: String) -> (sentence: String, remedy: String)? {
         guard let users, let owner = MilterServer.user(mailOwner), owner != 0, !users.contains(owner) else { return nil }
         return (
-            "Postfix runs as \(mailOwner) (mail_owner), whom milter.peers does not name: its connections are ended, and all mail waits (451)",
+            "Postfix runs as \(mailOwner) (mail_owner), which milter.peers does not name: its connections are closed, and all mail waits (451)",
             "write `milter: {peers: [\(mailOwner)]}` into postern.yaml, and restart postern serve"
         )
     }
@@ -34,9 +34,9 @@ package struct MilterPeers: Sendable {
     package func objection(to descriptor: Int32) -> String? {
         guard let users else { return nil }
         guard let user = SocketDiagnosis.user(atOtherEndOf: descriptor) else {
-            return SocketDiagnosis.isLoopback(descriptor) ? "the kernel does not say who listens there, so that it may not be Postfix" : nil
+            return SocketDiagnosis.isLoopback(descriptor) ? "the kernel does not say who listens there, so it may not be Postfix" : nil
         }
         guard user != 0, user != geteuid(), !users.contains(user) else { return nil }
-        return user == SocketDiagnosis.gone ? "whoever listened there is gone" : "user \(user) listens there, who is not Postfix (milter.peers)"
+        return user == SocketDiagnosis.gone ? "the process that listened there has ended" : "user \(user) listens there, which is not Postfix's user (milter.peers)"
     }
 }

@@ -36,7 +36,7 @@ package enum Resolvers {
     package static func client(_ configuration: Configuration, path: String) throws -> AresResolver {
         let servers = try configuration.dns.servers.map { text in
             guard let server = DNSServerAddress(text) else {
-                throw ConfigurationError(.invalidValue, at: path, "dns.servers: \"\(text)\" is no ADDRESS or ADDRESS:PORT")
+                throw ConfigurationError(.invalidValue, at: path, "dns.servers: \"\(text)\" is not ADDRESS or ADDRESS:PORT")
             }
             return server
         }

@@ -38,7 +38,7 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    /// What a daily counter stood at: `reserve` goes by it.
+    /// What a daily counter was at: `reserve` goes by it.
     private func note(_ count: Int, _ kind: CounterKind, account: Int64, now: Int64) {
         counters?.note(count, account: account, kind: kind, day: Day.number(now), now: now)
     }

@@ -1,4 +1,4 @@
-// A whole service of decisions on loopback with a store of its own: for a backend's developer, on a laptop.
+// A whole service of decisions on loopback with its own store: for a backend's developer, on a laptop.
 
 import Foundation
 import Identity
@@ -21,7 +21,7 @@ package struct SandboxFacts: Sendable {
 }
 
 /// Everything of a sandbox is in a temporary folder, removed at the end. No key, token, counter or decision of it can reach an
-/// installation: it has keys and a database of its own.
+/// installation: it has keys and its own database.
 package struct Sandbox {
     /// How it is set up.
     package struct Settings: Sendable {
@@ -62,7 +62,7 @@ package struct Sandbox {
         let clock = SandboxClock(now)
         _ = try Migrator().migrate(database, now: now())
         guard let ring = KeyRing(random: try SecureRandom.bytes(count: 96)) else {
-            throw TemporaryStoreError(.resources, "no random octets")
+            throw TemporaryStoreError(.resources, "random octets are unavailable")
         }
         let store = Store(database: database, keys: ring, relayDomains: ["relay.sandbox.example"])
         let change = Change(actor: "sandbox", now: now())

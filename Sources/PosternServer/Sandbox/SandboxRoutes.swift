@@ -60,13 +60,13 @@ struct SandboxRoutes: RouteModule {
         routes.post("/sandbox/token", access: .open) { request, context in
             let wanted = try await request.decode(TokenRequest.self, context)
             let sub = try wanted.sub ?? "user-" + Base32.characters(fromRandom: SecureRandom.bytes(count: 8))
-            guard (1...255).contains(sub.utf8.count) else { throw Problem.invalid("1 to 255 octets are taken", at: "/sub") }
+            guard (1...255).contains(sub.utf8.count) else { throw Problem.invalid("must be 1 to 255 octets", at: "/sub") }
             // A nonce is made unless there is to be none: an empty text.
             let made = try wanted.nonce ?? Base32.characters(fromRandom: SecureRandom.bytes(count: 16))
             let nonce = made.isEmpty ? nil : made
             let (lifetime, age) = (wanted.lifetime ?? 600, wanted.age ?? 0)
             guard (-86_400...864_000).contains(lifetime), (-86_400...864_000).contains(age) else {
-                throw Problem.invalid("lifetime and age are at most ten days, in seconds")
+                throw Problem.invalid("lifetime and age must be at most ten days, in seconds")
             }
             let token = try issuer.mint(
                 SandboxToken(
@@ -78,7 +78,7 @@ struct SandboxRoutes: RouteModule {
         routes.post("/sandbox/clock", access: .open) { request, context in
             let wanted = try await request.decode(ClockRequest.self, context)
             guard clock.advance(Int64(wanted.advance)) else {
-                throw Problem.invalid("a clock goes forward, ten years at most in all", at: "/advance")
+                throw Problem.invalid("the clock only goes forward, by at most ten years in total", at: "/advance")
             }
             return try .json(ClockResponse(now: Timestamp(clock.now)))
         }

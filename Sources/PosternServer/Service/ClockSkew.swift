@@ -30,5 +30,5 @@ package enum ClockSkew {
     /// Whole seconds; 0 where nothing is known.
     static func seconds(_ ahead: Double?) -> Int64 { ahead.flatMap { Int64(exactly: $0.rounded()) } ?? 0 }
 
-    package static let remedy = "let chrony or systemd-timesyncd keep the clock of every host"
+    package static let remedy = "let chrony or systemd-timesyncd synchronize the clock of every host"
 }

@@ -29,7 +29,7 @@ package struct ServiceParts: Sendable {
     let queueTrouble = ValueHolder<String?>(nil)
     /// Writes to inboxes of its own accord; blocks.
     package let mailer: InboxMailer
-    /// Where mail is written that nobody waits for.
+    /// Where mail is written that no one waits for.
     package let mailQueue = MailQueue()
     /// The page of one's own; nil where the installation has no public address.
     let page: MePage?

@@ -1,4 +1,4 @@
-// What has to be done now and then: counters written, what has expired deleted.
+// What must be done now and then: counters written, what has expired deleted.
 
 import Logging
 import PosternAPI
@@ -73,10 +73,10 @@ package struct HousekeepingService: Service {
     private func look(was isInPlace: Bool) -> Bool {
         do {
             try store.database.requireInPlace()
-            if !isInPlace { logger.notice("the database is in its place again") }
+            if !isInPlace { logger.notice("the database file is in place again") }
             return true
         } catch {
-            if isInPlace { logger.critical("the database is not in its place: nothing is read from it or written", metadata: ["detail": "\(error)"]) }
+            if isInPlace { logger.critical("the database file is not in place: nothing is read from it or written to it", metadata: ["detail": "\(error)"]) }
             return false
         }
     }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Takes and renews a lease, and knows without asking the store whether it may still be ours.
 ///
-/// Nobody compares clocks: a holder counts from before it asked for a renewal, the others from when they saw the last change, and they wait
+/// No one compares clocks: a holder counts from before it asked for a renewal, the others from when they saw the last change, and they wait
 /// longer. A process that stood still has lost its lease by its own clock before it does anything else.
 package final class LeaderLease: Sendable {
     /// For so long its holder may go on without a renewal.
@@ -41,7 +41,7 @@ package final class LeaderLease: Sendable {
         state.withLock { state in state.held.flatMap { now() < $0.until ? $0.lease : nil } }
     }
 
-    /// Renews what is held, or takes what nobody renews; nil where another process has it, or the store is away. Blocks.
+    /// Renews what is held, or takes what no one renews; nil where another process has it, or the store is away. Blocks.
     ///
     /// A holder that was late gets another fence: what it began before is void.
     package func acquire() -> Lease? {

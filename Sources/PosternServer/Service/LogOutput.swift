@@ -108,7 +108,7 @@ private struct LineLogHandler: LogHandler {
         }
     }
 
-    /// In one call, as far as the system takes it so. What nobody takes is lost: there is no place left to complain.
+    /// In one call, as far as the system takes it so. What no one takes is lost: there is no place left to complain.
     private static func write(_ line: [UInt8]) {
         line.withUnsafeBytes { line in
             var rest = line[...]

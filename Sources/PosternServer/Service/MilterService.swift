@@ -13,7 +13,7 @@ package struct MilterService: Service {
     /// - Parameters:
     ///   - server: already listening.
     ///   - deadline: how long open transactions may take after shutdown was asked for.
-    ///   - announce: called when the group runs, and with it its signal handling: whoever reads it may send SIGTERM at once.
+    ///   - announce: called when the group runs, and with it its signal handling: anyone who reads it may send SIGTERM at once.
     package init(server: MilterServer, deadline: Duration, announce: @escaping @Sendable () -> Void) {
         self.server = server
         self.deadline = deadline

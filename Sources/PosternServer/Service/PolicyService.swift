@@ -15,7 +15,7 @@ package struct PolicyService: Service {
 
     /// Seconds between two deletions.
     private static let deletionInterval: Duration = .seconds(3_600)
-    /// Seconds for which a policy is kept whatever refers to it: somebody may just be comparing.
+    /// Seconds for which a policy is kept whatever refers to it: someone may just be comparing.
     static let leastAge: Int64 = 30 * 86_400
 
     package init(policies: ActivePolicies, store: Store, now: @escaping @Sendable () -> Int64, logger: Logger) {
@@ -44,9 +44,9 @@ package struct PolicyService: Service {
             guard let lock = try store.database.lock("policies") else { return }
             defer { lock.release() }
             let count = try store.deleteUnneededPolicies(addedBefore: now() - Self.leastAge)
-            if count > 0 { logger.info("policies deleted to which nothing refers", metadata: ["count": "\(count)"]) }
+            if count > 0 { logger.info("unreferenced policies deleted", metadata: ["count": "\(count)"]) }
         } catch {
-            logger.warning("policies that nothing needs cannot be deleted yet", metadata: ["detail": "\(error)"])
+            logger.warning("unreferenced policies cannot be deleted yet", metadata: ["detail": "\(error)"])
         }
     }
 }

@@ -1,5 +1,5 @@
-// Looks each minute whether mail lies in Postfix's queue for an address at a relay domain. Nothing there is delivered: what lies there
-// came past the filter, or was not rewritten, and nobody would hear of it until it is returned days later.
+// Looks each minute whether mail is in Postfix's queue for an address at a relay domain. Nothing there is delivered: what is there
+// came past the filter, or was not rewritten, and no one would hear of it until it is returned days later.
 
 import Logging
 import PosternAPI
@@ -8,7 +8,7 @@ import PostfixSetup
 import ServiceLifecycle
 
 struct QueueWatchService: Service {
-    /// Seconds between two looks: what lies there has days.
+    /// Seconds between two looks: what is there has days.
     private static let interval: Int64 = 60
     /// Characters of a reason that are kept.
     private static let reasonLength = 200

@@ -19,9 +19,9 @@ package enum RelayService {
     private static let shutdownDeadline: Duration = .seconds(60)
 
     /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration, the HTTP certificate and the policies again (`Reload` says
-    /// which keys it puts in force); sockets, database and key file stay as they are.
+    /// which keys it puts in force); sockets, database and key file stay unchanged.
     /// - Parameters:
-    ///   - reread: reads the installation anew, for a reload.
+    ///   - reread: reads the installation again, for a reload.
     ///   - announce: called once the milter accepts connections and signals are handled.
     package static func run(
         installation: Installation, reread: @escaping @Sendable () throws -> Installation, logger: Logger,
@@ -58,8 +58,8 @@ package enum RelayService {
         if !peers.unknown.isEmpty {
             logger.warning(
                 peers.users == nil
-                    ? "milter.peers names nobody who is on this machine: every user of it may talk to the milter's socket"
-                    : "milter.peers names users who are not on this machine", metadata: ["names": "\(peers.unknown.joined(separator: ","))"])
+                    ? "milter.peers names no user of this machine: every local user may connect to the milter's socket"
+                    : "milter.peers names users that do not exist on this machine", metadata: ["names": "\(peers.unknown.joined(separator: ","))"])
         }
         let listening = MilterServer.Configuration(name: "postern", socket: socket, peers: peers.users)
         let server = MilterServer(listening, handler: handler) { diagnostic in
@@ -92,7 +92,7 @@ package enum RelayService {
                 policies.refresh(now: now())
                 return Reload(from: installation.resolved, to: new.resolved)
             },
-            // Tokens are made and read with the keys that an engine has, so it is built anew.
+            // Tokens are made and read with the keys that an engine has, so it is built again.
             KeyFileService(installation: installation, pool: parts.pool, now: now, logger: logger) {
                 engine.exchange(try build(current.current))
             },
@@ -116,7 +116,7 @@ package enum RelayService {
         await servicePool.stop()
     }
 
-    /// The policies in force; a database of before there were any gets the built-in one. Mail flows whatever becomes of them.
+    /// The policies in force; a database from before there were any gets the built-in one. Mail flows whatever becomes of them.
     private static func policies(_ installation: Installation, now: Int64, logger: Logger) -> ActivePolicies {
         let repository = installation.store.policies
         do {

@@ -2,7 +2,7 @@
 
 import Logging
 
-/// A configuration read anew beside the one that the service was started with.
+/// A configuration read again beside the one that the service was started with.
 package struct Reload: Sendable {
     /// Sections and keys that take effect with the next message, decision or connection. All others are read at the start.
     package static let live = [

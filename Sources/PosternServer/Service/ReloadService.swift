@@ -20,7 +20,7 @@ package struct ReloadService: Service {
             do {
                 try reload().log(to: logger)
             } catch {
-                logger.error("configuration not reloaded, the old one stays", metadata: ["detail": "\(error)"])
+                logger.error("configuration not reloaded, the old one stays in force", metadata: ["detail": "\(error)"])
             }
         }
     }

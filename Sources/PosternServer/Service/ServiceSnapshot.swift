@@ -27,13 +27,13 @@ package struct ServiceSnapshot: Codable, Sendable {
     package let latency: [String: Latency]
     package let outboxOldest: Double
     package let outboxEvents: Double
-    /// The keys that the service has, as in `seal b`, each with its state and fingerprint. Nil from services of before rotations.
+    /// The keys that the service has, as in `seal b`, each with its state and fingerprint. Nil from services from before rotations.
     package var keys: [String: String]?
     /// Messages in Postfix's queue for addresses at a relay domain; nil where that is not known.
     package var parked: Int?
     /// Why it is not known; nil where it is, or was not asked yet.
     package var queueTrouble: String?
-    /// Seconds by which the host's clock is ahead of the store's. Nil from services of before this was compared.
+    /// Seconds by which the host's clock is ahead of the store's. Nil from services from before this was compared.
     package var clockAhead: Double?
 }
 

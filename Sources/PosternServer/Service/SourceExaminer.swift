@@ -5,7 +5,7 @@ import MailAuth
 import PosternAPI
 import Synchronization
 
-/// Looks at domains on threads of its own, so that a slow DNS keeps nobody else waiting.
+/// Looks at domains on its own threads, so that a slow DNS keeps no one else waiting.
 final class SourceExaminer: Sendable {
     private struct Entry {
         let findings: [SourceFinding]

@@ -32,7 +32,7 @@ package struct StatusReport: Encodable, Sendable {
     /// What was removed and goes in steps.
     package let removals: RemovalRepository.Backlog
 
-    /// Reads the database; asks nobody else.
+    /// Reads the database; asks no one else.
     package init(_ installation: Installation, now: Int64) throws {
         let store = installation.store
         configuration = installation.resolved.path
@@ -98,11 +98,11 @@ package struct StatusReport: Encodable, Sendable {
         func stored(_ minute: Minute) -> Int { minute.counts["refusals store-trouble"] ?? 0 }
         let deaf = recent.filter { unanswered($0) >= manyFailures && 2 * unanswered($0) >= asked($0) }
         return told(
-            deaf, { "the DNS left \($0) questions without an answer, the last \($1), and mail waited: look at the server that dns.servers names" },
+            deaf, { "the DNS did not answer \($0) queries, the last \($1), and mail waited: check the server that dns.servers names" },
             unanswered)
             + told(
                 recent.filter { stored($0) > 0 },
-                { "mail was deferred \($0) times, the last \($1), as the database did not answer: search the log for store-trouble" }, stored)
+                { "mail was deferred \($0) times, the last \($1), because the database did not answer: search the log for store-trouble" }, stored)
     }
 
     private static func suspended(_ store: Store) throws -> [String] {
@@ -110,7 +110,7 @@ package struct StatusReport: Encodable, Sendable {
         guard count > 0 else { return [] }
         let names = users.joined(separator: ", ") + (count > users.count ? " and others" : "")
         return [
-            "\(count) \(count == 1 ? "inbox is" : "inboxes are") suspended, as too much was refused there, and its mail waits at the senders "
+            "\(count) \(count == 1 ? "inbox is" : "inboxes are") suspended, because too much was refused there, and its mail waits at the senders "
                 + "(user \(names)): see postern inbox list USER"
         ]
     }
@@ -134,23 +134,23 @@ package struct StatusReport: Encodable, Sendable {
         var warnings: [String] = []
         let running = hosts.filter(\.isRunning)
         let incidents = running.reduce(0) { $0 + ($1.snapshot?.totals["leak-incidents"] ?? 0) }
-        if incidents > 0 { warnings.append("\(incidents) replies were refused because the last look found an inbox: search the log for leak-incident") }
+        if incidents > 0 { warnings.append("\(incidents) replies were refused because the leak check found an inbox: search the log for leak-incident") }
         if let trouble = Self.writingTrouble(installation, now) {
-            warnings.append("\(trouble): mail waits at its senders (451); make room, or mend what keeps the database from being written")
+            warnings.append("\(trouble): mail waits at its senders (451); free space, or fix what prevents writes to the database")
         }
         if let parked = running.compactMap({ $0.snapshot?.parked }).max(), parked > 0 {
             warnings.append(
-                "\(parked) messages lie in Postfix's queue for addresses at a relay domain, where nothing is delivered: they passed no filter, or "
-                    + "were not rewritten; postqueue -p shows them, postern doctor what is wrong")
+                "\(parked) messages in Postfix's queue are for addresses at a relay domain, where nothing is delivered: they passed no milter, or "
+                    + "were not rewritten; postqueue -p shows them, postern doctor finds the cause")
         }
         for host in running {
             guard let trouble = host.snapshot?.queueTrouble else { continue }
             warnings.append(
-                "\(host.host) cannot look at Postfix's queue, where mail that nobody rewrote would lie: \(trouble); \(PostfixChecks.queueRemedy)")
+                "\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble); \(PostfixChecks.queueRemedy)")
         }
         if running.isEmpty { warnings.append("no service is running: mail waits at its senders; start postern serve") }
         for host in hosts where !host.isRunning {
-            warnings.append("\(host.host) has said nothing for \(duration(host.silentFor)): see whether postern serve (pid \(host.pid)) still runs")
+            warnings.append("\(host.host) has not reported for \(duration(host.silentFor)): check whether postern serve (pid \(host.pid)) still runs")
         }
         if let complaint = ClockSkew.complaint(running.compactMap { host in host.snapshot?.clockAhead.map { (host.host, $0) } }) {
             warnings.append("\(complaint): \(ClockSkew.remedy)")
@@ -160,12 +160,12 @@ package struct StatusReport: Encodable, Sendable {
         for entry in try installation.store.counters.inboxesWritten(since: Day.number(now) - probingDays) {
             warnings.append(
                 "team \(entry.team) wrote real inboxes of \(entry.accounts) users in \(entry.messages) messages within \(probingDays) days: "
-                    + "it knows them from elsewhere, or tries to find them out; ask it")
+                    + "it knows them from elsewhere, or tries to discover them; ask the team")
         }
         let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
         if oldest > 3600 { warnings.append("an event has waited \(duration(Int64(oldest))) to be delivered: see postern event list") }
         for host in try installation.store.policies.hosts() where now - host.at <= PolicyHostState.silence {
-            if let refusal = host.refusal { warnings.append("\(refusal): postern policy list says why; activate one that loads") }
+            if let refusal = host.refusal { warnings.append("\(refusal): postern policy list gives the reason; activate a policy that loads") }
         }
         let keys = try installation.store.dkimKeys.keys()
         for domain in installation.configuration.relayDomains where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {

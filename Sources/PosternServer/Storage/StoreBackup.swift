@@ -19,7 +19,7 @@ package enum StoreBackup {
     package static func make(_ location: DatabaseLocation, to file: String) throws -> Contents {
         let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
         guard !FileManager.default.fileExists(atPath: file) else {
-            throw ConfigurationError(.exists, at: file, "it exists already and is not overwritten")
+            throw ConfigurationError(.exists, at: file, "it exists and is not overwritten")
         }
         let database = try SQLiteDatabase(path: path)
         defer { try? database.close() }
@@ -34,7 +34,7 @@ package enum StoreBackup {
         let path = try path(location, file, "pg_restore --dbname='\(location)' \(file), into an empty database")
         guard let hold = try SQLiteDatabase.holdForRestore(path) else {
             throw StoreRefusal(
-                .unmet, "postern serve is running on \(path), and goes on with the files that were moved away: stop it first; nothing was changed")
+                .unmet, "postern serve is running on \(path), and still uses the files that were moved away: stop it first; nothing was changed")
         }
         defer { hold.release() }
         for name in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) where FileManager.default.fileExists(atPath: name) {
@@ -42,7 +42,7 @@ package enum StoreBackup {
                 .exists, at: name, "it is not overwritten: stop postern serve, and move the database and its -wal and -shm files away first")
         }
         guard FileManager.default.fileExists(atPath: file) else {
-            throw ConfigurationError(.inputOutput, at: file, "there is no such file")
+            throw ConfigurationError(.inputOutput, at: file, "the file does not exist")
         }
         // Looked through before it is in place, and under a name that nothing opens.
         let new = path + ".restoring"
@@ -57,7 +57,7 @@ package enum StoreBackup {
             let contents = try examine(new, keys: keys)
             // Fails where something is there by now, and otherwise puts it there whole.
             guard link(new, path) == 0 else {
-                throw ConfigurationError(.exists, at: path, "it cannot be put there: \(String(cString: strerror(errno)))")
+                throw ConfigurationError(.exists, at: path, "it cannot be created: \(String(cString: strerror(errno)))")
             }
             unlink(new)
             return contents
@@ -78,7 +78,7 @@ package enum StoreBackup {
         for usage in try store.keyRotation.usage() where keys[usage.purpose]?[usage.key] == nil {
             throw PermanentStoreError(
                 .unsealing, "\(usage.count) values in it were made with \(usage.purpose.rawValue) key \(usage.key), which the key file lacks: "
-                    + "put that line of the former key file back, with the state old, and run postern key-file rotate afterwards")
+                    + "restore that line of the former key file, with the state old, and run postern key-file rotate afterwards")
         }
     }
 
@@ -108,7 +108,7 @@ package enum StoreBackup {
 
     private static func foreign(_ name: String) -> PermanentStoreError {
         PermanentStoreError(
-            .unexpectedData, "it has a \(name.withoutControls(limit: 80)) that Postern did not make: take another backup; nothing was put in place")
+            .unexpectedData, "it has a \(name.withoutControls(limit: 80)) that Postern did not create: use another backup; nothing was restored")
     }
 
     /// `trigger NAME` and `view NAME` with their text, white space and quotes apart, which SQLite writes as it likes where a table is renamed.

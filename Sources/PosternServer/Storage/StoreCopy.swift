@@ -40,7 +40,7 @@ package struct StoreCopy {
             // May run again after a serialisation failure, from the same snapshot of the source.
             return try target.write(.durable) { target in
                 for table in tables where try Self.count(target, table.name) > 0 {
-                    throw StoreRefusal(.exists, "the target holds rows already (\(table.name)): give an empty database; nothing was changed")
+                    throw StoreRefusal(.exists, "the target already contains rows (\(table.name)): give an empty database; nothing was changed")
                 }
                 var done = 0
                 for table in tables {
@@ -54,7 +54,7 @@ package struct StoreCopy {
                     let (was, isNow) = (try Self.count(source, table.name), try Self.count(target, table.name))
                     guard was == isNow else {
                         throw PermanentStoreError(
-                            .unexpectedData, "\(table.name) has \(was) rows, and \(isNow) were copied: nothing was changed")
+                            .unexpectedData, "\(table.name) has \(was) rows, but \(isNow) were copied: nothing was changed")
                     }
                     return Count(table: table.name, rows: isNow)
                 }

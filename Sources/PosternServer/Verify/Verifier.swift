@@ -57,11 +57,11 @@ package struct Proof: Sendable {
     /// The domain whose SPF proves the author.
     package let alignedSPF: String?
     package let isProved: Bool
-    /// Whether a temporary error stands between the message and a proof: the relay would answer 451.
+    /// Whether a temporary error is between the message and a proof: the relay would answer 451.
     package let isTemporary: Bool
     /// What proves it, as `dkim:app.example`, or why nothing does.
     package let reason: String
-    /// The registered sources that the author lies in; nil without an installation.
+    /// The registered sources that the author is in; nil without an installation.
     package let sources: [Source]?
 }
 

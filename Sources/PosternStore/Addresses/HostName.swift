@@ -12,7 +12,7 @@ package struct HostName: Sendable, Hashable, CustomStringConvertible {
     /// The labels from left to right.
     package var labels: [Substring] { text.split(separator: ".") }
 
-    /// Checks and normalises; labels in other scripts become A-labels. Nil for anything that is no host name, address
+    /// Checks and normalises; labels in other scripts become A-labels. Nil for anything that is not a host name, address
     /// literals and numbers with dots included.
     package init?(_ input: String) {
         guard let ascii = DomainName.toASCII(input), ascii.utf8.count <= DomainName.maximumQueryLength,

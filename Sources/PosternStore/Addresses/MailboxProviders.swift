@@ -20,7 +20,7 @@ package enum MailboxProviders {
     /// Second-level labels under which two-letter registries sell names.
     private static let registryLabels: Set<Substring> = ["ac", "co", "com", "edu", "gov", "net", "org"]
 
-    /// Whether the domain is a provider's or lies below one.
+    /// Whether the domain is a provider's or is below one.
     package static func isProvider(_ domain: HostName) -> Bool {
         let labels = domain.labels
         return labels.indices.contains { domains.contains(labels[$0...].joined(separator: ".")) }

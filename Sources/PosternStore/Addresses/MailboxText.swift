@@ -8,17 +8,17 @@ extension AddrSpec {
     /// Throws `StoreRefusal` (`invalid`) that says what is wrong without repeating the address.
     package static func typed(_ text: String) throws -> AddrSpec {
         guard text.contains("@") else {
-            throw StoreRefusal(.invalid, "an address is needed, as in name@example.com")
+            throw StoreRefusal(.invalid, "must be an address, as in name@example.com")
         }
         guard let address = AddrSpec(envelope: text) else {
-            throw StoreRefusal(.invalid, "the address is malformed: it is needed alone, as in name@example.com")
+            throw StoreRefusal(.invalid, "the address is malformed: give only the address, as in name@example.com")
         }
         guard let domain = HostName(address.domain), domain.labels.count > 1 else {
-            throw StoreRefusal(.invalid, "what follows the @ of the address is no domain name")
+            throw StoreRefusal(.invalid, "what follows the @ of the address is not a valid domain name")
         }
         let normal = AddrSpec(localPart: address.localPart, domain: domain.text)
         guard normal.fitsSMTPLimits else {
-            throw StoreRefusal(.invalid, "the address is too long: 64 octets before the @ and 254 in all are the most")
+            throw StoreRefusal(.invalid, "the address is too long: at most 64 octets before the @ and 254 in total")
         }
         return normal
     }

@@ -49,7 +49,7 @@ extension DatabaseConnection {
     }
 
     /// Changes rows by a table of values, whose columns are `v.column1`, `v.column2`…
-    /// - Parameter assignments: what stands behind `SET`; `key` is the column that `v.column1` tells rows by.
+    /// - Parameter assignments: what is behind `SET`; `key` is the column that `v.column1` tells rows by.
     func update(_ rows: [[SQLValue]], of table: String, key: String, _ assignments: String) throws {
         for range in BulkStatements.ranges(rows.count) {
             let part = rows[range]
@@ -60,7 +60,7 @@ extension DatabaseConnection {
     }
 
     /// Runs a query for many keys.
-    /// - Parameter sql: the query, given the list in parentheses that stands behind `IN`.
+    /// - Parameter sql: the query, given the list in parentheses that is behind `IN`.
     func rows(for keys: [SQLValue], _ sql: (_ list: String) -> String) throws -> [SQLRow] {
         try BulkStatements.ranges(keys.count).flatMap { range in
             try rows(sql("(" + (1...range.count).map { "?\($0)" }.joined(separator: ", ") + ")"), Array(keys[range]))

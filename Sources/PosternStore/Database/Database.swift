@@ -2,7 +2,7 @@
 
 /// What a committed write survives.
 package enum Durability: Sendable, Hashable {
-    /// Everything, power failure included: for whatever somebody was told, and for tokens that mail already carries.
+    /// Everything, power failure included: for whatever someone was told, and for tokens that mail already carries.
     case durable
     /// The death of this process, but perhaps not that of the machine: for counters, where the last few may be lost.
     case relaxed
@@ -60,7 +60,7 @@ package protocol Database: Sendable {
     /// Runs `body` on one consistent snapshot. Concurrent reads run in parallel.
     func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T
 
-    /// Runs one query on a snapshot of its own, and gives all its rows: on a server, in a single round trip.
+    /// Runs one query on its own snapshot, and gives all its rows: on a server, in a single round trip.
     func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow]
 
     /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
@@ -76,19 +76,19 @@ package protocol Database: Sendable {
     /// Makes sure that what is written is still where others look for it. Throws `TemporaryStoreError` (`unreachable`).
     func requireInPlace() throws
 
-    /// Held by a service for as long as it serves, together with other services: nobody puts another database in place meanwhile. Nil where
-    /// the engine sees to that. Throws `TemporaryStoreError` (`busy`) where somebody does so just now.
+    /// Held by a service for as long as it serves, together with other services: no one puts another database in place meanwhile. Nil where
+    /// the engine sees to that. Throws `TemporaryStoreError` (`busy`) where someone does so just now.
     func holdForService() throws -> (any DatabaseLock)?
 
     /// Runs `body` on a database with the contents of this one, of which nothing remains afterwards; others write meanwhile.
     func rehearse<T>(_ body: (any Database) throws -> T) throws -> T
 
-    /// Takes a lock that one holder has, of all processes and hosts on this database; nil where somebody has it.
+    /// Takes a lock that one holder has, of all processes and hosts on this database; nil where someone has it.
     /// It ends with the process that holds it, however that ends. Names are lower-case words with hyphens.
     /// Throws `TemporaryStoreError` or `PermanentStoreError`.
     func lock(_ name: String) throws -> (any DatabaseLock)?
 
-    /// The same database for whom nobody can wait long: where connections are few, some are set apart for it.
+    /// The same database for whom no one can wait long: where connections are few, some are set apart for it.
     var first: any Database { get }
 
     /// Ends all connections; later calls fail. Waits for running ones.

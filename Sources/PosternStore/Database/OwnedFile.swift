@@ -59,13 +59,13 @@ package enum OwnedFile {
         return file
     }
 
-    /// Where a path leads in the end, for what opens it by name. Throws where root would follow somebody else's link.
+    /// Where a path leads in the end, for what opens it by name. Throws where root would follow someone else's link.
     package static func resolve(_ path: String) throws(Failure) -> String {
         guard geteuid() == 0 else { return path }
         var path = path
         for _ in 0..<maximumLinks {
             let link = Glibc.open(path, place | O_NOFOLLOW | O_CLOEXEC)
-            // What is not there yet is no link.
+            // What is not there yet is not a link.
             guard link >= 0 else { return path }
             defer { close(link) }
             var status = stat()
@@ -73,7 +73,7 @@ package enum OwnedFile {
             guard status.st_uid == 0 else {
                 throw Failure(path: path, code: ELOOP, reason: "it is a symbolic link of another user, which root does not follow: name the file itself")
             }
-            // Of this very link, whatever stands under its name by now.
+            // Of this very link, whatever is under its name by now.
             let target = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, length in
                 length = buffer.withMemoryRebound(to: CChar.self) { buffer in
                     buffer.baseAddress.map { max(0, readlinkat(link, "", $0, buffer.count)) } ?? 0

@@ -57,7 +57,7 @@ private final class RehearsalDatabase: Database, @unchecked Sendable {
         }
     }
 
-    /// Nobody else sees a rehearsal.
+    /// No one else sees a rehearsal.
     func lock(_ name: String) throws -> (any DatabaseLock)? { RehearsedLock() }
 
     func close() throws {}

@@ -6,7 +6,7 @@ package struct TemporaryStoreError: Error, Sendable, Hashable, CustomStringConve
     package struct Code: RawRepresentable, Sendable, Hashable {
         package let rawValue: String
         package init(rawValue: String) { self.rawValue = rawValue }
-        /// Another process holds the database for longer than the time-out.
+        /// Another process holds the database for longer than the timeout.
         package static let busy = Code(rawValue: "busy")
         /// Reading or writing failed.
         package static let inputOutput = Code(rawValue: "input/output")
@@ -33,7 +33,7 @@ package struct TemporaryStoreError: Error, Sendable, Hashable, CustomStringConve
     package var description: String { "the store is unavailable (\(code.rawValue)): \(message)" }
 }
 
-/// The store cannot answer until somebody mends something: corruption, a wrong key file, a newer schema, a fault of ours.
+/// The store cannot answer until someone fixes something: corruption, a wrong key file, a newer schema, a fault of ours.
 /// On the path of mail it is answered like the temporary one: mail is never lost for it.
 package struct PermanentStoreError: Error, Sendable, Hashable, CustomStringConvertible {
     package struct Code: RawRepresentable, Sendable, Hashable {
@@ -72,7 +72,7 @@ package struct PermanentStoreError: Error, Sendable, Hashable, CustomStringConve
     package var description: String { "\(message) (\(code.rawValue))" }
 }
 
-/// A request that the store declines as it stands: the asker can do something about it.
+/// A request that the store declines unchanged: the asker can do something about it.
 package struct StoreRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     package struct Code: RawRepresentable, Sendable, Hashable {
         package let rawValue: String

@@ -13,7 +13,7 @@ enum AccountScope: Sendable, Hashable {
     case ending(Int64)
 }
 
-/// Runs changes of accounts, and writes in the same transaction what the endpoints have to be told of them.
+/// Runs changes of accounts, and writes in the same transaction what the endpoints must be notified of them.
 struct AccountEvents: Sendable {
     let database: any Database
     let signal: OutboxSignal
@@ -41,7 +41,7 @@ struct EventMoment {
     /// Since 1970, as endpoints get it.
     let milliseconds: Int64
 
-    /// - Parameter seconds: since 1970. What lies below a second the system's clock adds, where it has the same time.
+    /// - Parameter seconds: since 1970. What is below a second the system's clock adds, where it has the same time.
     init(_ seconds: Int64) {
         let exact = Int64(Date().timeIntervalSince1970 * 1000)
         self.init(seconds, milliseconds: (seconds * 1000..<(seconds + 2) * 1000).contains(exact) ? exact : seconds * 1000)
@@ -89,7 +89,7 @@ final class AccountWatch {
 
     init(_ connection: any DatabaseConnection) { self.connection = connection }
 
-    /// Notes the state as it is now of what is about to change. Once more for the same changes nothing.
+    /// Records the current state of what is about to change. A repetition for the same changes nothing.
     func begin(_ scope: AccountScope) throws {
         guard known.insert(scope).inserted else { return }
         scopes.append(scope)
@@ -134,7 +134,7 @@ final class AccountWatch {
         return isReachable ? (.emailEnabled, now.email) : (.emailDisabled, was.email)
     }
 
-    /// Accounts of external issuers have no relay address of ours: nobody is told of them. In the middle of a transfer the apps and their
+    /// Accounts of external issuers have no relay address of ours: no one is notified of them. In the middle of a transfer the apps and their
     /// endpoint are the new team's already: it is not told of accounts that are still the old one's.
     private static func select(_ isTold: String) -> String {
         """
@@ -190,7 +190,7 @@ extension DatabaseConnection {
     /// Octets from the system's generator; its failure is temporary.
     func freshOctets(_ count: Int) throws -> [UInt8] {
         do { return try SecureRandom.bytes(count: count) } catch {
-            throw TemporaryStoreError(.resources, "no random octets: \(error)")
+            throw TemporaryStoreError(.resources, "random octets are unavailable: \(error)")
         }
     }
 }

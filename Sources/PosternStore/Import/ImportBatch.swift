@@ -243,7 +243,7 @@ struct ImportBatch {
         let numbers = Dictionary(try rows.map { (try $0.text(0), try $0.integer(1)) }, uniquingKeysWith: { first, _ in first })
         for index in candidates.indices {
             guard let found = numbers[candidates[index][keyPath: name]] else {
-                throw PermanentStoreError(.unexpectedData, "a row that was just added is not there")
+                throw PermanentStoreError(.unexpectedData, "a row that was just added is missing")
             }
             candidates[index][keyPath: number] = found
         }

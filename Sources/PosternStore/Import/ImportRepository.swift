@@ -4,7 +4,7 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Adds what rows say. What exists already is left as it is, so that a file can be imported again after an interruption; what
+/// Adds what rows say. What exists already is left unchanged, so that a file can be imported again after an interruption; what
 /// exists differently (another `sub`, another name) is refused.
 package struct ImportRepository: Sendable {
     let events: AccountEvents
@@ -46,7 +46,7 @@ package struct ImportRepository: Sendable {
     ) throws -> ImportCounts {
         var counts = ImportCounts()
         let user = try user(connection, row, change, &counts)
-        // Only of who was there before may somebody have to be told.
+        // Only for users who existed before may someone need to be notified.
         let isNew = counts.users > 0
         if let inbox = row.inbox { try add(connection, isNew ? nil : watch, inbox, user: user, id: row.user, change, &counts) }
         if let account = row.account { try add(connection, account, user: user, id: row.user, change, &counts) }
@@ -64,10 +64,10 @@ package struct ImportRepository: Sendable {
         let found = try connection.row("SELECT id, name_key, name_sealed FROM users WHERE handle = ?1", [.text(id)])
         guard let found else {
             guard let inbox = row.inbox else {
-                throw StoreRefusal(.unmet, "user \(id) is new, and the row gives no inbox")
+                throw StoreRefusal(.unmet, "user \(id) is new, but the row has no inbox")
             }
             guard !inbox.isReplyOnly else {
-                throw StoreRefusal(.unmet, "user \(id) is new, and the first inbox may not be a reply-only one")
+                throw StoreRefusal(.unmet, "user \(id) is new, and the first inbox must not be reply-only")
             }
             counts.users += 1
             return try users.insert(connection, id: id, name: name, change)
@@ -75,7 +75,7 @@ package struct ImportRepository: Sendable {
         let number = try found.integer(0)
         if let name {
             if let known = try sealer.name(found, 1, user: number) {
-                guard known == name else { throw StoreRefusal(.exists, "user \(id) has another name already") }
+                guard known == name else { throw StoreRefusal(.exists, "user \(id) already has another name") }
             } else {
                 try users.setName(connection, user: number, name)
                 try connection.audit(change, "user.name", "user:\(id)")
@@ -142,7 +142,7 @@ package struct ImportRepository: Sendable {
             return try found.integer(0)
         }
         if let sub = row.sub, try connection.isRetired(marks.retired(sub)) {
-            throw StoreRefusal(.exists, "this sub was a deleted account's, and is never used again")
+            throw StoreRefusal(.exists, "this sub belonged to a deleted account, and is never used again")
         }
         let sub = try row.sub ?? Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))
         let added = try connection.row(
@@ -154,12 +154,12 @@ package struct ImportRepository: Sendable {
                 .integer(team.number), .integer(user), .text(sub), .bool(row.sharesName),
                 .integer(row.since ?? change.now),
             ])
-        guard let added else { throw StoreRefusal(.exists, "this sub is another account's") }
+        guard let added else { throw StoreRefusal(.exists, "this sub belongs to another account") }
         counts.accounts += 1
         return try added.integer(0)
     }
 
-    /// Consent is added where there was none. One that the user revoked stays revoked: an import is no return.
+    /// Consent is added where there was none. One that the user revoked stays revoked: an import is not a return.
     private func grant(
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, team: Team, _ change: Change,
         _ counts: inout ImportCounts
@@ -201,16 +201,16 @@ package struct ImportRepository: Sendable {
         if !known.isEmpty {
             guard let wanted = row.address else { return }
             let isKnown = try known.contains { try $0.text(0) == wanted.localPart && $0.text(1) == wanted.domain }
-            guard isKnown else { throw StoreRefusal(.exists, "the account has another relay address already") }
+            guard isKnown else { throw StoreRefusal(.exists, "the account already has another relay address") }
             return
         }
         let address: AddrSpec
         if let given = row.address {
             guard try !connection.isRetired(marks.retired(given.wireForm)) else {
-                throw StoreRefusal(.exists, "this relay address was a deleted account's, and is never used again")
+                throw StoreRefusal(.exists, "this relay address belonged to a deleted account, and is never used again")
             }
             guard try connection.add(given, to: account, at: row.since ?? change.now) else {
-                throw StoreRefusal(.exists, "this relay address is another account's")
+                throw StoreRefusal(.exists, "this relay address belongs to another account")
             }
             address = given
         } else {

@@ -18,7 +18,7 @@ struct BlindIndex: Sendable {
         self.providers = providers
     }
 
-    /// What stands beside an inbox in the database.
+    /// What is next to an inbox in the database.
     struct Entry {
         /// Id of the key.
         let key: String

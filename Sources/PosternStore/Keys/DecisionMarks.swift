@@ -2,7 +2,7 @@
 
 import MailCrypto
 
-/// Hashes under keys of their own, derived from the index key, which outlives restarts and is never changed silently.
+/// Hashes under their own keys, derived from the index key, which outlives restarts and is never changed silently.
 package struct DecisionMarks: Sendable, SecretHolder {
     private let key: [UInt8]
     /// 128 bits: two values with one mark do not happen.

@@ -29,7 +29,7 @@ extension Store {
 
     private static func compare(_ stored: String, _ computed: String) throws {
         guard stored == computed else {
-            throw PermanentStoreError(.unsealing, "the key file is not the one of this database: put the right one in its place")
+            throw PermanentStoreError(.unsealing, "the key file does not belong to this database: restore the right one")
         }
     }
 }

@@ -12,17 +12,17 @@ package struct KeyFileError: Error, Sendable, Hashable, CustomStringConvertible 
 }
 
 extension KeyRing {
-    /// What stands on top of every key file.
+    /// What is on top of every key file.
     private static let fileHeader = """
-        # Keys of this Postern installation. Whoever has this file and the database can read every inbox address;
-        # whoever loses it can read none of them again. Keep it out of the database's backups, with mode 0600.
+        # Keys of this Postern installation. Anyone who has this file and the database can read every inbox address;
+        # without it none of them can be read. Keep it out of the database's backups, with mode 0600.
         #
         # One key a line:  PURPOSE  ID  STATE  SECRET
         #   PURPOSE  seal   AES-256-GCM: inbox addresses and names in the database
         #            index  HMAC-SHA-256: finds an inbox without storing it
         #            token  HMAC-SHA-256: reverse addresses and return paths
         #            mark   HMAC-SHA-256: hashes of what is not kept; the index key where there is no such line
-        #   ID       one character of a-z 2-7, unique within the purpose; stands beside whatever the key made
+        #   ID       one character of a-z 2-7, unique within the purpose; stored with everything that the key made
         #   STATE    next (read, not used yet), active (makes new values; one for each purpose) or old (still read)
         #   SECRET   32 random octets, 64 hexadecimal digits
         # postern key-file rotate replaces keys. Removing an old one by hand retires it: what it made cannot be read any more.
@@ -52,16 +52,16 @@ extension KeyRing {
             guard let first = words.first, !first.hasPrefix("#") else { continue }
             let number = offset + 1
             guard words.count == 4 else {
-                throw KeyFileError(line: number, message: "a key is four words: purpose, id, state, secret")
+                throw KeyFileError(line: number, message: "a key must be four words: purpose, id, state, secret")
             }
             guard let purpose = KeyPurpose(rawValue: String(words[0])) else {
                 throw KeyFileError(line: number, message: "unknown purpose (known: seal, index, token, mark)")
             }
             guard words[1].utf8.count == 1, let id = words[1].utf8.first, Base32.isCharacter(id) else {
-                throw KeyFileError(line: number, message: "the id is one character of a-z 2-7")
+                throw KeyFileError(line: number, message: "the id must be one character of a-z 2-7")
             }
             guard let state = KeyState(rawValue: String(words[2])) else {
-                throw KeyFileError(line: number, message: "the state is next, active or old")
+                throw KeyFileError(line: number, message: "the state must be next, active or old")
             }
             guard let secret = Hex.decode(words[3].utf8), secret.count == KeyRing.keyLength else {
                 throw KeyFileError(line: number, message: "the secret is 64 hexadecimal digits")
@@ -94,13 +94,13 @@ extension KeyRing {
         let mark = versions[.mark] == nil ? nil : try set(.mark)
         self.init(seal: try set(.seal), index: try set(.index), token: try set(.token), mark: mark)
         guard index.versions.count <= 2 else {
-            throw KeyFileError(line: 0, message: "there are two index keys at most: an inbox is looked for with both")
+            throw KeyFileError(line: 0, message: "at most two index keys are allowed: an inbox is searched with both")
         }
         guard mark?.versions.count ?? 1 == 1 else {
-            throw KeyFileError(line: 0, message: "there is one mark key at most: what it hashed is not kept to be hashed anew")
+            throw KeyFileError(line: 0, message: "at most one mark key is allowed: what it hashed is not stored, so it cannot be hashed again")
         }
         guard index.versions.count == 1 || mark != nil else {
-            throw KeyFileError(line: 0, message: "beside two index keys there has to be a mark key: postern key-file rotate sees to it")
+            throw KeyFileError(line: 0, message: "two index keys need a mark key: postern key-file rotate adds it")
         }
     }
 }

@@ -25,7 +25,7 @@ extension DatabaseConnection {
         guard let row, try row.text(0) != id else { return }
         throw TemporaryStoreError(
             .staleKeys,
-            "new values are made with \(purpose.rawValue) key \(try row.text(0)), and the key file here still names \(id): "
+            "new values are made with \(purpose.rawValue) key \(try row.text(0)), but this host's key file still names \(id): "
                 + "copy the key file from the host where postern key-file rotate ran")
     }
 

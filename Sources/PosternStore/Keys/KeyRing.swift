@@ -10,14 +10,14 @@ package enum KeyPurpose: String, Sendable, Hashable, CaseIterable {
     case index
     /// Address tokens (reverse addresses, return paths) and hashes of correspondents.
     case token
-    /// HMAC-SHA-256 over what is not kept and so cannot be hashed anew: codes, cookies, nonces, deleted accounts. The index key
+    /// HMAC-SHA-256 over what is not kept and so cannot be hashed again: codes, cookies, nonces, deleted accounts. The index key
     /// until that is replaced for the first time; then its secret stays for this.
     case mark
 }
 
 /// One version of a key.
 package struct KeyVersion: Sendable, Hashable {
-    /// One base32 character (ASCII), unique within the purpose; stands in tokens and beside sealed values.
+    /// One base32 character (ASCII), unique within the purpose; is in tokens and beside sealed values.
     package let id: UInt8
     /// 32 octets.
     package let secret: [UInt8]

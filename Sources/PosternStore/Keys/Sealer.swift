@@ -74,7 +74,7 @@ struct Sealer: Sendable {
             padded.count >= 2
         else {
             throw PermanentStoreError(
-                .unsealing, "a sealed value does not open: not the key file of this database, or changed data")
+                .unsealing, "a sealed value cannot be opened: wrong key file, or changed data")
         }
         let length = Int(padded[0]) << 8 | Int(padded[1])
         guard length <= padded.count - 2 else {

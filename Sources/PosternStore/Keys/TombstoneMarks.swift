@@ -2,7 +2,7 @@
 
 import MailCrypto
 
-/// Marks under keys of their own, used for nothing else, derived from the key of marks, of which there is only one.
+/// Marks under their own keys, used for nothing else, derived from the key of marks, of which there is only one.
 struct TombstoneMarks: Sendable, SecretHolder {
     private let tombstoneKey: [UInt8]
     private let nameKey: [UInt8]

@@ -71,19 +71,19 @@ package struct ClientRepository: Sendable {
             return isAlphanumeric || [0x2D, 0x2E, 0x5F].contains(octet)
         }
         guard isPlain, (1...128).contains(keyID.utf8.count) else {
-            throw StoreRefusal(.invalid, "a key id is 1 to 128 characters of A-Z a-z 0-9 . _ -")
+            throw StoreRefusal(.invalid, "a key id must be 1 to 128 characters of A-Z a-z 0-9 . _ -")
         }
         return try database.write(.durable) { connection in
             let team = try connection.team(id)
             guard try keys(connection, team: team.number).count < Self.maximumKeys else {
-                throw StoreRefusal(.limit, "team \(id) has \(Self.maximumKeys) keys, the most there may be: remove one")
+                throw StoreRefusal(.limit, "team \(id) has \(Self.maximumKeys) keys, which is the maximum: remove one")
             }
             let row = try connection.row(
                 """
                 INSERT INTO client_keys (team_id, kid, public_key, created_at) VALUES (?1, ?2, ?3, ?4)
                 ON CONFLICT (team_id, kid) DO NOTHING RETURNING id
                 """, [.integer(team.number), .text(keyID), .text(pem), .integer(change.now)])
-            guard row != nil else { throw StoreRefusal(.exists, "team \(id) has a key \(keyID) already") }
+            guard row != nil else { throw StoreRefusal(.exists, "team \(id) already has a key \(keyID)") }
             try connection.audit(change, "app.key.add", "team:\(id)", keyID)
             return ClientKey(keyID: keyID, pem: pem, createdAt: change.now)
         }
@@ -124,7 +124,7 @@ extension DatabaseConnection {
     func addRedirect(_ uri: String, app: Int64, clientID: String, team: String, _ change: Change) throws -> Bool {
         let count = try row("SELECT COUNT(*) FROM app_redirects WHERE app_id = ?1", [.integer(app)])?.integer(0) ?? 0
         guard count < ClientRepository.maximumRedirects else {
-            throw StoreRefusal(.limit, "app \(clientID) has \(ClientRepository.maximumRedirects) redirect URIs, the most there may be")
+            throw StoreRefusal(.limit, "app \(clientID) has \(ClientRepository.maximumRedirects) redirect URIs, which is the maximum")
         }
         let added = try run(
             "INSERT INTO app_redirects (app_id, uri, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (app_id, uri) DO NOTHING",

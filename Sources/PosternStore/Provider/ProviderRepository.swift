@@ -101,13 +101,13 @@ package struct ProviderRepository: Sendable {
             guard let row else {
                 let ended = try connection.run(
                     "DELETE FROM refresh_tokens WHERE code_hash = ?1 AND app_id = ?2", [.blob(hash), .integer(client.appNumber)])
-                return .refused(.invalid(ended > 0 ? "the code was used before: what it gave has ended" : "the code is not valid"))
+                return .refused(.invalid(ended > 0 ? "the code was used before: the tokens it gave are revoked" : "the code is not valid"))
             }
             guard try row.integer(2) == client.appNumber, try row.integer(10) > now,
                 try row.text(11) == "authorized", try row.integer(1) == row.integer(12)
             else { return .refused(.invalid("the code is not valid")) }
             guard try row.text(3) == redirectURI else {
-                return .refused(.invalid("redirect_uri is not the one of the authorization"))
+                return .refused(.invalid("redirect_uri differs from that of the authorization"))
             }
             if let problem = Self.verifierProblem(asked: try row.optionalBlob(6), given: challenge) { return .refused(.invalid(problem)) }
             guard let account = try account(connection, grant: row.integer(0), client, now: now) else {
@@ -164,7 +164,7 @@ package struct ProviderRepository: Sendable {
                 return .refused(.invalid("the refresh token is not valid"))
             }
             guard try row.text(9) == "authorized", try row.integer(7) == row.integer(10) else {
-                return .refused(.invalid("the user's consent has ended"))
+                return .refused(.invalid("the user's consent was revoked"))
             }
             let granted = Self.scopes(try row.text(2))
             let scopes = asked ?? granted
@@ -209,7 +209,7 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are told; with a
+    /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified; with a
     /// client's own that token alone.
     package func revoke(token: String, client: ProviderClient, _ change: Change) throws -> RevocationOutcome {
         try events.write(at: change.now) { connection, watch in
@@ -286,7 +286,7 @@ package struct ProviderRepository: Sendable {
             [.integer(grant), .integer(client.teamNumber)])?.integer(0)
     }
 
-    /// - Parameter group: the apps that the token is for: each group has moved by a transfer of its own, or not at all.
+    /// - Parameter group: the apps that the token is for: each group has moved by its own transfer, or not at all.
     private func subject(
         _ connection: any DatabaseConnection, clientID: String, group: Int64, account number: Int64, scopes: Set<String>,
         nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, now: Int64

@@ -131,7 +131,7 @@ package enum TokenOutcome<Value: Sendable>: Sendable {
 package enum RevocationOutcome: Sendable, Hashable {
     /// The grant ended, or the client's own token.
     case revoked
-    /// Nobody knows the token, or what it was for ended before.
+    /// No one knows the token, or what it was for ended before.
     case unknown
     /// It was given to another client.
     case otherClient

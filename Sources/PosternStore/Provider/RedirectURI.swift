@@ -12,27 +12,27 @@ package enum RedirectURI {
     package static func checked(_ text: String) throws -> String {
         let octets = Array(text.utf8)
         guard octets.count <= maximum, octets.allSatisfy({ $0 > 0x20 && $0 < 0x7F && ![0x22, 0x3C, 0x3E, 0x5C, 0x60].contains($0) })
-        else { throw StoreRefusal(.invalid, "a redirect URI is at most \(maximum) visible ASCII characters of a URI") }
-        guard !text.contains("#") else { throw StoreRefusal(.invalid, "a redirect URI has no fragment (#)") }
-        guard !text.contains("*") else { throw StoreRefusal(.invalid, "a redirect URI is exact: it has no *") }
+        else { throw StoreRefusal(.invalid, "a redirect URI must be at most \(maximum) visible ASCII characters of a URI") }
+        guard !text.contains("#") else { throw StoreRefusal(.invalid, "a redirect URI must not have a fragment (#)") }
+        guard !text.contains("*") else { throw StoreRefusal(.invalid, "a redirect URI must be exact, without *") }
         guard let colon = octets.firstIndex(of: UInt8(ascii: ":")), isScheme(octets[..<colon]) else {
-            throw StoreRefusal(.invalid, "a redirect URI begins with https://")
+            throw StoreRefusal(.invalid, "a redirect URI must begin with https://")
         }
         let scheme = String(decoding: octets[..<colon], as: UTF8.self).lowercased()
         let rest = text.utf8.dropFirst(colon + 1)
         switch scheme {
         case "https", "http":
-            guard rest.starts(with: "//".utf8) else { throw StoreRefusal(.invalid, "a redirect URI begins with https://") }
+            guard rest.starts(with: "//".utf8) else { throw StoreRefusal(.invalid, "a redirect URI must begin with https://") }
             let authority = String(decoding: rest.dropFirst(2).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }, as: UTF8.self)
             guard !authority.isEmpty, !authority.contains("@") else {
-                throw StoreRefusal(.invalid, "a redirect URI names a host, and no user")
+                throw StoreRefusal(.invalid, "a redirect URI must name a host, and no user")
             }
             guard scheme == "https" || isLoopback(authority) else {
-                throw StoreRefusal(.invalid, "a redirect URI is https; http is for 127.0.0.1, [::1] and localhost")
+                throw StoreRefusal(.invalid, "a redirect URI must use https; http is only for 127.0.0.1, [::1] and localhost")
             }
         default:
             guard scheme.contains("."), !rest.isEmpty else {
-                throw StoreRefusal(.invalid, "an app's own scheme is named after a domain, as in com.example.app:/signed-in")
+                throw StoreRefusal(.invalid, "an app's own scheme must be named after a domain, as in com.example.app:/signed-in")
             }
         }
         return text

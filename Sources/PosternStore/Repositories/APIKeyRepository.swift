@@ -28,10 +28,10 @@ package struct APIKeyRepository: Sendable {
         for scope in scopes where !available.contains(scope) {
             throw StoreRefusal(
                 .invalid,
-                "\(scope.rawValue) is no scope of \(owner == .team ? "a team's" : "an operator's") key: it can have "
+                "\(scope.rawValue) is not a scope of \(owner == .team ? "a team's" : "an operator's") key: it can have "
                     + available.map(\.rawValue).joined(separator: ", "))
         }
-        if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would have expired already") }
+        if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would already be expired") }
         let note = note.isEmpty ? "" : try Identifier.checkedName(note)
         let text = try APIKeyText.random()
         return try database.write(.durable) { connection in
@@ -53,8 +53,8 @@ package struct APIKeyRepository: Sendable {
             guard old.state(now: change.now) == .active else {
                 throw StoreRefusal(.unmet, "key \(id) is \(old.state(now: change.now).rawValue): issue a new one")
             }
-            if let next = old.rotatedTo { throw StoreRefusal(.unmet, "key \(id) was rotated to \(next) already: rotate that one") }
-            if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would have expired already") }
+            if let next = old.rotatedTo { throw StoreRefusal(.unmet, "key \(id) was already rotated to \(next): rotate that one") }
+            if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would already be expired") }
             try insert(
                 connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt, note: old.note, change)
             let end = min(old.expiresAt ?? .max, change.now.addingReportingOverflow(max(0, overlap)).partialValue)

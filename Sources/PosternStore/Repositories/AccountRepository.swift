@@ -1,4 +1,4 @@
-// Accounts: found, and ended for good.
+// Accounts: found, and ended permanently.
 
 import InternetMessage
 
@@ -9,12 +9,12 @@ package struct AccountRepository: Sendable {
     var database: any Database { events.database }
 
     /// The account with this subject, or `StoreRefusal` (`notFound`).
-    /// - Parameter team: whose it has to be; nil for any.
+    /// - Parameter team: whose it must be; nil for any.
     package func account(sub: String, team: String? = nil) throws -> Account {
         try database.read { connection in
             let row = try connection.row(Self.select + " WHERE a.sub = ?1", [.text(sub)])
             guard let account = try row.map({ try Account(row: $0, first: 0) }), team == nil || account.teamID == team else {
-                throw StoreRefusal(.notFound, "there is no such account: see postern account list")
+                throw StoreRefusal(.notFound, "unknown account: see postern account list")
             }
             return account
         }
@@ -48,8 +48,8 @@ package struct AccountRepository: Sendable {
         """
 
     /// Deletes an account: grants, codes and tokens, relay addresses, stored correspondents, counters and what it shared are gone
-    /// at once, `sub` and addresses are retired for good (mail to them is answered as unknown), and for 30 days a tombstone says
-    /// that this inbox had an account deleted. Every app that ever had a grant is told. The user and other accounts stay.
+    /// at once, `sub` and addresses are retired permanently (mail to them is answered as unknown), and for 30 days a tombstone says
+    /// that this inbox had an account deleted. Every app that ever had a grant is notified. The user and other accounts stay.
     /// - Parameter isTeams: the team ends it: that is nothing the user did, so no tombstone is held against the inbox.
     package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws {
         try events.write(at: change.now) { connection, watch in
@@ -158,17 +158,17 @@ package struct AccountRepository: Sendable {
             let external = try connection.row(
                 "SELECT issuer FROM external_identities WHERE account_id = ?1", [.integer(number)])
             guard external != nil else {
-                throw StoreRefusal(.unmet, "account \(number) is of no external issuer: it has its user for good")
+                throw StoreRefusal(.unmet, "account \(number) does not belong to an external issuer: its user cannot change")
             }
             guard account.userID != id else { return }
             guard account.userID == nil else {
-                throw StoreRefusal(.exists, "account \(number) is linked with another user already")
+                throw StoreRefusal(.exists, "account \(number) is already linked with another user")
             }
             let taken = try connection.row(
                 "SELECT b.id FROM accounts a JOIN accounts b ON b.team_id = a.team_id WHERE a.id = ?1 AND b.user_id = ?2",
                 [.integer(number), .integer(user)])
             guard taken == nil else {
-                throw StoreRefusal(.exists, "user \(id) has an account with team \(account.teamID) already")
+                throw StoreRefusal(.exists, "user \(id) already has an account with team \(account.teamID)")
             }
             try watch.begin(.account(number))
             try connection.run("UPDATE accounts SET user_id = ?2 WHERE id = ?1", [.integer(number), .integer(user)])

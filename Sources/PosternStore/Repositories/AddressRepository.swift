@@ -200,7 +200,7 @@ package struct AddressRepository: Sendable {
     package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws -> Bool {
         try events.write(at: change.now) { connection, watch in
             let found = try self.address(connection, address)
-            guard found.retiredAt == nil else { throw StoreRefusal(.unmet, "this address is retired: it cannot be switched") }
+            guard found.retiredAt == nil else { throw StoreRefusal(.unmet, "this address is retired: it cannot be switched on or off") }
             guard found.isForwardingOn != isOn else { return false }
             try watch.begin(.account(found.account.number))
             try connection.run(
@@ -215,7 +215,7 @@ package struct AddressRepository: Sendable {
         }
     }
 
-    /// Retires an address for good: mail to it is refused from then on, and `issue` makes another one.
+    /// Retires an address permanently: mail to it is refused from then on, and `issue` makes another one.
     package func retire(_ address: AddrSpec, _ change: Change) throws {
         try events.write(at: change.now) { connection, watch in
             let found = try self.address(connection, address)
@@ -261,7 +261,7 @@ package struct AddressRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// Gives the account, which has no current one, a relay address; false where somebody has it.
+    /// Gives the account, which has no current one, a relay address; false where someone has it.
     func add(_ address: AddrSpec, to account: Int64, at now: Int64) throws -> Bool {
         try run(
             """

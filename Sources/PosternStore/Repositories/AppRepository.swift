@@ -22,7 +22,7 @@ package struct AppRepository: Sendable {
         return try database.write(.durable) { connection in
             let team = try connection.team(id)
             guard try connection.row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) == nil else {
-                throw StoreRefusal(.exists, "app \(clientID) exists already")
+                throw StoreRefusal(.exists, "app \(clientID) already exists")
             }
             let group: AppGroup
             if let primary {
@@ -212,7 +212,7 @@ extension DatabaseConnection {
         try row("SELECT COUNT(*) FROM apps WHERE group_id = ?1", [.integer(group.number)])?.integer(0) ?? 0
     }
 
-    /// The group that consent goes to where nobody named an app: the team's oldest group with apps; for a team without apps
+    /// The group that consent goes to where no one named an app: the team's oldest group with apps; for a team without apps
     /// the group of mail alone, made now if need be.
     func usualGroup(team: Team, _ change: Change) throws -> AppGroup {
         if let known = try knownUsualGroup(team: team) { return known }

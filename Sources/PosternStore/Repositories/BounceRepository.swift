@@ -88,7 +88,7 @@ package struct BounceRepository: Sendable {
         }
     }
 
-    /// How an inbox stands.
+    /// How an inbox is.
     /// - Parameter days: the window, today included.
     package func standing(of inbox: Inbox, days: Int, now: Int64) throws -> InboxStanding {
         try database.read { try $0.standing(inbox: inbox.id, since: Self.first(Day.number(now), days)) }
@@ -103,7 +103,7 @@ extension DatabaseConnection {
         let failures = try row(
             "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM inbox_failures WHERE inbox_id = ?1 AND day >= ?2",
             [.integer(inbox), .integer(day)])
-        // Counted for accounts: those that lead to this inbox now. Nothing of before it was confirmed.
+        // Counted for accounts: those that lead to this inbox now. Nothing from before it was confirmed.
         let forwarded = try row(
             """
             SELECT CAST(COALESCE(SUM(n.count), 0) AS BIGINT)
@@ -115,7 +115,7 @@ extension DatabaseConnection {
         return InboxStanding(failures: Int(try failures?.integer(0) ?? 0), forwarded: Int(try forwarded?.integer(0) ?? 0))
     }
 
-    /// Begins an inbox anew: it was confirmed, or mail goes to it from today on.
+    /// Begins an inbox again: it was confirmed, or mail goes to it from today on.
     func forgetFailures(inbox: Int64, _ change: Change) throws {
         try run(
             "UPDATE inboxes SET failures_from = ?2, suspended_at = NULL, suspended_failures = NULL WHERE id = ?1",

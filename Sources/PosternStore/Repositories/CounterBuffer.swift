@@ -3,7 +3,7 @@
 import Synchronization
 
 /// Counts from any thread; `flush` writes what has gathered in one transaction. Whoever owns it flushes every second or so,
-/// and once more at shutdown. What was counted since the last flush is lost when the process is killed.
+/// and again at shutdown. What was counted since the last flush is lost when the process is killed.
 package final class CounterBuffer: Sendable {
     private struct Key: Hashable {
         let account: Int64
@@ -64,7 +64,7 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Tells what a counter stood at in the store, so that `reserve` need not ask.
+    /// Tells what a counter was at in the store, so that `reserve` need not ask.
     package func note(_ count: Int, account: Int64, kind: CounterKind, day: Int64, now: Int64) {
         state.withLock { state in
             let key = Key(account: account, day: day, kind: kind)
@@ -136,7 +136,7 @@ package final class CounterBuffer: Sendable {
         if !isPending { try repository.release(account: account, kind: kind, day: day) }
     }
 
-    /// How many were dropped for want of room since the start.
+    /// How many were dropped for lack of room since the start.
     package var dropped: Int { state.withLock { $0.dropped } }
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
@@ -161,7 +161,7 @@ package final class CounterBuffer: Sendable {
         }
         state.withLock { state in
             state.turns += 1
-            // What was noted meanwhile may be of before this.
+            // What was noted meanwhile may be from before this.
             for (key, count) in counts {
                 guard let known = state.entries[key]?.known else { continue }
                 state.entries[key]?.known = Known(count: known.count + count, at: known.at)

@@ -55,7 +55,7 @@ package struct CounterRepository: Sendable {
         try count(account: account, kind: kind, day: day) < limit
     }
 
-    /// The count as it stands; 0 where nothing was counted.
+    /// The count unchanged; 0 where nothing was counted.
     package func count(account: Int64, kind: CounterKind, day: Int64) throws -> Int {
         try database.read { connection in
             let row = try connection.row(

@@ -12,7 +12,7 @@ package struct DKIMKeyRepository: Sendable {
     let sealer: Sealer
     let relayDomains: [HostName]
 
-    /// Adds a key, pending or at once active. Refused for a selector that the domain has or had, for a domain that is no relay
+    /// Adds a key, pending or at once active. Refused for a selector that the domain has or had, for a domain that is not a relay
     /// domain, and where it would be a second active one.
     package func add(
         domain: String, selector: String, algorithm: DKIMKey.Algorithm, bits: Int, privateKey: DKIMPrivateKey,
@@ -26,10 +26,10 @@ package struct DKIMKeyRepository: Sendable {
             let count = try connection.row(
                 "SELECT COUNT(*) FROM dkim_keys WHERE domain = ?1 AND state <> 'retired'", [.text(domain)])
             guard try count?.integer(0) ?? 0 < Self.maximumPerDomain else {
-                throw StoreRefusal(.limit, "\(domain) has \(Self.maximumPerDomain) keys, the most there may be: retire one")
+                throw StoreRefusal(.limit, "\(domain) has \(Self.maximumPerDomain) keys, which is the maximum: retire one")
             }
             if isActive, try active(connection, domain, algorithm) != nil {
-                throw StoreRefusal(.exists, "\(domain) has an active \(algorithm.rawValue) key already")
+                throw StoreRefusal(.exists, "\(domain) already has an active \(algorithm.rawValue) key")
             }
             let row = try connection.row(
                 """
@@ -83,7 +83,7 @@ package struct DKIMKeyRepository: Sendable {
             switch key.state {
             case .active: return (key, nil)
             case .retired:
-                throw StoreRefusal(.unmet, "\(key.selector) is retired and has no private key any more: generate a new one")
+                throw StoreRefusal(.unmet, "\(key.selector) is retired, and its private key is deleted: generate a new one")
             case .pending, .retiring: break
             }
             let old = try active(connection, key.domain, key.algorithm)
@@ -111,12 +111,12 @@ package struct DKIMKeyRepository: Sendable {
                 throw StoreRefusal(
                     .unmet,
                     "\(key.selector) is the \(key.algorithm.rawValue) key that signs for \(key.domain): "
-                        + "activate another first, or repeat with --force to sign with \(key.algorithm.rawValue) no more")
+                        + "activate another first, or repeat with --force to stop signing with \(key.algorithm.rawValue)")
             }
             if let end = key.deactivatedAt.map({ $0 + Self.publicationAfterUse }), end > change.now, !force {
                 throw StoreRefusal(
                     .unmet,
-                    "mail that \(key.selector) signed may still be under way, and is verified by its record for another "
+                    "mail that \(key.selector) signed may still be in transit, and needs its record for another "
                         + "\((end - change.now + 86_399) / 86_400) days: wait, or repeat with --force")
             }
             try connection.run(
@@ -141,7 +141,7 @@ package struct DKIMKeyRepository: Sendable {
             let row = try connection.row(
                 "SELECT private_key, private_sealed FROM dkim_keys WHERE id = ?1", [.integer(key.number)])
             guard let row, !row.isNull(0) else {
-                throw StoreRefusal(.unmet, "\(key.selector) is retired and has no key any more")
+                throw StoreRefusal(.unmet, "\(key.selector) is retired, and its key is deleted")
             }
             return try open(row, 0, key)
         }
@@ -201,7 +201,7 @@ package struct DKIMKeyRepository: Sendable {
     private func checkedDomain(_ text: String) throws -> String {
         guard let domain = HostName(text), relayDomains.contains(domain) else {
             throw StoreRefusal(
-                .invalid, "\(text) is no relay domain of this installation: what the relay sends is signed by those")
+                .invalid, "\(text) is not a relay domain of this installation: only relay domains sign what the relay sends")
         }
         return domain.text
     }
@@ -216,7 +216,7 @@ package struct DKIMKeyRepository: Sendable {
                 && label.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == hyphen }
         }
         guard isValid, selector.utf8.count <= 63 else {
-            throw StoreRefusal(.invalid, "a selector is up to 63 letters, digits, hyphens and dots, as in rsa202611")
+            throw StoreRefusal(.invalid, "a selector must be at most 63 letters, digits, hyphens and dots, as in rsa202611")
         }
         return selector
     }

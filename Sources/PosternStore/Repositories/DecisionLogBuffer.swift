@@ -1,8 +1,8 @@
-// Decisions on their way into the log: answered once they stand here, written within a second.
+// Decisions on their way into the log: answered once they are here, written within a second.
 
 import Synchronization
 
-/// Holds what is to be written; `flush` writes it in one transaction. Whoever owns it flushes at least every second, and once more
+/// Holds what is to be written; `flush` writes it in one transaction. Whoever owns it flushes at least every second, and again
 /// at shutdown: what was added since the last flush is lost when the process is killed. While the store is away it is kept, up to
 /// `capacity`; beyond it decisions are dropped and counted.
 package final class DecisionLogBuffer: Sendable {
@@ -58,7 +58,7 @@ package final class DecisionLogBuffer: Sendable {
         }
     }
 
-    /// How many decisions were lost for want of room since the start.
+    /// How many decisions were lost for lack of room since the start.
     package var dropped: Int { state.withLock { $0.dropped } }
 
     /// How many wait.

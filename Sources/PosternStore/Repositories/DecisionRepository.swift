@@ -32,7 +32,7 @@ package struct DecisionRepository: Sendable {
         try page(filter, isAscending: true, from: after, limit: limit)
     }
 
-    /// How many decisions lie in the filter's time and team, whatever its rule and reason: for progress bars.
+    /// How many decisions are in the filter's time and team, whatever its rule and reason: for progress bars.
     package func count(_ filter: DecisionFilter) throws -> Int {
         try database.read { connection in
             let (condition, arguments) = try Self.condition(filter, connection)
@@ -59,7 +59,7 @@ package struct DecisionRepository: Sendable {
         return (conditions.joined(separator: " AND "), arguments)
     }
 
-    /// Rule and reason are looked for here: they stand in lists of words.
+    /// Rule and reason are looked for here: they are in lists of words.
     private func page(
         _ filter: DecisionFilter, isAscending: Bool, from start: Int64, limit: Int
     ) throws -> ([LoggedDecision], next: Int64?) {

@@ -15,7 +15,7 @@ package struct EndpointRepository: Sendable {
         _ change: Change
     ) throws -> EventEndpoint {
         guard url.isSecure || allowsHTTP else {
-            throw StoreRefusal(.invalid, "events go to https only: over http everybody on the way can read and change what comes back")
+            throw StoreRefusal(.invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
         }
         let number = try database.write(.durable) { connection in
             let team = try connection.team(id)
@@ -59,7 +59,7 @@ package struct EndpointRepository: Sendable {
         }
     }
 
-    /// All endpoints of a team, or of everybody; those of removed groups, which still have events to deliver, for everybody only.
+    /// All endpoints of a team, or of everyone; those of removed groups, which still have events to deliver, for everyone only.
     package func endpoints(team id: String? = nil) throws -> [EventEndpoint] {
         try database.read { connection in
             guard let id else { return try connection.rows(Self.select + " WHERE e.removed_at IS NULL ORDER BY e.id", []).map(EventEndpoint.init(row:)) }

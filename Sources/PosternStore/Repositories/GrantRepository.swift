@@ -1,4 +1,4 @@
-// Consent: given, revoked, given again, and what a team's backend is told of it.
+// Consent: given, revoked, given again, and what a team's backend learns of it.
 
 import InternetMessage
 
@@ -8,7 +8,7 @@ package struct GrantRepository: Sendable {
     let inboxes: InboxRepository
     private var database: any Database { addresses.database }
 
-    /// Notes a user's consent to an app, for the first time, once more, or after a revocation.
+    /// Notes a user's consent to an app, for the first time, again, or after a revocation.
     ///
     /// Account, `sub` and relay address are made where there are none, and are the same after a return. After a return the
     /// earlier status is the grant's `priorStatus`. `emailKind` counts as long as no grant of the account is live: what one app
@@ -37,7 +37,7 @@ package struct GrantRepository: Sendable {
             found = try connection.account(account)
         }
         guard let grant = try connection.grants(account: account).first(where: { $0.group == group }) else {
-            throw PermanentStoreError(.unexpectedData, "a grant that was just written is not there")
+            throw PermanentStoreError(.unexpectedData, "a grant that was just written is missing")
         }
         return AuthorizedGrant(kind: kind, team: team, account: found, grant: grant, relayAddress: address)
     }
@@ -107,10 +107,10 @@ package struct GrantRepository: Sendable {
         }
     }
 
-    /// What a team is told of one of its subjects.
+    /// What a team is notified of one of its subjects.
     ///
     /// With an app, of the grant to that app's group; without, of the best there is: authorized while any grant is. Subjects of other
-    /// teams, of nobody, and of deleted accounts are `notFound`, and so are apps of others, but for one that moved to another team:
+    /// teams, of no one, and of deleted accounts are `notFound`, and so are apps of others, but for one that moved to another team:
     /// its subjects are `transferred` for the old one.
     package func credentialState(team: String, sub: String, clientID: String? = nil) throws -> CredentialState {
         try database.read { connection in

@@ -3,7 +3,7 @@
 import Concurrency
 import Synchronization
 
-/// Runs changes of many callers in common transactions on a thread of its own. A caller is answered once its change is durable.
+/// Runs changes of many callers in common transactions on its own thread. A caller is answered once its change is durable.
 ///
 /// While one transaction is synced the next gathers, so that the disk sets the pace of commits and not of callers.
 package final class GroupCommit: Sendable {
@@ -97,7 +97,7 @@ package final class GroupCommit: Sendable {
         if isTaken {
             wakeUp.signal()
         } else {
-            job.finish(TemporaryStoreError(.resources, "too many changes wait, or the store is being closed"))
+            job.finish(TemporaryStoreError(.resources, "too many changes are waiting, or the store is closing"))
         }
     }
 
@@ -144,7 +144,7 @@ package final class GroupCommit: Sendable {
                 if isTemporary { job.finish(error) } else { commit([job]) }
             }
             guard isTemporary else { return }
-            // Whoever waits behind them would wait as long for nothing.
+            // Anyone who waits behind them would wait as long for nothing.
             let others = state.withLock { state in
                 defer { state.jobs = [] }
                 return state.jobs

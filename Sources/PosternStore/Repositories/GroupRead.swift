@@ -3,8 +3,8 @@
 import Concurrency
 import Synchronization
 
-/// Runs reads of many callers on common snapshots, on a few threads of its own. What a snapshot costs to begin and to end, and what
-/// it costs to wake a thread, is then shared by all who wait; whoever asks alone waits for nobody.
+/// Runs reads of many callers on common snapshots, on its own few threads. What a snapshot costs to begin and to end, and what
+/// it costs to wake a thread, is then shared by all who wait; anyone who asks alone waits for no one.
 package final class GroupRead: Sendable {
     /// A read, and who waits for it. `perform` keeps its result, or its own error, and says whether it went well; `finish` hands it
     /// over.
@@ -22,7 +22,7 @@ package final class GroupRead: Sendable {
 
     /// Reads that may wait: beyond it callers get `TemporaryStoreError` (`resources`).
     package static let capacity = 10_000
-    /// Reads on one snapshot: with a slow disk nobody waits for more than these.
+    /// Reads on one snapshot: with a slow disk no one waits for more than these.
     private static let batch = 16
     /// Threads; as many as read from a disk side by side.
     private static let threads = 4
@@ -66,7 +66,7 @@ package final class GroupRead: Sendable {
                 return (true, true)
             }
             if wakes { wakeUp.signal() }
-            if !isTaken { job.finish(TemporaryStoreError(.resources, "too many reads wait, or the store is being closed")) }
+            if !isTaken { job.finish(TemporaryStoreError(.resources, "too many reads are waiting, or the store is closing")) }
         }
     }
 
@@ -98,7 +98,7 @@ package final class GroupRead: Sendable {
 
     private func read(_ jobs: [Job]) {
         do {
-            // PostgreSQL lets nobody read on where one statement failed: what comes after that has to be asked again.
+            // PostgreSQL lets no one read on where one statement failed: what comes after that must be asked again.
             let good = try database.read { connection in jobs.prefix { $0.perform(connection) }.count }
             for job in jobs.prefix(good) { job.finish(nil) }
             if jobs.count == 1 {

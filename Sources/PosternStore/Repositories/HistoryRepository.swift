@@ -1,12 +1,12 @@
 // Reads a grant's whole history: one statement on one snapshot, however much there is to know.
 
-/// What has to be read for a question.
+/// What must be read for a question.
 package struct HistoryRequest: Sendable {
     /// The store's number of the team asking; another team's accounts are not found.
     package var team: Int64
     /// The store's number of the group of apps.
     package var group: Int64
-    /// Nil: nobody known is asked about.
+    /// Nil: no one known is asked about.
     package var subject: GrantSubject?
     /// The app whose rates are wanted too.
     package var ratesOfApp: Int64?

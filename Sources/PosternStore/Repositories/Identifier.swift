@@ -6,10 +6,10 @@ enum Identifier {
     static let maximum = 128
 
     /// The identifier as it is, or `StoreRefusal`: 1–128 of A–Z a–z 0–9 and `._-:`, beginning with a letter or digit. An `@` is
-    /// refused in particular, since identifiers are not sealed and an e-mail address would stand in the clear.
+    /// refused in particular, since identifiers are not sealed and an e-mail address would be in the clear.
     static func checked(_ text: String, _ what: String) throws -> String {
         guard !text.contains("@") else {
-            throw StoreRefusal(.invalid, "\(what) may not be an e-mail address: identifiers are kept in the clear")
+            throw StoreRefusal(.invalid, "\(what) must not be an email address: identifiers are stored in clear text")
         }
         let isValid = text.utf8.enumerated().allSatisfy { offset, octet in
             let isAlphanumeric =
@@ -18,7 +18,7 @@ enum Identifier {
         }
         guard isValid, (1...maximum).contains(text.utf8.count) else {
             throw StoreRefusal(
-                .invalid, "\(what) is 1 to \(maximum) characters of A-Z a-z 0-9 . _ - : beginning with a letter or digit")
+                .invalid, "\(what) must be 1 to \(maximum) characters of A-Z a-z 0-9 . _ - : and begin with a letter or digit")
         }
         return text
     }
@@ -26,7 +26,7 @@ enum Identifier {
     /// A name for people: 1–200 characters, see `NameText`.
     static func checkedName(_ text: String) throws -> String {
         guard NameText.isPlain(text), (1...200).contains(text.count), text.utf8.count <= 800
-        else { throw StoreRefusal(.invalid, "a name is 1 to 200 characters without control characters, those of direction among them") }
+        else { throw StoreRefusal(.invalid, "a name must be 1 to 200 characters without control characters, including those for text direction") }
         return text
     }
 }
@@ -35,7 +35,7 @@ enum Identifier {
 package enum NameText {
     /// Without control characters and line separators, so that it cannot break out of a header field or a line of a terminal; and without
     /// what is not seen but changes what is (Unicode's Cf: U+202E turns the text around, U+200B and tags hide in it). Only the two joiners
-    /// stand in names and emoji (U+200C, U+200D).
+    /// are in names and emoji (U+200C, U+200D).
     package static func isPlain(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { scalar in
             switch scalar.properties.generalCategory {

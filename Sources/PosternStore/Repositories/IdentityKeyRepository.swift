@@ -35,7 +35,7 @@ package struct IdentityKeyRepository: Sendable {
         }
     }
 
-    /// Puts the two keys of a new installation in: one signs at once, as nobody knows an older one. Does nothing where there is
+    /// Puts the two keys of a new installation in: one signs at once, as no one knows an older one. Does nothing where there is
     /// an active key; of several hosts that start together one wins.
     /// - Returns: whether the keys were taken.
     package func install(active: NewIdentityKey, next: NewIdentityKey, _ change: Change) throws -> Bool {
@@ -56,7 +56,7 @@ package struct IdentityKeyRepository: Sendable {
     ) throws -> (active: IdentityKey, replaced: IdentityKey, next: IdentityKey) {
         try database.write(.durable) { connection in
             guard let old = try current(connection, .active), let new = try current(connection, .next) else {
-                throw StoreRefusal(.unmet, "there are no keys yet: postern signing-key generate makes them")
+                throw StoreRefusal(.unmet, "there are no keys yet: postern signing-key generate generates them")
             }
             guard early || change.now - new.createdAt >= Self.publicationBeforeUse else {
                 throw StoreRefusal(

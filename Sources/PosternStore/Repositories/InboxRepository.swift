@@ -63,7 +63,7 @@ package struct InboxRepository: Sendable {
         guard try row(connection, user: user, inbox) == nil else { throw owned(by: id) }
         let count = try connection.row("SELECT COUNT(*) FROM inboxes WHERE user_id = ?1", [.integer(user)])
         guard try count?.integer(0) ?? 0 < Self.maximumPerUser else {
-            throw StoreRefusal(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, the most there may be: remove one")
+            throw StoreRefusal(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, which is the maximum: remove one")
         }
         let sealed = try sealer.seal(address, .inbox(user: user), connection)
         let number = try nextNumber(connection, user: user)
@@ -93,7 +93,7 @@ package struct InboxRepository: Sendable {
         while true {
             let row = try connection.row(
                 "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = ?1 RETURNING last_inbox_number", [.integer(user)])
-            guard let row else { throw PermanentStoreError(.unexpectedData, "an inbox is added for a user who is not there") }
+            guard let row else { throw PermanentStoreError(.unexpectedData, "an inbox is added for a user who does not exist") }
             let number = try row.integer(0)
             let former = try connection.row(
                 "SELECT id FROM inboxes WHERE user_id = ?1 AND former_number = ?2", [.integer(user), .integer(number)])
@@ -111,7 +111,7 @@ package struct InboxRepository: Sendable {
     }
 
     /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
-    /// Refused where it is verified for another user. Once more is no error, and ends a suspension of forwarding to it.
+    /// Refused if it is verified for another user. A repetition is not an error, and ends a suspension of forwarding to it.
     package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
         try events.write(at: change.now) { connection, watch in
             let user = try connection.userNumber(id)
@@ -195,7 +195,7 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// Who has this address as a verified inbox; nil where nobody has.
+    /// Who has this address as a verified inbox; nil where no one has.
     package func userID(verified inbox: InboxAddress) throws -> String? {
         let search = index.search(inbox.revealed).exact
         return try database.read { connection in
@@ -215,7 +215,7 @@ package struct InboxRepository: Sendable {
     }
 
     private func owned(by id: String) -> StoreRefusal {
-        StoreRefusal(.exists, "user \(id) has this inbox already: see postern inbox list \(id)")
+        StoreRefusal(.exists, "user \(id) already has this inbox: see postern inbox list \(id)")
     }
 
     private func refuseOwned(_ connection: any DatabaseConnection, _ inbox: InboxAddress) throws {
@@ -223,11 +223,11 @@ package struct InboxRepository: Sendable {
         let owned = try connection.row(
             "SELECT user_id FROM inboxes WHERE address_index IN (?1, ?2) AND verified_at IS NOT NULL", [search.0, search.1])
         guard owned == nil else {
-            throw StoreRefusal(.exists, "this inbox is verified already: an inbox belongs to one user")
+            throw StoreRefusal(.exists, "this inbox is already verified for a user, and an inbox belongs to one user")
         }
     }
 
-    /// Sees to it that the default is a verified inbox where there is one, and keeps it otherwise.
+    /// Ensures that the default is a verified inbox if there is one, and keeps it otherwise.
     private func settleDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws {
         let rows = try connection.rows(
             """
@@ -272,7 +272,7 @@ package struct InboxRepository: Sendable {
             "SELECT number FROM inboxes WHERE user_id = ?1 AND former_number = ?2", [.integer(user), .integer(former)])
         guard let number = try row?.integer(0) else { return }
         throw StoreRefusal(
-            .notFound, "inbox \(former) of user \(id) is inbox \(number) now, as inboxes are numbered for each user: see postern inbox list \(id)")
+            .notFound, "inbox \(former) of user \(id) is now inbox \(number), because inboxes are numbered for each user: see postern inbox list \(id)")
     }
 
     private func inbox(row: SQLRow, user: Int64) throws -> Inbox {

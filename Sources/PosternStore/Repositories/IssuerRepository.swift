@@ -2,18 +2,18 @@
 
 /// Registers issuers and keeps what was fetched from them.
 package struct IssuerRepository: Sendable {
-    /// More would mean that every token is looked up in a list that nobody keeps an eye on.
+    /// More would mean that every token is looked up in a list that no one keeps an eye on.
     package static let maximumCount = 100
 
     let database: any Database
 
-    /// Adds an issuer. Refused for a name or an `iss` that is taken.
+    /// Adds an issuer. Refused for a name or an `iss` that is in use.
     package func add(_ issuer: Issuer, _ change: Change) throws -> Issuer {
         let name = try Identifier.checked(issuer.name, "an issuer's name")
         return try database.write(.durable) { connection in
             let count = try connection.row("SELECT COUNT(*) FROM issuers", [])?.integer(0) ?? 0
             guard count < Self.maximumCount else {
-                throw StoreRefusal(.limit, "there are \(Self.maximumCount) issuers, the most there may be")
+                throw StoreRefusal(.limit, "there are \(Self.maximumCount) issuers, which is the maximum")
             }
             let row = try connection.row(
                 """
@@ -29,7 +29,7 @@ package struct IssuerRepository: Sendable {
                 let other = try connection.row("SELECT name FROM issuers WHERE iss = ?1", [.text(issuer.iss)])
                 throw StoreRefusal(
                     .exists,
-                    try other.map { "this iss is that of issuer \(try $0.text(0)) already" } ?? "there is an issuer \(name) already")
+                    try other.map { "issuer \(try $0.text(0)) already has this iss" } ?? "issuer \(name) already exists")
             }
             try connection.audit(change, "issuer.add", "issuer:\(name)", "\(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
             return try self.issuer(connection, name)
@@ -49,7 +49,7 @@ package struct IssuerRepository: Sendable {
         try database.write(.durable) { connection in
             let issuer = try issuer(connection, name)
             guard try !configured(connection).contains(issuer.name) else {
-                throw StoreRefusal(.unmet, "issuer \(issuer.name) stands in postern.yaml: take it out there, under issuers")
+                throw StoreRefusal(.unmet, "issuer \(issuer.name) is configured in postern.yaml: remove it there, under issuers")
             }
             try connection.run("DELETE FROM issuer_keys WHERE issuer_id = ?1", [.integer(issuer.number)])
             try connection.run("DELETE FROM issuers WHERE id = ?1", [.integer(issuer.number)])
@@ -59,7 +59,7 @@ package struct IssuerRepository: Sendable {
 
     // MARK: Those of the configuration
 
-    /// Which issuers stand in the configuration; the others were added by command.
+    /// Which issuers are in the configuration; the others were added by command.
     package func configured() throws -> Set<String> { try database.read(configured) }
 
     private func configured(_ connection: any DatabaseConnection) throws -> Set<String> {
@@ -100,8 +100,8 @@ package struct IssuerRepository: Sendable {
                         .exists,
                         old.contains(other.name)
                             ? "issuers \(other.name) and \(issuer.name) of postern.yaml have the same iss"
-                            : "issuer \(issuer.name) stands in postern.yaml, and issuer \(other.name) with the same name or iss was added by "
-                                + "command: take it out of the file, run postern issuer remove \(other.name) --yes, and put it back")
+                            : "issuer \(issuer.name) is configured in postern.yaml, and issuer \(other.name) with the same name or iss was added by "
+                                + "command: remove it from the file, run postern issuer remove \(other.name) --yes, and add it again")
                 }
                 if present.contains(where: { $0.isSame(as: issuer) }) { continue }
                 try replace(connection, present, by: issuer, now: change.now)

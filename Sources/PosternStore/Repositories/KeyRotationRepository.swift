@@ -1,4 +1,4 @@
-// Seals and indexes anew what older keys made, a few rows at a time.
+// Seals and indexes again what older keys made, a few rows at a time.
 
 /// Finds what is sealed or indexed with which key, and brings it to the keys in use. Nothing is remembered between two steps: the
 /// rows themselves say what is left, so it can be broken off and taken up anywhere.
@@ -18,7 +18,7 @@ package struct KeyRotationRepository: Sendable {
         package let count: Int
     }
 
-    /// Where a pass stands.
+    /// Where a pass is.
     package struct Position: Sendable, Hashable {
         fileprivate let table: Int
         fileprivate let after: SQLValue
@@ -63,7 +63,7 @@ package struct KeyRotationRepository: Sendable {
         guard Table.all.indices.contains(position.table) else { return Step(next: nil, seen: 0, changed: 0) }
         let table = Table.all[position.table]
         let ring = keys.current
-        // Looked at without a writer's lock first: a pass that finds nothing to do is in nobody's way.
+        // Looked at without a writer's lock first: a pass that finds nothing to do is in no one's way.
         let found = try database.read { try table.rows($0, after: position.after, limit: limit) }
         guard let last = found.last else {
             let next = position.table + 1
@@ -135,7 +135,7 @@ private struct Row {
 /// A table with sealed values.
 private struct Table: Sendable {
     let name: String
-    /// The column that rows are told apart and ordered by, and what stands before the first.
+    /// The column that rows are distinguished and ordered by, and what is before the first.
     let identity: String
     let start: SQLValue
     let key: String

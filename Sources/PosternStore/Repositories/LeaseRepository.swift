@@ -1,6 +1,6 @@
 // Leases: what one of all processes on a store does at a time, with a number by which the store tells a former holder from the present one.
 
-/// A lease that was taken. What its holder writes names it, and is refused once somebody else has taken the lease.
+/// A lease that was taken. What its holder writes names it, and is refused once someone else has taken the lease.
 package struct Lease: Sendable, Hashable {
     package let name: String
     /// Rises with each taking.

@@ -3,7 +3,7 @@
 import Synchronization
 
 /// Takes marks from any thread; `flush` writes what has gathered in one transaction. What came since the last flush is lost when the
-/// process is killed, which only hides what stands in a quotation.
+/// process is killed, which only hides what is in a quotation.
 package final class MarkBuffer: Sendable {
     private struct Key: Hashable {
         let account: Int64

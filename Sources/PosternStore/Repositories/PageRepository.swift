@@ -7,7 +7,7 @@ import MailCrypto
 package enum PageLifetime {
     /// A link that was mailed: long enough for a slow mail server, short for what it opens.
     package static let link: Int64 = 20 * 60
-    /// A session nobody uses.
+    /// A session no one uses.
     package static let idle: Int64 = 30 * 60
     /// Any session.
     package static let session: Int64 = 12 * 3600
@@ -37,7 +37,7 @@ extension PageLink: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["userID": userID]) }
 }
 
-/// Somebody who is signed in.
+/// Someone who is signed in.
 package struct PageSession: Sendable, Hashable {
     package let number: Int64
     package let userID: String
@@ -51,14 +51,14 @@ package struct PageSession: Sendable, Hashable {
 package struct PageRepository: Sendable {
     /// Links of one user that are good at one time; a new one beyond takes the place of the oldest.
     private static let linksPerUser = 5
-    /// Sessions of one user; likewise.
+    /// Sessions of one user; in the same way.
     private static let sessionsPerUser = 10
 
     let database: any Database
     let inboxes: InboxRepository
     let secrets: SecretHash
 
-    /// A link for whoever has this verified inbox; nil where nobody has it. Any spelling of a mailbox will do, and the link goes
+    /// A link for anyone who has this verified inbox; nil where no one has it. Any spelling of a mailbox will do, and the link goes
     /// to the one that was verified. Throws `StoreRefusal` (`limit`) beyond a limit.
     /// - Parameter browser: the cookie of the browser that asked; the link works there alone.
     package func signInLink(
@@ -82,7 +82,7 @@ package struct PageRepository: Sendable {
         return try link(.signIn, user: user, id: id, inbox: number, browser: browser, limits: limits, now: now)
     }
 
-    /// A link that asks once more before a user is deleted; it goes to the inbox of the session.
+    /// A link that asks again before a user is deleted; it goes to the inbox of the session.
     package func deletionLink(
         for session: PageSession, browser: String, limits: NoticeLimits, now: Int64
     ) throws -> PageLink {

@@ -85,7 +85,7 @@ package struct PersonRepository: Sendable {
         return DailyUsage(forwarded: Int(try row?.integer(0) ?? 0), replied: Int(try row?.integer(1) ?? 0))
     }
 
-    /// Everything that is stored about a user, section by section. Keyed hashes, of which nobody can read anything, are told by
+    /// Everything that is stored about a user, section by section. Keyed hashes, of which no one can read anything, are told by
     /// what they are for and when they go. Consistent: from one snapshot.
     package func records(user id: String, now: Int64) throws -> [PersonRecords] {
         let earlier = try tombstones.tombstones(user: id, now: now).map { stone in

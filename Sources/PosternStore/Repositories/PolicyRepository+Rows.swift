@@ -2,7 +2,7 @@
 
 /// What a rollback does.
 struct PolicyRollbackStep {
-    /// The change that is taken back.
+    /// The change that is undone.
     let change: Int64
     /// What the name stands for until then.
     let current: NamedPolicy
@@ -42,12 +42,12 @@ extension DatabaseConnection {
 
     func policy(hash: String) throws -> StoredPolicy {
         guard let row = try row("SELECT name, version, document FROM policies WHERE hash = ?1", [.text(hash)]) else {
-            throw StoreRefusal(.notFound, "there is no policy \(StoredPolicy.short(hash)) any more: see postern policy list --all")
+            throw StoreRefusal(.notFound, "policy \(StoredPolicy.short(hash)) no longer exists: see postern policy list --all")
         }
         return StoredPolicy(name: try row.text(0), version: try row.text(1), document: try row.blob(2), hash: hash)
     }
 
-    /// Puts a policy among those that are kept; a damaged one is mended.
+    /// Puts a policy among those that are kept; a damaged one is fixed.
     func keep(_ policy: StoredPolicy, _ change: Change) throws {
         try run(
             """
@@ -92,10 +92,10 @@ extension DatabaseConnection {
             """, [.text(current.name)])
         let before = try row?.optionalText(1)
         let standard = try row?.optionalText(2)
-        // Somebody else may have become the default since, or the earlier default be gone.
+        // Someone else may have become the default since, or the earlier default be gone.
         let restored = current.isDefault ? names.first { $0.name == standard } : nil
         guard let row, let hash = restored?.hash ?? before else {
-            throw StoreRefusal(.unmet, "there is nothing to go back to: this is the first \(current.name)")
+            throw StoreRefusal(.unmet, "cannot roll back: this is the first \(current.name)")
         }
         if before == nil, try isPolicyBound(current.name) {
             throw StoreRefusal(.unmet, "there is no earlier \(current.name), and teams or apps are bound to it: unbind them first")

@@ -93,7 +93,7 @@ package struct PolicyRepository: Sendable {
             try connection.recordPolicyChange(
                 .refuse, name: String(name.prefix(128)), version: String(version.prefix(64)), detail: String(reason.prefix(2_000)),
                 change)
-            try connection.audit(change, "policy.refuse", "policy", "candidate not taken")
+            try connection.audit(change, "policy.refuse", "policy", "candidate not accepted")
         }
     }
 
@@ -107,7 +107,7 @@ package struct PolicyRepository: Sendable {
             switch (isTeam, isApp) {
             case (true, false): return .team(text)
             case (false, true): return .app(text)
-            case (true, true): throw StoreRefusal(.unmet, "\(text) is a team and an app: say which with --team or --app")
+            case (true, true): throw StoreRefusal(.unmet, "\(text) is a team and an app: choose with --team or --app")
             case (false, false):
                 throw StoreRefusal(.notFound, "there is no team and no app \(text): see postern team list, postern app list TEAM")
             }
@@ -205,7 +205,7 @@ package struct PolicyRepository: Sendable {
         let digits = text.hasPrefix("sha256:") ? text : "sha256:" + text
         let found = digits.utf8.count >= 13 ? try policies().filter { $0.hash.hasPrefix(digits.lowercased()) } : []
         guard let first = found.first else {
-            throw StoreRefusal(.notFound, "there is no policy \(text): name one, or six digits or more of its hash; see postern policy list --all")
+            throw StoreRefusal(.notFound, "there is no policy \(text): give a name, or at least six digits of its hash; see postern policy list --all")
         }
         guard found.count == 1 else {
             throw StoreRefusal(.unmet, "several policies begin with \(text): \(found.map { StoredPolicy.short($0.hash) }.joined(separator: ", "))")

@@ -62,7 +62,7 @@ package struct RejectionRepository: Sendable {
         }
     }
 
-    /// Deletes those of before a time, at most `limit`; how many.
+    /// Deletes those from before a time, at most `limit`; how many.
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             try connection.run(
@@ -73,7 +73,7 @@ package struct RejectionRepository: Sendable {
 }
 
 extension SourceRepository {
-    /// Values of sources that an address could lie in, the nearest first: itself, its domain, and the domains above.
+    /// Values of sources that an address could be in, the nearest first: itself, its domain, and the domains above.
     static func values(covering author: AddrSpec) -> [String] {
         let folded = author.folded
         let labels = folded.domain.split(separator: ".").suffix(10)

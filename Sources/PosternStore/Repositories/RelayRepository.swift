@@ -71,7 +71,7 @@ package struct RelayRepository: Sendable {
         WHERE r.is_current = 1 AND r.account_id IN (SELECT new_account FROM account_transfers WHERE old_account = ?1 AND ends_at > ?2)
         """
 
-    /// With ten million addresses every index and every row lies on a page of its own, so as few as possible are looked at: the
+    /// With ten million addresses every index and every row is on its own page, so as few as possible are looked at: the
     /// account's current address only where this is an earlier one (no row has a NULL account).
     private static let relayAddress = """
         SELECT a.id, t.id, t.handle, t.name, t.created_at, r.forwarding_on, r.retired_at,

@@ -217,7 +217,7 @@ private enum RemovedRows {
                 """),
     ]
 
-    /// Consents to its apps of accounts of a team from which they were moving. Nobody is told: that team gave the apps away.
+    /// Consents to its apps of accounts of a team from which they were moving. No one is notified: that team gave the apps away.
     static let ofMovingApps = [
         Table(
             name: "grants", key: "id",

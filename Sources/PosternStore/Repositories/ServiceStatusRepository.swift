@@ -86,7 +86,7 @@ extension Database {
     /// Throws `TemporaryStoreError` or `PermanentStoreError`.
     package func checkWritable(now: Int64) throws {
         try write(.durable) { connection in
-            // What stands there already would not be written.
+            // What is there already would not be written.
             try connection.run(
                 "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 [.text("write_check"), .text("\(now) \(UInt32.random(in: 0 ... .max))")])

@@ -3,7 +3,7 @@
 import MailCrypto
 import Support
 
-/// Applies settlements and looks after nonces.
+/// Applies settlements and manages nonces.
 package struct SettlementRepository: Sendable {
     let database: any Database
 
@@ -137,7 +137,7 @@ extension DatabaseConnection {
             """, [.integer(number), .integer(settlement.group), .integer(settlement.now)])?.integer(0)
     }
 
-    /// Consent given again after it was revoked: the status is delivered anew, the earlier one is kept as the prior one, and the
+    /// Consent given again after it was revoked: the status is delivered again, the earlier one is kept as the prior one, and the
     /// next question is a sign-up again. A check that was outstanding stays so. For whoever authorizes a revoked grant.
     func rejoin(grant: Int64, now: Int64) throws {
         let row = try row(

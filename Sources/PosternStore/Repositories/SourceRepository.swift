@@ -27,14 +27,14 @@ package struct SourceRepository: Sendable {
     }
 
     private func checkedDomain(_ text: String, _ what: String) throws -> HostName {
-        guard let domain = HostName(text) else { throw StoreRefusal(.invalid, "\(what) is no domain name: \(text)") }
+        guard let domain = HostName(text) else { throw StoreRefusal(.invalid, "\(what) is not a valid domain name: \(text)") }
         try refuseRelayDomain(domain)
         if MailboxProviders.isProvider(domain) {
             throw StoreRefusal(
                 .invalid, "\(domain) is a mailbox provider, where everyone has an address: register the single address instead")
         }
         if MailboxProviders.isRegistry(domain) {
-            throw StoreRefusal(.invalid, "\(domain) is nobody's own domain: register a domain below it")
+            throw StoreRefusal(.invalid, "\(domain) is a public suffix: register a domain below it")
         }
         guard domain.labels.count <= Self.maximumLabels else {
             throw StoreRefusal(.invalid, "\(what) has more than \(Self.maximumLabels) labels: register a parent domain")
@@ -44,7 +44,7 @@ package struct SourceRepository: Sendable {
 
     private func refuseRelayDomain(_ domain: HostName?) throws {
         guard let domain, relayDomains.contains(where: { domain.isWithin($0) || $0.isWithin(domain) }) else { return }
-        throw StoreRefusal(.invalid, "\(domain) is or holds a relay domain: teams send from domains of their own")
+        throw StoreRefusal(.invalid, "\(domain) is or contains a relay domain: teams must send from their own domains")
     }
 
     /// Registers a source for a team. Refused beyond 100 a team and where it is registered for that team already.
@@ -61,11 +61,11 @@ package struct SourceRepository: Sendable {
                     .integer(team.number), .text(source.kind.rawValue), .text(source.value), .text(source.envelopeDomain ?? ""),
                     .integer(source.createdAt),
                 ])
-            guard added != nil else { throw StoreRefusal(.exists, "\(source.value) is registered for team \(id) already") }
+            guard added != nil else { throw StoreRefusal(.exists, "\(source.value) is already registered for team \(id)") }
             guard try count?.integer(0) ?? 0 < Self.maximumPerTeam else {
                 throw StoreRefusal(
                     .limit,
-                    "team \(id) has \(Self.maximumPerTeam) sources, the most there may be: remove one, or register a parent domain")
+                    "team \(id) has \(Self.maximumPerTeam) sources, which is the maximum: remove one, or register a parent domain")
             }
             try connection.audit(
                 change, "source.add", "team:\(id)", source.value + (source.envelopeDomain.map { " envelope \($0)" } ?? ""))
@@ -113,7 +113,7 @@ package struct SourceRepository: Sendable {
         }
     }
 
-    /// The sources, of whatever team, in which this address lies.
+    /// The sources, of whatever team, in which this address is.
     package func sources(covering from: AddrSpec) throws -> [OutboundSource] {
         try database.rows(
             """

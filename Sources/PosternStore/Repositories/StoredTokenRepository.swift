@@ -31,7 +31,7 @@ package struct StoredTokenRepository: Sendable {
     ///   - tokens: each token once, in lower case.
     ///   - day: days since 1970 UTC.
     ///   - newPerDay: reverse addresses that may come up for the account on this day.
-    ///   - commits: where it is written together with what others write at the time; nil for a transaction of its own.
+    ///   - commits: where it is written together with what others write at the time; nil for its own transaction.
     /// - Returns: false where there would be more of them: then nothing was written.
     package func store(
         _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
@@ -114,7 +114,7 @@ package struct StoredTokenRepository: Sendable {
             "UPDATE stored_tokens SET expires_at = ?2 WHERE token = ?1 AND expires_at < ?2", [.text(token.token), .integer(expiresAt)])
     }
 
-    /// What stands under a token, expired or not.
+    /// What is under a token, expired or not.
     private func row(_ token: NewStoredToken, _ connection: any DatabaseConnection) throws -> StoredToken? {
         let row = try connection.row(
             "SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens WHERE token = ?1 AND purpose = ?2",
@@ -143,7 +143,7 @@ package struct StoredTokenRepository: Sendable {
             """, [.text(token), .integer(expiry(now)), .text(StoredTokenPurpose.reverse.rawValue)])
     }
 
-    /// Whole days: the table does not say at what time of a day somebody wrote.
+    /// Whole days: the table does not say at what time of a day someone wrote.
     private func expiry(_ now: Int64) -> Int64 { (Day.number(now) + Self.daysKept + 1) * 86_400 }
 
     private func isDue(_ expiresAt: Int64?, _ now: Int64) -> Bool {

@@ -22,7 +22,7 @@ package struct TeamRepository: Sendable {
             let row = try connection.row(
                 "INSERT INTO teams (handle, name, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (handle) DO NOTHING RETURNING id",
                 [.text(id), .text(name), .integer(change.now)])
-            guard let row else { throw StoreRefusal(.exists, "team \(id) exists already") }
+            guard let row else { throw StoreRefusal(.exists, "team \(id) already exists") }
             try connection.audit(change, "team.add", "team:\(id)")
             return Team(number: try row.integer(0), id: id, name: name, createdAt: change.now)
         }

@@ -13,7 +13,7 @@ package struct Tombstone: Sendable, Hashable {
     package let failures: Int
 }
 
-/// Reads tombstones. They hold no address: whoever asks brings the inbox or the subject.
+/// Reads tombstones. They hold no address: anyone who asks brings the inbox or the subject.
 package struct TombstoneRepository: Sendable {
     let database: any Database
     let marks: TombstoneMarks

@@ -100,7 +100,7 @@ struct TransferBatch {
         let numbers = Dictionary(try added.map { (try $0.text(0), try $0.integer(1)) }, uniquingKeysWith: { first, _ in first })
         for index in grants.indices {
             guard let number = numbers[grants[index].sub] else {
-                throw PermanentStoreError(.unexpectedData, "an account that was just added is not there")
+                throw PermanentStoreError(.unexpectedData, "an account that was just added is missing")
             }
             grants[index].newAccount = number
         }

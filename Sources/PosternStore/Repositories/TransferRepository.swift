@@ -1,4 +1,4 @@
-// Transfer of apps between teams: the grants move with everything that is known of them, and nobody is asked again.
+// Transfer of apps between teams: the grants move with everything that is known of them, and no one is asked again.
 
 import MailCrypto
 import Support
@@ -16,7 +16,7 @@ package struct TransferRepository: Sendable {
     package func start(team from: String, app clientID: String, to: String, _ change: Change) throws -> AppTransfer {
         let number = try database.write(.durable) { connection in
             let (old, new) = (try connection.team(from), try connection.team(to))
-            guard old != new else { throw StoreRefusal(.invalid, "app \(clientID) is team \(to)'s already") }
+            guard old != new else { throw StoreRefusal(.invalid, "app \(clientID) already belongs to team \(to)") }
             let group = try connection.appGroup(team: old, clientID: clientID)
             let row = try connection.row(
                 """
@@ -24,7 +24,7 @@ package struct TransferRepository: Sendable {
                 ON CONFLICT (group_id) WHERE state <> 'finished' DO NOTHING RETURNING id
                 """, [.integer(group.number), .integer(old.number), .integer(new.number), .integer(change.now)])
             guard let row else {
-                throw StoreRefusal(.exists, "a transfer of app \(clientID) is under way: see postern transfer status")
+                throw StoreRefusal(.exists, "a transfer of app \(clientID) is in progress: see postern transfer status")
             }
             try connection.audit(change, "transfer.start", "team:\(from)", "app:\(group.title) to team:\(to)")
             return try row.integer(0)
@@ -32,12 +32,12 @@ package struct TransferRepository: Sendable {
         return try database.read { try transfer($0, number) }
     }
 
-    /// Takes back a transfer that was started and not finished. Transfer subjects stay as they are, should it be started again.
+    /// Takes back a transfer that was started and not finished. Transfer subjects stay unchanged, should it be started again.
     package func cancel(app clientID: String, _ change: Change) throws {
         try database.write(.durable) { connection in
             let found = try underWay(connection, clientID)
             guard found.state == .started else {
-                throw StoreRefusal(.unmet, "app \(clientID) is team \(found.toTeam.id)'s already: run postern transfer finish again")
+                throw StoreRefusal(.unmet, "app \(clientID) already belongs to team \(found.toTeam.id): run postern transfer finish again")
             }
             try connection.run("DELETE FROM app_transfers WHERE id = ?1", [.integer(found.number)])
             try connection.audit(change, "transfer.cancel", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
@@ -65,7 +65,7 @@ package struct TransferRepository: Sendable {
 
     /// Hands the apps over to the new team, or goes on with it, moving at most `limit` grants; repeat until it is finished, which
     /// may be done after an interruption too. From the first call on the apps are the new team's, and the endpoint of the group is
-    /// to be set anew: what waits for the old one still goes there. Nothing is counted: others sign up meanwhile, with whom a transaction
+    /// to be set again: what waits for the old one still goes there. Nothing is counted: others sign up meanwhile, with whom a transaction
     /// that read all grants would be at odds.
     /// - Returns: the transfer's number, and whether it is finished.
     package func step(app clientID: String, limit: Int = batch, _ change: Change) throws -> (number: Int64, isFinished: Bool) {
@@ -124,7 +124,7 @@ package struct TransferRepository: Sendable {
         return begun
     }
 
-    /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. Nobody is told: the team
+    /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. No one is notified: the team
     /// that knew them gave them away.
     package func endExpired(now: Int64, limit: Int = 500) throws -> Int {
         try database.write(.durable) { connection in
@@ -194,7 +194,7 @@ package struct TransferRepository: Sendable {
 
     // MARK: Moving
 
-    /// Moves the grant of a user to a group that is under way, where it has not followed yet: nobody is asked twice because a
+    /// Moves the grant of a user to a group that is under way, where it has not followed yet: no one is asked twice because a
     /// move takes its time.
     static func moveWaiting(
         _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
@@ -323,7 +323,7 @@ package struct TransferRepository: Sendable {
             WHERE x.group_id = ?1 AND x.state <> 'finished'
             """, [.integer(group.number)])
         guard let row else {
-            throw StoreRefusal(.notFound, "no transfer of app \(clientID) is under way: see postern transfer status")
+            throw StoreRefusal(.notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
         }
         return Underway(
             number: try row.integer(0), group: group, fromTeam: try Team(row: row, first: 4), toTeam: try Team(row: row, first: 8),
@@ -333,7 +333,7 @@ package struct TransferRepository: Sendable {
 
     private func transfer(_ connection: any DatabaseConnection, _ number: Int64) throws -> AppTransfer {
         guard let row = try connection.row(Self.select + " WHERE x.id = ?1", [.integer(number)]) else {
-            throw PermanentStoreError(.unexpectedData, "a transfer that was just written is not there")
+            throw PermanentStoreError(.unexpectedData, "a transfer that was just written is missing")
         }
         return try AppTransfer(row: row)
     }

@@ -34,7 +34,7 @@ package struct UserRepository: Sendable {
         let row = try connection.row(
             "INSERT INTO users (handle, created_at) VALUES (?1, ?2) ON CONFLICT (handle) DO NOTHING RETURNING id",
             [.text(id), .integer(change.now)])
-        guard let row else { throw StoreRefusal(.exists, "user \(id) exists already") }
+        guard let row else { throw StoreRefusal(.exists, "user \(id) already exists") }
         let number = try row.integer(0)
         if let name { try setName(connection, user: number, name) }
         try connection.audit(change, "user.add", "user:\(id)")
@@ -78,7 +78,7 @@ package struct UserRepository: Sendable {
         }
     }
 
-    /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and address is retired for good;
+    /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and address is retired permanently;
     /// for 30 days tombstones remain.
     package func remove(_ id: String, _ change: Change) throws {
         try accounts.events.write(at: change.now) { connection, watch in

@@ -11,7 +11,7 @@ package struct VerificationRepository: Sendable {
 
     /// Begins a verification, and counts its message against the limits.
     /// Refused for a verified inbox (`exists`) and beyond a limit (`limit`). An inbox that another user has verified is not
-    /// refused here: whoever asks would learn that it is known. It is refused when it is confirmed.
+    /// refused here: anyone who asks would learn that it is known. It is refused when it is confirmed.
     package func begin(user id: String, _ name: InboxName, limits: NoticeLimits, _ change: Change) throws -> PendingVerification {
         let code = try SecretHash.newCode()
         let token = try SecretHash.newToken()
@@ -20,7 +20,7 @@ package struct VerificationRepository: Sendable {
         return try database.write(.durable) { connection in
             let user = try connection.userNumber(id)
             let inbox = try inboxes.inbox(connection, user: user, id: id, name)
-            guard !inbox.isVerified else { throw StoreRefusal(.exists, "inbox \(inbox.number) of user \(id) is verified already") }
+            guard !inbox.isVerified else { throw StoreRefusal(.exists, "inbox \(inbox.number) of user \(id) is already verified") }
             try connection.reserveNotice(
                 .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, limits: limits, now: change.now)
             try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = ?1", [.integer(inbox.id)])
@@ -70,11 +70,11 @@ package struct VerificationRepository: Sendable {
                 "SELECT id, code_hash, tries FROM inbox_verifications WHERE inbox_id = ?1 AND expires_at > ?2 AND confirmed_at IS NULL",
                 [.integer(inbox.id), .integer(change.now)])
             guard let row else {
-                return .failure(StoreRefusal(.unmet, "no verification is under way: its message has expired or was never sent"))
+                return .failure(StoreRefusal(.unmet, "no verification is in progress: its message has expired or was never sent"))
             }
             let used = Int(try row.integer(2))
             guard used < limits.tries else {
-                return .failure(StoreRefusal(.unmet, "too many wrong codes: another message is needed, with another code"))
+                return .failure(StoreRefusal(.unmet, "too many wrong codes: request another message with a new code"))
             }
             guard constantTimeEqual(try row.blob(1), secrets.hash(.verificationCode, code, context: "\(inbox.id)")) else {
                 try connection.run("UPDATE inbox_verifications SET tries = tries + 1 WHERE id = ?1", [.integer(row.integer(0))])
@@ -83,7 +83,7 @@ package struct VerificationRepository: Sendable {
                     StoreRefusal(
                         .invalid,
                         left == 0
-                            ? "the code is wrong, and that was the last try: another message is needed, with another code"
+                            ? "the code is wrong, and that was the last try: request another message with a new code"
                             : "the code is wrong: \(left) \(left == 1 ? "try is" : "tries are") left"))
             }
             return .success(try finish(connection, watch, verification: row.integer(0), user: user, id: id, inbox, "by code", change))
@@ -104,7 +104,7 @@ package struct VerificationRepository: Sendable {
     package func confirm(link token: String, now: Int64) throws -> ConfirmedInbox {
         try inboxes.events.write(at: now) { connection, watch in
             guard let found = try find(connection, link: token, now: now) else {
-                throw StoreRefusal(.unmet, "this link has expired, or a newer message has taken its place")
+                throw StoreRefusal(.unmet, "this link has expired, or a newer message has replaced it")
             }
             guard !found.inbox.isVerified else { return ConfirmedInbox(userID: found.id, inbox: found.inbox, isNew: false) }
             let inbox = try finish(
@@ -200,7 +200,7 @@ enum NoticeWindow {
 }
 
 extension DatabaseConnection {
-    /// Counts a message of our own, or refuses it (`limit`).
+    /// Counts our own message, or refuses it (`limit`).
     /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
     func reserveNotice(_ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64, limits: NoticeLimits, now: Int64) throws {
         let since = SQLValue.integer(now - NoticeWindow.length)
@@ -222,7 +222,7 @@ extension DatabaseConnection {
                 let minutes = (wait + 59) / 60
                 throw StoreRefusal(
                     .limit,
-                    "\(limit) messages \(what) within an hour are the most there may be: try again in \(minutes) \(minutes == 1 ? "minute" : "minutes")")
+                    "\(limit) messages \(what) within an hour is the limit: try again in \(minutes) \(minutes == 1 ? "minute" : "minutes")")
             }
         }
         try run(

@@ -27,17 +27,17 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
 
     /// Every scope, with whose it can be and what it is for: the one place where they stand.
     package static let all: [(scope: Scope, owners: Set<Owner>, purpose: String)] = [
-        (.decisionsWrite, [.team], "ask for decisions, and report what came of them"),
+        (.decisionsWrite, [.team], "request decisions, and report their outcomes"),
         (.decisionsRead, [.team], "read the team's decisions"),
         (.accountsRead, [.team, .operator], "list and show accounts"),
         (.accountsWrite, [.team, .operator], "revoke consent, and delete accounts"),
         (.addressesRead, [.team], "look up relay addresses"),
-        (.sourcesRead, [.team], "read outbound sources and what their DNS lacks"),
+        (.sourcesRead, [.team], "read outbound sources and what their DNS records lack"),
         (.rejectionsRead, [.team], "read why mail was refused"),
-        (.eventsRead, [.team, .operator], "read the outbox of events"),
-        (.eventsWrite, [.team, .operator], "have events sent again"),
+        (.eventsRead, [.team, .operator], "read the event outbox"),
+        (.eventsWrite, [.team, .operator], "retry events"),
         (.usersRead, [.operator], "list and show users"),
-        (.usersWrite, [.operator], "make, change and delete users, inboxes and addresses"),
+        (.usersWrite, [.operator], "create, change and delete users, inboxes and addresses"),
         (.authorizationsWrite, [.operator], "authorize a user at an app: for the operator's own sign-in page"),
         (.metricsRead, [.operator], "read /metrics"),
     ]

@@ -14,7 +14,7 @@ package enum EmailKind: String, Sendable, Hashable, CaseIterable {
 
 /// A user as one team sees them.
 package struct Account: Sendable, Hashable {
-    /// 1 ..< 2^35, never used twice; stands in address tokens.
+    /// 1 ..< 2^35, never used twice; is in address tokens.
     package let number: Int64
     package let teamID: String
     /// Nil for an account of an external issuer that is not linked.
@@ -52,7 +52,7 @@ package struct Grant: Sendable, Hashable {
     package let generation: Int64
 }
 
-/// What a team's backend is told of a user's consent.
+/// What a team's backend is notified of a user's consent.
 package enum CredentialState: String, Sendable, Hashable, CaseIterable {
     case authorized, revoked, transferred
     case notFound = "not_found"

@@ -1,6 +1,6 @@
 // What is counted for an account and day, and never for whom it wrote to.
 
-/// What a daily counter counts. The raw values stand in databases: never change or reuse one.
+/// What a daily counter counts. The raw values are in databases: never change or reuse one.
 package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package let rawValue: Int64
     package init(rawValue: Int64) { self.rawValue = rawValue }
@@ -9,13 +9,13 @@ package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package static let forwarded = CounterKind(rawValue: 1)
     /// Messages from the user that were relayed to the team; what the daily limit applies to.
     package static let replied = CounterKind(rawValue: 2)
-    /// The inbox refused for good (5.1.x, 5.2.1).
+    /// The inbox refused permanently (5.1.x, 5.2.1).
     package static let bouncedPermanently = CounterKind(rawValue: 3)
     /// Other failures and delays reported for the inbox.
     package static let bouncedTemporarily = CounterKind(rawValue: 4)
     /// Automatic notes relayed in either direction.
     package static let automaticRelayed = CounterKind(rawValue: 5)
-    /// Automatic notes beyond one a day and correspondent, and notes to a return path that nobody could be asked for.
+    /// Automatic notes beyond one a day and correspondent, and notes to a return path that no one could be asked for.
     package static let automaticDiscarded = CounterKind(rawValue: 6)
     /// Messages refused because a daily limit was reached.
     package static let overLimit = CounterKind(rawValue: 7)
@@ -23,13 +23,13 @@ package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package static let refusedForwardingOff = CounterKind(rawValue: 8)
     /// Forwarding switched on or off.
     package static let forwardingToggled = CounterKind(rawValue: 9)
-    /// Reports about mail whose sender could not be told, so that nobody was written to.
+    /// Reports about mail whose sender could not be determined, so that no one was written to.
     package static let reportsDropped = CounterKind(rawValue: 10)
     /// Reports rebuilt and sent on to the envelope sender or the user.
     package static let reportsRelayed = CounterKind(rawValue: 11)
     /// Consent given again after it was revoked.
     package static let rejoined = CounterKind(rawValue: 12)
-    /// Messages refused because the last look found the inbox after the rewriting: each is a fault to be mended.
+    /// Messages refused because the leak check found the inbox after the rewriting: each is a fault to be fixed.
     package static let leakIncident = CounterKind(rawValue: 13)
     /// Forwards in which the team wrote an address of the user's.
     package static let inboxWritten = CounterKind(rawValue: 14)
@@ -58,7 +58,7 @@ package struct DailyUsage: Sendable, Hashable {
     }
 }
 
-/// A counter as it stands.
+/// A counter unchanged.
 package struct DailyCounter: Sendable, Hashable {
     package let accountNumber: Int64
     /// Days since 1970 UTC.

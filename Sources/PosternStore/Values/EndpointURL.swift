@@ -26,30 +26,30 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.count <= Self.maximumLength else { throw invalid("is longer than \(Self.maximumLength) octets") }
         let unsafe: [UInt8] = Array("\"<>\\^`{|}".utf8)
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !unsafe.contains($0) }) else {
-            throw invalid("may hold printable ASCII only: write other characters as %XX, and domains in A-labels")
+            throw invalid("may contain only printable ASCII: write other characters as %XX, and domains in A-labels")
         }
         let scheme = text.prefix { $0 != ":" }
         switch scheme.lowercased() {
         case "https": isSecure = true
         case "http": isSecure = false
-        default: throw invalid("begins with https://")
+        default: throw invalid("must begin with https://")
         }
         let afterScheme = text[scheme.endIndex...]
-        guard afterScheme.hasPrefix("://") else { throw invalid("begins with https://") }
+        guard afterScheme.hasPrefix("://") else { throw invalid("must begin with https://") }
         let rest = afterScheme.dropFirst(3)
         let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
         var authority = rest[..<end]
-        guard !rest.contains("#") else { throw invalid("may not hold a fragment (#)") }
-        guard !authority.contains("@") else { throw invalid("may not hold a user or password") }
+        guard !rest.contains("#") else { throw invalid("must not contain a fragment (#)") }
+        guard !authority.contains("@") else { throw invalid("must not contain a user or password") }
         var digits: Substring?
         if authority.first == "[" {
-            guard let close = authority.firstIndex(of: "]") else { throw invalid("holds an address without ]") }
+            guard let close = authority.firstIndex(of: "]") else { throw invalid("contains an address without ]") }
             let after = authority[authority.index(after: close)...]
-            guard after.isEmpty || after.first == ":" else { throw invalid("holds something odd behind ]") }
+            guard after.isEmpty || after.first == ":" else { throw invalid("contains unexpected text after ]") }
             digits = after.isEmpty ? nil : after.dropFirst()
             let literal = authority[authority.index(after: authority.startIndex)..<close]
             let isPlain = literal.allSatisfy { $0.isHexDigit || $0 == ":" || $0 == "." }
-            guard isPlain, literal.contains(":") else { throw invalid("holds no IPv6 address in its brackets") }
+            guard isPlain, literal.contains(":") else { throw invalid("has no IPv6 address in its brackets") }
             host = literal.lowercased()
             isAddress = true
         } else {
@@ -64,13 +64,13 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
                 host = name.text
                 isAddress = false
             } else {
-                throw invalid("holds no host name")
+                throw invalid("has no host name")
             }
         }
         if let digits {
             guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
                 let number = Int(digits), (1...65_535).contains(number)
-            else { throw invalid("holds no port of 1 to 65535") }
+            else { throw invalid("must have a port from 1 to 65535") }
             port = number
         } else {
             port = isSecure ? 443 : 80
@@ -82,7 +82,7 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
         description = "\(isSecure ? "https" : "http")://\(shownHost)\(shownPort)\(target)"
     }
 
-    /// Four decimal numbers of 0 … 255 without leading zeros; the other spellings of an IPv4 address are no host here.
+    /// Four decimal numbers of 0 … 255 without leading zeros; the other spellings of an IPv4 address are not hosts here.
     private static func ipv4(_ text: Substring) -> String? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4 else { return nil }

@@ -1,16 +1,16 @@
-// What teams are told of their accounts, and where.
+// What teams are notified of their accounts, and where.
 
 import InternetMessage
 
-/// A signed event's type (DESIGN.md section 5). The raw values stand in databases and in what endpoints get.
+/// A signed event's type (DESIGN.md section 5). The raw values are in databases and in what endpoints get.
 package enum EventType: String, Sendable, Hashable, CaseIterable {
-    /// Mail to the relay address reaches nobody from now on.
+    /// Mail to the relay address reaches no one from now on.
     case emailDisabled = "email-disabled"
     /// It reaches the user again.
     case emailEnabled = "email-enabled"
     /// The user no longer uses the app: the grant ended.
     case consentRevoked = "consent-revoked"
-    /// The account is gone; `sub` and address are retired for good.
+    /// The account is gone; `sub` and address are retired permanently.
     case accountDelete = "account-delete"
     /// Nothing happened: an administrator tries the endpoint.
     case test
@@ -71,7 +71,7 @@ package struct EventEndpoint: Sendable, Hashable {
 }
 
 extension OutboxEvent {
-    /// A test event that does not stand in the outbox.
+    /// A test event that is not in the outbox.
     package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
         self.init(
             number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,

@@ -70,7 +70,7 @@ package enum PolicyBindingTarget: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A team or app with a policy of its own.
+/// A team or app with its own policy.
 package struct PolicyBinding: Sendable, Hashable {
     package let target: PolicyBindingTarget
     /// The team's number; for an app that of its team.
@@ -149,6 +149,6 @@ package struct PolicyHostState: Sendable, Hashable {
     package var refusal: String? {
         guard reason != nil else { return nil }
         let decides = serving.map { StoredPolicy.short($0) } ?? "the default"
-        return "host \(host) refuses \(name) \(StoredPolicy.short(wanted)) and decides by \(decides)"
+        return "host \(host) refuses \(name) \(StoredPolicy.short(wanted)) and uses \(decides)"
     }
 }

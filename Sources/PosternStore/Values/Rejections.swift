@@ -6,7 +6,7 @@ import InternetMessage
 package struct Rejection: Sendable, Hashable {
     /// The store's own number: later ones are higher.
     package let number: Int64
-    /// The team's registered source that the From address lies in, whether it was proved or not.
+    /// The team's registered source that the From address is in, whether it was proved or not.
     package let source: String
     /// As in `550 5.7.26`.
     package let answer: String
@@ -24,7 +24,7 @@ package struct Rejection: Sendable, Hashable {
 package struct RejectionEvent: Sendable, Hashable {
     /// Seconds since 1970.
     package let at: Int64
-    /// The address in From. Only the source that it lies in is stored.
+    /// The address in From. Only the source that it is in is stored.
     package let author: AddrSpec
     /// The account that it was for; told to its own team alone where the refusal says something of the account.
     package let account: Int64

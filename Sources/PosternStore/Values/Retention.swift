@@ -14,16 +14,16 @@ package struct DataClass: Sendable, Hashable {
         reason: "Daily counts per account: policies look back a year.")
     package static let rejections = DataClass(
         name: "rejections", standardDays: 14, range: 1...90,
-        reason: "Why mail from a team's sources was refused: long enough to notice and mend.")
+        reason: "Why mail from a team's sources was refused: long enough to notice and fix it.")
     package static let audit = DataClass(
         name: "audit", standardDays: 1100, range: 90...36_500,
-        reason: "Administrative changes: three years, as auditors commonly ask for.")
+        reason: "Administrative changes: three years, as auditors commonly require.")
     package static let decisions = DataClass(
         name: "decisions", standardDays: 400, range: 1...3650,
-        reason: "The log of risk decisions: to be replayed months later, and to try policies on a year of them.")
+        reason: "The log of risk decisions: for replay months later, and to test policies on a year of decisions.")
     package static let checks = DataClass(
         name: "checks", standardDays: 400, range: 90...3650,
-        reason: "Outcomes of challenges: policies look back 90 days, and ask when the last pass was.")
+        reason: "Outcomes of challenges: policies look back 90 days, and read the time of the last pass.")
 
     /// Every kind, in the order of names.
     package static let all: [DataClass] = [audit, checks, counters, decisions, rejections]

@@ -50,7 +50,7 @@ package struct Settlement: Sendable {
     package var group: Int64
     /// The store's number of the app, for its rate of sign-ups.
     package var app: Int64
-    /// Nil: nobody known is asked about (an upgrade by `app_account`), or nobody's grant is to change.
+    /// Nil: no one known is asked about (an upgrade by `app_account`), or no one's grant is to change.
     package var subject: GrantSubject?
     /// Nil: apply whatever changed meanwhile (questions answered while the store was away).
     package var expected: GrantStamp?
@@ -93,7 +93,7 @@ package enum SettlementResult: Sendable, Hashable {
     case settled(grant: Int64?)
     /// The nonce was used before; nothing was written.
     case nonceConsumed(ConsumedNonce)
-    /// The grant is not as expected any more; nothing was written. Read it again and decide anew.
+    /// The grant is not as expected any more; nothing was written. Read it again and decide again.
     case changed
     /// The app's account is bound to another grant, or by another decision; nothing was written.
     case boundAlready

@@ -72,7 +72,7 @@ package struct DecisionApp: Sendable, Hashable {
     /// Whether it is asked about by a team that it went away from.
     package private(set) var isGone = false
     package let nonceForm: AppNonceForm
-    /// Whether a question with a token must have a nonce.
+    /// Whether a request with a token must have a nonce.
     package let isNonceRequired: Bool
 
     package init(

@@ -6,7 +6,7 @@ import InternetMessage
 package struct User: Sendable, Hashable {
     /// The store's own number.
     package let number: Int64
-    /// The identifier that the operator chose; stands in the database in the clear.
+    /// The identifier that the operator chose; is in the database in the clear.
     package let id: String
     /// Sealed in the database.
     package let name: String?
@@ -21,7 +21,7 @@ extension User: CustomStringConvertible, CustomReflectable {
 
 /// A real address of a user.
 package struct Inbox: Sendable, Hashable {
-    /// The store's own; it is shown to nobody.
+    /// The store's own; it is shown to no one.
     let id: Int64
     /// From 1 on among the user's inboxes, never used twice: by it commands and programs name it without its address.
     package let number: Int64

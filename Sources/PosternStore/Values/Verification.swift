@@ -24,7 +24,7 @@ package struct NoticeLimits: Sendable, Hashable {
     }
 }
 
-/// What a message of our own is for.
+/// What our own message is for.
 package enum NoticeKind: String, Sendable, Hashable, CaseIterable {
     case verification, deletion, change
     case signIn = "sign-in"
@@ -32,7 +32,7 @@ package enum NoticeKind: String, Sendable, Hashable, CaseIterable {
 
 /// A verification that was begun: what the message to the inbox has to carry. Its secrets are nowhere else.
 package struct PendingVerification: Sendable {
-    /// 1 ..< 2^35; stands in the address that an answer goes to.
+    /// 1 ..< 2^35; is in the address that an answer goes to.
     package let number: Int64
     package let inbox: Inbox
     /// Six digits.

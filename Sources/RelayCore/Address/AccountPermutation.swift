@@ -5,7 +5,7 @@ import MailCrypto
 /// A permutation of the numbers below 2^35 under a token key: a Feistel network over 18 and 17 bits with HMAC-SHA-256 as its round
 /// function. Its output is seen by teams, who know some of the accounts behind it and none of the numbers.
 struct AccountPermutation {
-    /// What is numbered. Each has a permutation of its own, so that equal numbers do not show.
+    /// What is numbered. Each has its own permutation, so that equal numbers do not show.
     enum Series: UInt8 {
         case account = 0x61
         case verification = 0x63

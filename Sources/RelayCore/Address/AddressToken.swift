@@ -2,7 +2,7 @@
 
 import InternetMessage
 
-/// A local part that is no relay address but one of ours: a reverse address or a return path.
+/// A local part that is not a relay address but one of ours: a reverse address or a return path.
 ///
 /// Written as `[local=domain.]<key id><purpose><account>[<nonce><expiry>[<recipients>]]<MAC>` in lower-case base32 after the last dot:
 /// readable where the address fits, authenticated always, and worth nothing to any account but its own.
@@ -17,7 +17,7 @@ package struct AddressToken: Sendable, Hashable {
         case forward = 0x64  // d
         /// Return path of a forward; the envelope sender is in the table of stored tokens.
         case storedForward = 0x65  // e
-        /// Return path of a forward whose envelope sender was not proved: failures are counted, nobody is written to.
+        /// Return path of a forward whose envelope sender was not proved: failures are counted, no one is written to.
         case silentForward = 0x6F  // o
         /// Return path of a reply: reports go to the account's user.
         case reply = 0x70  // p
@@ -41,7 +41,7 @@ package struct AddressToken: Sendable, Hashable {
 /// How the tokens of one letter are written.
 struct TokenShape: Sendable, Hashable {
     let purpose: AddressToken.Purpose
-    /// Whether the account's number stands in it as it is: so it was until the numbers were permuted, and such tokens are good until
+    /// Whether the account's number is in it as it is: so it was until the numbers were permuted, and such tokens are good until
     /// their key is retired. None is made any more.
     let isSerial: Bool
 
@@ -75,7 +75,7 @@ struct TokenShape: Sendable, Hashable {
     /// Octets from the key id to the end.
     var length: Int { 2 + headDigits + macDigits }
 
-    /// Whether an address stands before it.
+    /// Whether an address is before it.
     var hasAddress: Bool { purpose == .reverse || purpose == .forward }
 }
 
@@ -97,7 +97,7 @@ extension AddressToken.Purpose {
 ///
 /// Written as `<key id>h<number><nonce><expiry><MAC>` in lower-case base32.
 package struct AnswerToken: Sendable, Hashable {
-    /// The letter that stands where other tokens have their purpose.
+    /// The letter that is where other tokens have their purpose.
     static let letter: UInt8 = 0x68  // h
     /// That of tokens in which the number stands as it is. None is made any more.
     static let serialLetter: UInt8 = 0x63  // c

@@ -18,7 +18,7 @@ enum RecipientWitnesses {
     /// Always of the same length: how many recipients there were, blind copies included, cannot be seen.
     /// - Parameters:
     ///   - recipients: in the one form in which addresses are authenticated.
-    ///   - head: what stands before in the token: account, nonce and day.
+    ///   - head: what is before in the token: account, nonce and day.
     static func written(_ recipients: [[UInt8]], head: [UInt8], key: HMACSHA256) -> [UInt8] {
         let told = recipients.prefix(maximum).flatMap { witness($0, head: head, key: key) }
         return told + Base32.encode(key.authenticationCode(for: fillerLabel + head)).prefix(digits - told.count)

@@ -9,7 +9,7 @@ package final class StoredAddresses {
     private var known: [String: AddrSpec?] = [:]
     /// Look-ups a message; a token beyond is treated as one that leads nowhere, and is taken out.
     private static let maximumLookups = 100
-    /// Set where the directory failed: the message has to be deferred.
+    /// Set where the directory failed: the message must be deferred.
     package private(set) var failure: DirectoryFailure?
 
     package init(directory: any RelayDirectory, tokens: TokenMint) {

@@ -16,7 +16,7 @@ package struct TokenMint: Sendable {
     static let returnPathDigits = accountDigits + nonceDigits + dayDigits
     /// 13 characters are 65 bits of HMAC-SHA-256.
     static let macDigits = 13
-    /// The name of a stored token stands for the address itself, so it has to be free of collisions too: 125 bits.
+    /// The name of a stored token stands for the address itself, so it must be free of collisions too: 125 bits.
     static let storedMACDigits = 25
 
     package init(keys: TokenKeys) { self.keys = keys }
@@ -30,7 +30,7 @@ package struct TokenMint: Sendable {
 
     /// The return path of a forwarded message.
     /// - Parameters:
-    ///   - sender: the envelope sender, where it was proved; nil makes a return path that reports to nobody.
+    ///   - sender: the envelope sender, where it was proved; nil makes a return path that reports to no one.
     ///   - nonce: 40 random bits.
     ///   - expiryDay: days since 1970.
     package func forwardReturnPath(account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64) -> MintedToken {
@@ -108,7 +108,7 @@ package struct TokenMint: Sendable {
         return Base32.encode(key.authenticationCode(for: message)).prefix(digits)
     }
 
-    /// `local=domain`, where the address can stand in a local part as it is: ASCII dot-atoms, no letter whose case could matter.
+    /// `local=domain`, where the address can be in a local part as it is: ASCII dot-atoms, no letter whose case could matter.
     private static func readable(_ address: AddrSpec) -> [UInt8]? {
         var text = Array(address.localPart.utf8)
         let equals = text.count
@@ -140,7 +140,7 @@ package struct TokenMint: Sendable {
     /// How the tokens of one account, letter and key look behind the last dot, whatever address they are made with.
     struct Form {
         let shape: TokenShape
-        /// What stands right behind the key id: letter and account.
+        /// What is right behind the key id: letter and account.
         let anchor: [UInt8]
     }
 
@@ -156,7 +156,7 @@ package struct TokenMint: Sendable {
             + forms(Base32.encode(account.rawValue, digits: Self.accountDigits), isSerial: true)
     }
 
-    /// Whether what stands behind the last dot of a local part, in lower case, has length and letters of a token: told without a code,
+    /// Whether what is behind the last dot of a local part, in lower case, has length and letters of a token: told without a code,
     /// as every word before a relay domain is asked.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
         switch octets.count {
@@ -169,7 +169,7 @@ package struct TokenMint: Sendable {
         return true
     }
 
-    /// Whether a local part is written as a token whose key is no longer there, so that it can only be told by its form.
+    /// Whether a local part is written as a token whose key is no longer there, so that it can only be recognized by its form.
     func isRetired(_ localPart: String) -> Bool {
         let text = localPart.utf8.map { $0.asciiLowercased }
         let tail = text.lastIndex(of: UInt8(ascii: ".")).map { text[($0 + 1)...] } ?? text[...]

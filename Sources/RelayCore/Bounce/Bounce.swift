@@ -45,7 +45,7 @@ enum Bounce {
     ) throws(Refusal) -> RelayDecision {
         guard token.purpose == .forward || token.purpose == .storedForward, let sender = try sender(engine: engine, token: token)
         else {
-            return discard(engine, message, token, .automaticDropped, "nobody to send the note to")
+            return discard(engine, message, token, .automaticDropped, "no recipient for the note")
         }
         do {
             return try Reply.decide(
@@ -75,7 +75,7 @@ enum Bounce {
 
         var report = report
         if token.purpose == .reply {
-            // Others that the report speaks of are no recipients of the reply.
+            // Others that the report speaks of are not recipients of the reply.
             let own = report.recipients.filter { recipient(of: $0, token: token, engine: engine) != nil }
             if !own.isEmpty { report.recipients = own }
         }
@@ -103,9 +103,9 @@ enum Bounce {
         let outgoing: (message: OutgoingMessage, to: AddrSpec)
         switch token.purpose {
         case .reply:
-            // Whoever sends this proves nothing, and so is told nothing of the account.
+            // Anyone who sends this proves nothing, and so learns nothing about the account.
             guard account.isActive, account.isForwardingOn, let inbox = account.inbox, inbox.isVerified, !inbox.isSuspended else {
-                return discard(engine, message, token, .reportDropped, "the account takes no mail")
+                return discard(engine, message, token, .reportDropped, "the account accepts no mail")
             }
             let recipient = decisive.flatMap { Self.recipient(of: $0, token: token, engine: engine) }
             outgoing = (try builder.forUser(inbox.address, recipient: recipient), inbox.address.revealed)
@@ -145,7 +145,7 @@ enum Bounce {
         [report.address, report.originalAddress].lazy.compactMap(AddrSpec.parseForwardPath).first { engine.tokens.isRecipient($0, of: token) }
     }
 
-    /// One report a day for each relayed message and what became of it: whoever knows a return path could send any number.
+    /// One report a day for each relayed message and what became of it: anyone who knows a return path could send any number.
     private static func isFirst(engine: RelayEngine, message: IncomingMessage, token: AddressToken, action: String) throws(Refusal) -> Bool {
         do {
             return try engine.directory.reserveAutomatic(

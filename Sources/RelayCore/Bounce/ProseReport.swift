@@ -66,7 +66,7 @@ enum ProseReport {
         "system attendant", "delivery subsystem", "mdaemon", "mmdf", "virtual-daemon", "nobody@", "mailer", "mail system",
     ]
 
-    /// Nil where the message is no report.
+    /// Nil where the message is not a report.
     static func read(header: HeaderSection, prose: String, isReport: Bool) -> DeliveryReport? {
         let subject = header.first("Subject")?.decodedValue.lowercased() ?? ""
         let from = header.first("From")?.decodedValue.lowercased() ?? ""

@@ -25,7 +25,7 @@ struct RebuiltReport {
     }
 
     /// For the user, whose reply did not arrive. Whoever knows the return path can send a report there, so that nothing of its text goes
-    /// on: a status code, our own words, and the user's own message id, which nobody else can make.
+    /// on: a status code, our own words, and the user's own message id, which no one else can make.
     /// - Parameter recipient: one that the reply really went to; nil where the report names none of them.
     func forUser(_ inbox: InboxAddress, recipient: AddrSpec?) throws(Refusal) -> OutgoingMessage {
         var named: AddrSpec?
@@ -36,7 +36,7 @@ struct RebuiltReport {
         return write(.user, to: inbox.revealed, recipient: named, original: own.map { [$0] } ?? [])
     }
 
-    /// The reverse address of a correspondent; nil where it has to be stored and is not any more. A report makes nothing be stored.
+    /// The reverse address of a correspondent; nil where it must be stored and is not any more. A report makes nothing be stored.
     private func reverse(_ correspondent: AddrSpec) throws(Refusal) -> AddrSpec? {
         let minted = engine.tokens.reverse(account: account.number, correspondent: correspondent)
         if minted.addressToStore != nil {
@@ -63,7 +63,7 @@ struct RebuiltReport {
             header: HeaderSection(fields + [engine.mark.field(hops: hops + 1)]), body: [body[...]], bodyForSigning: [body[...]])
     }
 
-    /// Of the original, as they stand: Subject and Message-ID, each where the witness confirms it.
+    /// Of the original, unchanged: Subject and Message-ID, each where the witness confirms it.
     private var witnessed: [HeaderField] {
         let witness = report.original[OriginalWitness.fieldName.lowercased()]
         func isConfirmed(_ part: OriginalWitness.Part, _ value: String) -> Bool {

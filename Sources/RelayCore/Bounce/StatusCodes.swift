@@ -25,7 +25,7 @@ enum StatusCodes {
         }
     }
 
-    /// The first `X.Y.Z` of class 2, 4 or 5 that is no part of an IP address or version number.
+    /// The first `X.Y.Z` of class 2, 4 or 5 that is not part of an IP address or version number.
     static func enhanced(in text: String) -> EnhancedStatus? {
         let octets = Array(text.utf8.prefix(8_000))
         var index = 0
@@ -54,7 +54,7 @@ enum StatusCodes {
         return nil
     }
 
-    /// The first SMTP reply code of 4xx or 5xx that stands as a word of its own.
+    /// The first SMTP reply code of 4xx or 5xx that stands as its own word.
     static func replyCode(in text: String) -> Int? {
         let octets = Array(text.utf8.prefix(8_000))
         guard octets.count >= 3 else { return nil }
@@ -69,7 +69,7 @@ enum StatusCodes {
         return nil
     }
 
-    /// What RFC 5321 reply codes mean where no enhanced code stands beside them (RFC 5248 in spirit).
+    /// What RFC 5321 reply codes mean where no enhanced code is next to them (RFC 5248 in spirit).
     static func status(ofReply code: Int) -> EnhancedStatus? {
         let level = code / 100
         switch code % 100 {

@@ -6,7 +6,7 @@ enum StatusFields {
     /// Recipients read from one report; a report of this relay's mail has one.
     private static let maximumRecipients = 50
 
-    /// The recipients of a delivery-status body. Groups are told by their fields, as many programs lose or multiply the empty lines.
+    /// The recipients of a delivery-status body. Groups are recognized by their fields, as many programs lose or multiply the empty lines.
     static func recipients(in body: [UInt8]) -> [RecipientReport] {
         var recipients: [RecipientReport] = []
         var group: [String: String] = [:]
@@ -71,7 +71,7 @@ enum StatusFields {
             understood: StatusCodes.understood(status, diagnostic: diagnostic))
     }
 
-    /// What stands behind `type;` (`rfc822; anna@example.org`, `smtp; 550 …`).
+    /// What is behind `type;` (`rfc822; anna@example.org`, `smtp; 550 …`).
     private static func value(_ field: String) -> String {
         guard let mark = field.firstIndex(of: ";"),
             field[..<mark].allSatisfy({ $0.isLetter || $0.isNumber || "- /._".contains($0) }), field[..<mark].count <= 24

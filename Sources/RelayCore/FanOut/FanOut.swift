@@ -1,12 +1,12 @@
-// Fan-out: a message to several users arrives in one transaction, but needs a message of its own for each. What belongs to the first
-// one goes on in place; the others get a copy of the original, which comes back to the relay as a transaction of its own.
+// Fan-out: a message to several users arrives in one transaction, but needs its own message for each. What belongs to the first
+// one goes on in place; the others get a copy of the original, which comes back to the relay as its own transaction.
 
 import InternetMessage
 import MailAuth
 import MailCrypto
 import Synchronization
 
-/// A copy of the original message that has to be handed over before the message may be accepted.
+/// A copy of the original message that must be handed over before the message may be accepted.
 package struct FanOutCopy: Sendable, Hashable {
     /// Whose account its recipients belong to.
     package let account: AccountNumber
@@ -100,7 +100,7 @@ package final class RefusedRecipients: Sendable {
     /// What was noted of a recipient.
     func reply(to path: String, for client: SMTPClientIdentity, now: Int64) -> SMTPReply? { found(now) { key(path, client) } ?? nil }
 
-    /// Whether a recipient is to have a transaction of its own, apart from others of another kind or account.
+    /// Whether a recipient is to have its own transaction, apart from others of another kind or account.
     func isSeparate(_ path: String, for client: SMTPClientIdentity, now: Int64) -> Bool {
         found(now) { key(nil, client) } != nil || found(now) { senderKey(path, client) } != nil
     }
@@ -128,7 +128,7 @@ package final class RefusedRecipients: Sendable {
 
     /// What is noted under a key; nil where nothing is.
     private func found(_ now: Int64, _ key: () -> [UInt8]) -> SMTPReply?? {
-        // Nearly always there is nothing, and nothing has to be hashed.
+        // Nearly always there is nothing, and nothing must be hashed.
         guard state.withLock({ !$0.isEmpty }) else { return nil }
         let key = key()
         return state.withLock { state in

@@ -31,7 +31,7 @@ package enum SenderProof: Sendable, Hashable {
 package enum ForwardProof {
     /// Proved by DKIM or SPF of a domain of the source, unless the DMARC policy of the author's domain refuses the message. A paired
     /// envelope domain does not override that policy: to pair is to say whose servers may send, and not that the domain's owner does
-    /// not mean what its record asks of everybody.
+    /// not mean what its record asks of everyone.
     /// - Parameter sources: the sources that cover the author; at least one.
     package static func prove(
         author: AddrSpec, sources: [OutboundSource], evidence: AuthenticationEvidence
@@ -110,7 +110,7 @@ extension DKIMFinding {
     /// Whether the signature counts as proof: valid, and over the whole body.
     package var isProof: Bool { result == .pass && coversWholeBody }
 
-    /// Why a signature is no proof, for the log.
+    /// Why a signature is not proof, for the log.
     package var weakness: String {
         result == .pass && !coversWholeBody ? "signed part is not the whole body" : reason
     }

@@ -51,7 +51,7 @@ struct ForwardRewriting {
     /// The display name that a mailbox without one is given, so that the user sees whom the reverse address means.
     static func madeUpName(_ address: AddrSpec) -> String { "\(address.localPart) at \(address.domain)" }
 
-    /// - Returns: the edits, and what has to be stored before the mail leaves.
+    /// - Returns: the edits, and what must be stored before the mail leaves.
     mutating func rewrite(
         _ header: HeaderSection, evidence: AuthenticationEvidence
     ) throws(Refusal) -> (edits: HeaderEdits, toStore: [StoredAddress]) {
@@ -94,7 +94,7 @@ struct ForwardRewriting {
         ]
         if let from = header.first("From") {
             let field = HeaderField(name: Self.originalFromField, rawValue: from.rawValue)
-            // The longer name may push a long line past the limit: then the value begins on a line of its own.
+            // The longer name may push a long line past the limit: then the value begins on its own line.
             fields.append(
                 field.fitsLines
                     ? field
@@ -129,8 +129,8 @@ struct ForwardRewriting {
             && engine.settings.operatorMailbox(address.localPart.lowercased()) == nil
     }
 
-    /// How many other users To and Cc name. One may stand there by several addresses, and so may this one; what is nobody's address, and what
-    /// stands behind as many as a transaction may name, counts for itself.
+    /// How many other users To and Cc name. One may be there by several addresses, and so may this one; what is no one's address, and what
+    /// is behind as many as a transaction may name, counts for itself.
     private func others(in header: HeaderSection) throws(Refusal) -> Int {
         var accounts: Set<AccountNumber> = []
         var addresses: Set<String> = []
@@ -234,13 +234,13 @@ struct ForwardRewriting {
             position = range.upperBound
         }
         out += raw[position...]
-        // Reverse addresses are long: a line that grew past the limit is written anew.
+        // Reverse addresses are long: a line that grew past the limit is rewritten.
         return HeaderField.fitsLines(out, after: field.nameLength + 1) ? out : nil
     }
 
     // MARK: Mailing lists
 
-    /// Rewrites the `mailto:` URIs between angle brackets; anything outside brackets is no URI (RFC 2369 section 2) and is dropped.
+    /// Rewrites the `mailto:` URIs between angle brackets; anything outside brackets is not a URI (RFC 2369 section 2) and is dropped.
     private mutating func rewriteList(_ field: HeaderField) -> HeaderEdits.Edit {
         let value = field.unfoldedBytes
         var uris: [[UInt8]] = []
@@ -250,7 +250,7 @@ struct ForwardRewriting {
         for octet in value {
             switch octet {
             case UInt8(ascii: "<"):
-                // Brackets do not nest; what an earlier one opened and none closed stands outside.
+                // Brackets do not nest; what an earlier one opened and none closed is outside.
                 outside += current ?? []
                 current = []
             case UInt8(ascii: ">"):

@@ -3,7 +3,7 @@
 import InternetMessage
 import MailAuth
 
-/// The forwarding of one message. Its body is hashed as it passes, and held only while it may have to be rewritten.
+/// The forwarding of one message. Its body is hashed as it passes, and held only while it may must be rewritten.
 final class ForwardSession {
     private let engine: RelayEngine
     /// Of the recipient; once the author is proved, the one that the author's team has.
@@ -16,7 +16,7 @@ final class ForwardSession {
     private(set) var isEnvelopeProof = false
     /// The evidence, where it does not prove the author as the team's.
     private(set) var unadmitted: AuthenticationEvidence?
-    /// Every registered source that covers the author, of whatever team; nil where one of the recipient's team does, and nobody had to ask.
+    /// Every registered source that covers the author, of whatever team; nil where one of the recipient's team does, and no one had to ask.
     private let covering: [OutboundSource]?
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
@@ -26,7 +26,7 @@ final class ForwardSession {
     /// Addresses of others that were counted.
     private var counted = 0
 
-    /// Refuses at once what no evidence could help: an unclear author, or one that nobody has registered. Asks no DNS.
+    /// Refuses at once what no evidence could help: an unclear author, or one that no one has registered. Asks no DNS.
     init(
         engine: RelayEngine, account: RelayAccount, client: SMTPClientIdentity, header: HeaderSection, now: Int64
     ) throws(Refusal) {
@@ -108,7 +108,7 @@ final class ForwardSession {
         guard !inbox.isSuspended else { throw .inboxSuspended }
         // Postfix would keep it for days: nothing at a relay domain is delivered. The probe's mail is looked for there.
         guard account.number == ProbeIdentity.account || !engine.settings.isRelayDomain(inbox.address.revealed.domain) else {
-            throw .notConfigured("the inbox lies at a relay domain")
+            throw .notConfigured("the inbox is at a relay domain")
         }
 
         let day = UInt64(max(0, now) / 86_400)

@@ -1,9 +1,9 @@
-// mailto: URIs (RFC 6068), as they stand in List-Unsubscribe and its siblings, in texts and in calendars.
+// mailto: URIs (RFC 6068), unchanged in List-Unsubscribe and its siblings, in texts and in calendars.
 
 import InternetMessage
 import Support
 
-/// A `mailto:` URI whose addresses can be replaced; everything else in it stays as it is.
+/// A `mailto:` URI whose addresses can be replaced; everything else in it stays unchanged.
 struct MailtoURI {
     private let path: ArraySlice<UInt8>
     private let fields: [ArraySlice<UInt8>]

@@ -13,7 +13,7 @@ package struct HeaderEdits: Sendable {
     package let original: [HeaderField]
     /// One for each field of `original`.
     package var edits: [Edit]
-    /// Fields that come to stand above all others, in this order.
+    /// Fields that come to be above all others, in this order.
     package var inserted: [HeaderField] = []
 
     package init(_ header: HeaderSection, initially edit: Edit = .keep) {

@@ -59,7 +59,7 @@ package struct MessageIDs: Sendable {
     }
 
     /// Whether this is an id under which the team sees one of this account's user, reversible or not. An answer carries it back as
-    /// it is: hidden once more it would be an id that the team never saw. That of another account is hidden, so that it
+    /// it is: hidden again it would be an id that the team never saw. That of another account is hidden, so that it
     /// cannot tell one team of another's.
     package func isHidden(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> Bool {
         if reveal(id, account: account, isRelayDomain: isRelayDomain) != nil { return true }
@@ -131,7 +131,7 @@ extension MessageIDs {
         return ids
     }
 
-    /// A field value of these ids, each on a line of its own.
+    /// A field value of these ids, each on its own line.
     package static func value(_ ids: [[UInt8]]) -> [UInt8] {
         var value: [UInt8] = []
         for id in ids {

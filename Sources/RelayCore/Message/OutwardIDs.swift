@@ -2,8 +2,8 @@
 
 import InternetMessage
 
-/// The ids of one header section on their way to a team. What the team made goes back as it is, told by its domain or by a witness;
-/// every other id is hidden. Neither depends on what stands in the id: a team could write guesses of the inbox into its own.
+/// The ids of one header section on their way to a team. What the team made goes back as it is, recognized by its domain or by a witness;
+/// every other id is hidden. Neither depends on what is in the id: a team could write guesses of the inbox into its own.
 struct OutwardIDs {
     /// Fields that name other messages.
     static let threadFields = ["In-Reply-To", "References"]
@@ -15,8 +15,8 @@ struct OutwardIDs {
     private let holdsToken: ([UInt8]) -> Bool
 
     /// - Parameters:
-    ///   - header: the one that the ids stand in, with the witnesses that its forward gave it.
-    ///   - holdsToken: whether one of the account's tokens stands in an id. Those no team knows, so that it tells it nothing.
+    ///   - header: the one that the ids are in, with the witnesses that its forward gave it.
+    ///   - holdsToken: whether one of the account's tokens is in an id. Those no team knows, so that it tells it nothing.
     init(engine: RelayEngine, account: RelayAccount, header: HeaderSection, holdsToken: @escaping ([UInt8]) -> Bool) {
         self.account = account
         self.holdsToken = holdsToken

@@ -49,7 +49,7 @@ final class ForwardMentions {
         if isTextMade { text.letGo() }
     }
 
-    /// The signs of what was found so far, empty for nearly every message, and how many addresses of others stand in the text.
+    /// The signs of what was found so far, empty for nearly every message, and how many addresses of others are in the text.
     var found: (signs: Set<MentionSign>, textAddresses: Int) { (collector.all, addresses.count) }
 
     private func look(at header: HeaderSection) {
@@ -57,7 +57,7 @@ final class ForwardMentions {
             if Self.textFields.contains(field) { addresses.look(at: Array(field.decodedValue.utf8)) }
             guard mayMention(field) else { continue }
             look(atWhole: field.decodedValue)
-            // A display name comes back without what stands around it.
+            // A display name comes back without what is around it.
             guard !field.isNamed("Subject") else { continue }
             for mailbox in AddressList.parse(field.rawValue).mailboxes {
                 look(atWhole: mailbox.displayName ?? ForwardRewriting.madeUpName(mailbox.addrSpec))
@@ -67,7 +67,7 @@ final class ForwardMentions {
     }
 
     /// Whether it is worth while to decode a field, and to take its addresses apart: what is quoted, escaped or encoded may read otherwise
-    /// than it stands there.
+    /// than it is there.
     private func mayMention(_ field: HeaderField) -> Bool {
         let raw = field.rawValue
         return raw.contains { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: "\\") || $0 == UInt8(ascii: "=") || $0 >= 0x80 }
@@ -124,7 +124,7 @@ final class MentionCollector: MentionJudge {
     var isWholeText = true
 
     /// Signs of one message. Each mention has four at most, so that some thousand mentions are known by their place. Those beyond are known
-    /// by their local part alone, wherever a quotation is told by its form: a right guess must stay there as a wrong one does.
+    /// by their local part alone, wherever a quotation is recognized by its form: a right guess must stay there as a wrong one does.
     static let maximumSigns = 5_000
     /// Local parts known so; a user has a few.
     static let maximumMany = 1_000
@@ -149,7 +149,7 @@ final class MentionCollector: MentionJudge {
             }
             if place == .whole, let first = mentions.map(\.lowerBound).min() { signs.formUnion(reader.whole(before: first, isAutomatic: false)) }
         }
-        // The base64 around it would be written anew for nothing.
+        // The base64 around it would be rewritten for nothing.
         return []
     }
 

@@ -1,4 +1,4 @@
-// Tells quickly of most texts that no address of the user stands in them, in whatever form: only the others are worth the tables and the
+// Tells quickly of most texts that no address of the user is in them, in whatever form: only the others are worth the tables and the
 // readings of the rewriting.
 
 import InternetMessage
@@ -34,7 +34,7 @@ final class MentionFilter {
     private var pieces: [Piece] = []
     /// By a hash of the last four octets.
     private var bits = [UInt64](repeating: 0, count: 64)
-    /// Octets that stand in a piece.
+    /// Octets that are in a piece.
     private var alphabet = [Bool](repeating: false, count: 256)
     /// Parts that are taken to stand everywhere.
     private var everywhere: Parts = []
@@ -153,7 +153,7 @@ final class MentionFilter {
             filter.window.begin()
         }
 
-        /// Whether what a mention needs stands there.
+        /// Whether what a mention needs is there.
         mutating func run() -> Bool {
             MentionFilter.classes.withUnsafeBufferPointer { classes in
                 filter.bits.withUnsafeBufferPointer { bits in

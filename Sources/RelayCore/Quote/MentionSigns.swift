@@ -8,7 +8,7 @@ struct MentionSign: Hashable, Sendable {
     enum Kind: String, Sendable {
         /// The letters and digits of the mention.
         case form
-        /// The mention and what stands before it, or behind it.
+        /// The mention and what is before it, or behind it.
         case before, behind
         /// The mention in a text that has too little around it to tell one place from another.
         case short
@@ -20,7 +20,7 @@ struct MentionSign: Hashable, Sendable {
 
     let kind: Kind
     let content: [UInt8]
-    /// How many of the same stand before it in its text.
+    /// How many of the same are before it in its text.
     var ordinal = 0
 }
 
@@ -28,13 +28,13 @@ struct MentionSign: Hashable, Sendable {
 struct MentionSigns {
     /// Letters and digits of a context: so many that a text has them once, and few enough that a quotation has not lost them.
     static let contextLength = 16
-    /// Octets that are looked through for them; what stands further away is none of the context.
+    /// Octets that are looked through for them; what is further away is none of the context.
     private static let reach = 1_000
     /// Octets of the longest character reference.
     private static let reference = 10
     /// Octets of the longest form; a mention with more in it is known by these.
     private static let formLength = 300
-    /// Prefixes such as `Re:` that may stand before a subject.
+    /// Prefixes such as `Re:` that may be before a subject.
     private static let prefixes = 6
     /// Letters of the longest prefix. Programs write one word there, `Accepted` or `Doorgestuurd`; only automatic answers write more.
     private static let prefixLength = 12
@@ -83,9 +83,9 @@ struct MentionSigns {
         MentionSign(kind: .many, content: local.prefix { $0 != UInt8(ascii: "+") }.compactMap(letter))
     }
 
-    /// The signs of a whole value: of all of it, and of what stands behind each of the prefixes that it begins with.
+    /// The signs of a whole value: of all of it, and of what is behind each of the prefixes that it begins with.
     /// - Parameters:
-    ///   - first: where the first mention in it begins; what stands before that may be a prefix.
+    ///   - first: where the first mention in it begins; what is before that may be a prefix.
     ///   - isAutomatic: whether no person wrote the value, so that whatever ends with a colon is a prefix.
     func whole(before first: Int, isAutomatic: Bool) -> [MentionSign] {
         ([0] + starts(from: 0, before: first, isAutomatic: isAutomatic)).map { MentionSign(kind: .whole, content: letters($0..<text.count)) }
@@ -168,7 +168,7 @@ struct MentionSigns {
 
     private func letters(_ range: some Collection<Int>) -> [UInt8] { range.compactMap { $0 < text.count ? Self.letter(text[$0]) : nil } }
 
-    /// Where the tag begins that an index lies within, or ends; nil where it lies in none.
+    /// Where the tag begins that an index is within, or ends; nil where it is in none.
     private func tag(around index: Int) -> Range<Int>? {
         guard isMarkup else { return nil }
         var start = index - 1

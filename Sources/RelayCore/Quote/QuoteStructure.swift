@@ -1,10 +1,10 @@
-// Which stretches of a reply's text are quotations, by their form: `>`, blockquote, and what stands below an attribution or a header block.
+// Which stretches of a reply's text are quotations, by their form: `>`, blockquote, and what is below an attribution or a header block.
 
-/// Where a piece of text stands in a reply.
+/// Where a piece of text is in a reply.
 enum TextPlace: Sendable {
     /// What the user, or the user's program, wrote.
     case typed
-    /// A text part, in which quotations are told by their form.
+    /// A text part, in which quotations are recognized by their form.
     case body
     /// Within a message of the team's that is attached whole.
     case quoted
@@ -36,7 +36,7 @@ struct QuoteStructure {
     private var starts: [Int] = [0]
     private var standings: [Standing] = [.typed]
 
-    /// How a mention stands that begins there.
+    /// How a mention is that begins there.
     func standing(at index: Int) -> Standing {
         var (low, high) = (0, starts.count)
         while high - low > 1 {
@@ -46,10 +46,10 @@ struct QuoteStructure {
         return standings[low]
     }
 
-    /// Where the stretch begins that an index lies in.
+    /// Where the stretch begins that an index is in.
     func start(of index: Int) -> Int { starts.last { $0 <= index } ?? 0 }
 
-    /// Where the stretch ends that an index lies in.
+    /// Where the stretch ends that an index is in.
     func end(of index: Int, in text: UnsafeBufferPointer<UInt8>) -> Int { starts.first { $0 > index } ?? text.count }
 
     private mutating func note(_ standing: Standing, at start: Int) {
@@ -82,13 +82,13 @@ struct QuoteStructure {
     private var isBelow = false
     /// Whether a quotation by marks was met: only the first one may begin with the program's own line.
     private var hasQuoted = false
-    /// An attribution stood above: where no marks follow it, what does is the quotation.
+    /// An attribution was above: where no marks follow it, what does is the quotation.
     private var isAttributed = false
     /// Fields of a header block so far, and whether one of them may name a mailbox or a day.
     private var fields = 0
     private var isTelling = false
     private var lastField = 0
-    /// A line of dashes stood above: the header block that may follow is no quotation yet.
+    /// A line of dashes was above: the header block that may follow is not a quotation yet.
     private var isSeparated = false
 
     init(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace) {
@@ -165,7 +165,7 @@ struct QuoteStructure {
         return (name.prefix(12).map(\.asciiLowercased), isClosing)
     }
 
-    /// Whether a tag begins here behind which text stands in a line of its own.
+    /// Whether a tag begins here behind which text is in its own line.
     static func beginsBlock(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool { blocks.contains(tag(text).name) }
 
     private static let blocks: Set<[UInt8]> = Set(
@@ -177,7 +177,7 @@ struct QuoteStructure {
         var depth = 0
         var line = Line()
         var index = 0
-        // Where no further `>` stands there is no further tag; looked for once.
+        // Where no further `>` is there is no further tag; looked for once.
         var hasTags = true
         while index < text.count {
             guard hasTags, text[index] == UInt8(ascii: "<"), index + 1 < text.count, Self.beginsTag(text[index + 1]) else {
@@ -253,7 +253,7 @@ struct QuoteStructure {
         (words.last == UInt8(ascii: ":") || words.suffix(3).elementsEqual([0xEF, 0xBC, 0x9A])) && tells(words)
     }
 
-    /// Whether a mailbox, a year or a time of day stands in a line.
+    /// Whether a mailbox, a year or a time of day is in a line.
     private static func tells(_ words: ArraySlice<UInt8>) -> Bool {
         var digits = 0
         for index in words.indices {

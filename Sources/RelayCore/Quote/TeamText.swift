@@ -83,7 +83,7 @@ final class TeamText: MentionJudge {
             switch structure?.standing(at: mention.lowerBound) ?? .quoted {
             case .typed: asked.append((mention, signs.names(mention, before: reverse, within: Self.nameReach), []))
             case .subject:
-                // A list such as of ways to reach the user is no header block: that names the team by its reverse address.
+                // A list such as of ways to reach the user is not a header block: that names the team by its reverse address.
                 guard let structure, isBelowAuthor(mention, reverse) else {
                     untold += 1
                     continue

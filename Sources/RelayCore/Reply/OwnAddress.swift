@@ -1,11 +1,11 @@
-// A reply to all goes to the user's own relay address too. What it says there the user wrote, so that it goes nowhere, and is no failure.
+// A reply to all goes to the user's own relay address too. What it says there the user wrote, so that it goes nowhere, and is not a failure.
 
 import InternetMessage
 import MailAuth
 
 enum OwnAddress {
-    /// The accounts whose reverse addresses To and Cc name: whoever sends this to a relay address alone may be a server that gives each
-    /// recipient a transaction of its own. Whether the relay address is of one of them is for a proved author to know.
+    /// The accounts whose reverse addresses To and Cc name: anyone who sends this to a relay address alone may be a server that gives each
+    /// recipient its own transaction. Whether the relay address is of one of them is for a proved author to know.
     static func reverseAccounts(in header: HeaderSection, engine: RelayEngine) -> Set<AccountNumber> {
         var accounts: Set<AccountNumber> = []
         for field in header.all("To") + header.all("Cc") {
@@ -37,7 +37,7 @@ enum OwnAddress {
         }
     }
 
-    /// Whether the author is proved as the account's team. Such a message is no reply, whatever else it was sent to.
+    /// Whether the author is proved as the account's team. Such a message is not a reply, whatever else it was sent to.
     static func isWrittenByTeam(
         _ header: HeaderSection, of account: RelayAccount, evidence: AuthenticationEvidence, client: SMTPClientIdentity
     ) -> Bool {

@@ -7,7 +7,7 @@ import MailCrypto
 enum Reply {
     /// - Parameters:
     ///   - correspondents: whom the recipients stand for, at least one.
-    ///   - isOfOneAccount: whether all paths are of this account. Else the user, and nobody before, is told `mixedAccounts`.
+    ///   - isOfOneAccount: whether all paths are of this account. Else the user, and no one before, is told `mixedAccounts`.
     static func decide(
         engine: RelayEngine, message: IncomingMessage, account number: AccountNumber, correspondents: [AddrSpec], paths: [String],
         isOfOneAccount: Bool
@@ -26,7 +26,7 @@ enum Reply {
                 guard account.isActive else { throw .retired }
                 return try tell(report, of: message, engine: engine, account: account, correspondents: correspondents, paths: paths)
             }
-            throw .replyNotProved(RelayReason("not-the-users-inbox", "the author is proved, but is no verified inbox of the account's user"))
+            throw .replyNotProved(RelayReason("not-the-users-inbox", "the author is proved, but is not a verified inbox of the account's user"))
         }
         guard isOfOneAccount else { throw .mixedAccounts }
         guard account.isActive else { throw .retired }
@@ -149,7 +149,7 @@ enum Reply {
     }
 }
 
-/// A message written anew: all fields and the body, to go out in place of what came in.
+/// A message rewritten: all fields and the body, to go out in place of what came in.
 struct OutgoingMessage {
     var header: HeaderSection
     /// The whole body in pieces; nil where it stays as it came.
@@ -158,7 +158,7 @@ struct OutgoingMessage {
     var bodyForSigning: [ArraySlice<UInt8>]
     var reasons: [RelayReason] = []
 
-    /// Octets of the body that do not lie in the one that came in.
+    /// Octets of the body that are not in the one that came in.
     func octets(beside old: [UInt8]) -> Int {
         old.withUnsafeBytes { old in
             (body ?? []).reduce(0) { sum, piece in

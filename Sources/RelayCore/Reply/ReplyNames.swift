@@ -112,7 +112,7 @@ package struct ReplyNames {
         return names
     }
 
-    /// The same names, of which nothing stays: what the last look searches.
+    /// The same names, of which nothing stays: what the leak check searches.
     var hidingAll: ReplyNames {
         var names = judged(by: TeamText(marks: MentionMarks(keys: engine.keys, account: account), directory: nil, now: 0))
         names.isShadow = true

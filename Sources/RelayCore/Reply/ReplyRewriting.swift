@@ -2,7 +2,7 @@
 
 import InternetMessage
 
-/// Writes a reply anew, so that nothing of the user's inbox is left in it.
+/// Writes a reply again, so that nothing of the user's inbox is left in it.
 struct ReplyRewriting {
     private let engine: RelayEngine
     private let account: RelayAccount
@@ -41,7 +41,7 @@ struct ReplyRewriting {
         return other
     }
 
-    /// - Throws: `550 5.7.7` where an address of the user stands in a part that cannot be rewritten, or where to look takes too much work;
+    /// - Throws: `550 5.7.7` where an address of the user is in a part that cannot be rewritten, or where to look takes too much work;
     ///   `451` where the directory cannot say what the team wrote.
     func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage { try rewrite(body: body, budget: budget(body)) }
 
@@ -60,7 +60,7 @@ struct ReplyRewriting {
         let (searched, known) = team.kept == 0 ? (outgoing, stretches) : try hidingAll.compose(body, self.budget(body))
         // Every id is hidden, or the team's own, in which any guess of its may stand.
         let header = HeaderSection(searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
-        // What the operator chose to deliver all the same is in the body already; the header has to be clean even so.
+        // What the operator chose to deliver all the same is in the body already; the header must be clean even so.
         if let place = LastLook(names: names).finds(
             header: header, body: outgoing.reasons.isEmpty ? searched.bodyForSigning : [], searched: known, of: body, work: budget)
         {
@@ -70,7 +70,7 @@ struct ReplyRewriting {
         return outgoing
     }
 
-    /// How many mentions stand in a quotation and are hidden, as nothing shows that the team wrote them.
+    /// How many mentions are in a quotation and are hidden, as nothing shows that the team wrote them.
     var untold: Int { (names.judge as? TeamText)?.untold ?? 0 }
 
     /// The message as it leaves, and stretches of the body that were searched already.
@@ -117,7 +117,7 @@ struct ReplyRewriting {
                 fields.append(HeaderField(name: name, rawValue: AddressFieldValue.write(kept.map { .mailbox($0) }, nameLength: name.utf8.count)))
             }
         }
-        // A message that was addressed to nobody by name, as by Bcc, stays so (RFC 5322 section 3.6.3).
+        // A message that was addressed to no one by name, as by Bcc, stays so (RFC 5322 section 3.6.3).
         return fields.isEmpty ? [HeaderField("To", "undisclosed-recipients:;")] : fields
     }
 

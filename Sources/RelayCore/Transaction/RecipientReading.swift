@@ -1,4 +1,4 @@
-// What a recipient is, told by its domain and local part alone.
+// What a recipient is, recognized by its domain and local part alone.
 
 import InternetMessage
 import MailCrypto
@@ -39,7 +39,7 @@ package enum RecipientReading: Sendable, Hashable {
         }
     }
 
-    /// A path that cannot be read belongs to us where a relay domain stands in it anywhere: Postfix takes `x@relay.example.`,
+    /// A path that cannot be read belongs to us where a relay domain is in it anywhere: Postfix takes `x@relay.example.`,
     /// `relay.example!x`, `x%relay.example` and the like for addresses there, and nothing at a relay domain may slip by.
     private static func mentionsRelayDomain(_ path: String, settings: RelaySettings) -> Bool {
         let path = path.asciiLowercased

@@ -6,7 +6,7 @@ package enum RelayOutcome: Sendable, Hashable {
     case untouched
     /// Goes on with the modifications.
     case relay
-    /// Accepted, counted, and nobody is written to.
+    /// Accepted, counted, and no one is written to.
     case discard
     case refuse(Refusal)
 }
@@ -17,7 +17,7 @@ package struct RelayDecision: Sendable, Hashable {
     package let modifications: [Modification]
     /// Why; holds no inbox.
     package var reasons: [RelayReason]
-    /// What has to be handed over for other recipients first.
+    /// What must be handed over for other recipients first.
     package let copies: [FanOutCopy]
 
     package init(_ outcome: RelayOutcome, modifications: [Modification] = [], reasons: [RelayReason], copies: [FanOutCopy] = []) {

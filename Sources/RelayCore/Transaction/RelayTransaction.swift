@@ -20,7 +20,7 @@ package final class RelayTransaction {
     private var forward: ForwardSession?
     private var authentication: (any AuthenticationSession)?
     private var held: HeldBody?
-    /// A message to a relay address that nobody registered, and that the address's own user may have written: what it is answered otherwise.
+    /// A message to a relay address that no one registered, and that the address's own user may have written: what it is answered otherwise.
     private var unlessOwn: Refusal?
     /// Asked once, where there is a need.
     private lazy var isFannedOut = canFanOut()
@@ -71,7 +71,7 @@ package final class RelayTransaction {
         }
     }
 
-    /// Of a forward whose author somebody registered: the author, proved or not, and the account that it was for.
+    /// Of a forward whose author someone registered: the author, proved or not, and the account that it was for.
     package var forwardAttribution: (author: AddrSpec, account: AccountNumber)? {
         guard case .forward = scope, let forward else { return nil }
         return (forward.author, forward.account.number)
@@ -80,7 +80,7 @@ package final class RelayTransaction {
     // MARK: RCPT
 
     /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is told here.
-    /// - Parameter path: the argument of RCPT TO as it stands there.
+    /// - Parameter path: the argument of RCPT TO unchanged there.
     package func addRecipient(_ path: String) throws(Refusal) {
         if let told = engine.refusedRecipients.reply(to: path, for: client, now: now) { throw .toldBefore(told) }
         let own = try RecipientScope(engine: engine, day: day).scope(of: path)
@@ -98,7 +98,7 @@ package final class RelayTransaction {
     /// Takes the next header field. What is wrong with it is answered by `endHeader`.
     package func addHeader(_ field: HeaderField) {
         guard isOurs, early == nil else { return }
-        // Mail to the operator goes on as it is: nothing in it is read, so nothing in it can be wrong.
+        // Mail to the operator goes on unchanged: nothing in it is read, so nothing in it can be wrong.
         if case .operatorMail = scope { return }
         let limits = engine.settings.limits
         headerSize += field.bytes.count + 2
@@ -119,7 +119,7 @@ package final class RelayTransaction {
 
     /// A field that two programs read differently proves no author, whatever else the message says.
     private var unsafeHeader: Refusal {
-        let reason = RelayReason("unsafe-header", "NUL, bare CR or another octet that two programs read differently")
+        let reason = RelayReason("unsafe-header", "NUL, bare CR or another octet that programs interpret differently")
         return switch scope {
         case .forward: .proofFailed(reason)
         case .reply, .answer: .replyNotProved(reason)
@@ -186,7 +186,7 @@ package final class RelayTransaction {
 
     // MARK: End of data
 
-    /// Decides. Called once. Where the decision has copies, all of them have to be handed over before it is applied.
+    /// Decides. Called once. Where the decision has copies, all of them must be handed over before it is applied.
     /// - Parameter whileWaiting: called again and again for as long as there is no memory to rewrite the message.
     package func finish(whileWaiting: @escaping () -> Void = {}) -> RelayDecision {
         guard !further.isEmpty, let original, let number = account else {
@@ -304,7 +304,7 @@ package final class RelayTransaction {
                     }
                     guard isTeams || error.reason.code == Refusal.mixedAccounts.reason.code else { throw error }
                     // One of them may have it and the other may not, so they come apart: a team's mail to its user and to a reverse address,
-                    // or a user's to a reverse address and to a relay address of somebody else.
+                    // or a user's to a reverse address and to a relay address of someone else.
                     engine.refusedRecipients.separate(recipients.paths, from: client, now: now)
                     throw Refusal.fanOutRefused
                 }

@@ -3,7 +3,7 @@
 import Glibc
 import Synchronization
 
-/// Octets that messages whose body is held take, over all sessions. What does not fit is told to come again; what is held waits for its turn
+/// Octets that messages whose body is held take, over all sessions. What does not fit is deferred; what is held waits for its turn
 /// to be rewritten, in the order in which it came, so that all of it together stays within the limit. A part of it is a lane for small
 /// messages, so that these need not wait for a large one.
 package final class ReplyMemory: Sendable {
@@ -77,7 +77,7 @@ package final class ReplyMemory: Sendable {
     private let state: Mutex<State>
     private let interval: Int
 
-    /// - Parameter interval: seconds after which whoever waits is called, so that nobody takes the message for lost: far below what Postfix
+    /// - Parameter interval: seconds after which whoever waits is called, so that no one takes the message for lost: far below what Postfix
     ///   waits for its filter (milter_content_timeout, 300 s).
     package init(limit: Int, interval: Int = 10) {
         self.limit = limit
@@ -111,7 +111,7 @@ package final class ReplyMemory: Sendable {
     /// Octets of a body that may take the small lane: most replies have fewer.
     static let smallBody = 65_536
     /// Octets of the small lane, or a sixth of the limit where that is less: two or three small bodies that are rewritten, and two dozen
-    /// that are held. Where the lane is full too, a small body waits, or is told to come again, as a large one is.
+    /// that are held. Where the lane is full too, a small body waits, or is deferred, as a large one is.
     private static let laneOctets = 8_000_000
 
     private static func usual(_ octets: Int) -> Int { product(octets, usualFactor) }
@@ -125,7 +125,7 @@ package final class ReplyMemory: Sendable {
     /// The largest body that fits where there is no other.
     /// - Parameters:
     ///   - weight: octets held for each of the body.
-    ///   - isRewritten: whether there has to be room to rewrite it.
+    ///   - isRewritten: whether there must be room to rewrite it.
     func largest(weight: Int, isRewritten: Bool) -> Int {
         let limit = limit - min(Self.laneOctets, limit / 6)
         return max(0, limit - Self.session - (isRewritten ? Self.tables : 0)) / (weight + (isRewritten ? Self.usualFactor : 0))
@@ -137,7 +137,7 @@ package final class ReplyMemory: Sendable {
     /// - Parameters:
     ///   - octets: all that the body takes from now on.
     ///   - size: octets of the body itself.
-    ///   - isRewritten: whether there has to be room to rewrite it, and it does not go on as it is.
+    ///   - isRewritten: whether there must be room to rewrite it, and it does not go on as it is.
     ///   - before: where it was held so far, and how many octets were taken for it.
     /// - Returns: where it is held now.
     func take(_ octets: Int, for body: ObjectIdentifier, size: Int, isRewritten: Bool, before: (lane: Lane, octets: Int)) -> Lane? {

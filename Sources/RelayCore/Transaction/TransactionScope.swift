@@ -73,7 +73,7 @@ struct RecipientParts {
     var further: ArraySlice<(scope: TransactionScope, paths: [String])> { all.dropFirst() }
     var paths: [String] { all.flatMap(\.paths) }
 
-    /// Where a recipient goes, and what is carried there with it; nil where it has to come in a transaction of its own.
+    /// Where a recipient goes, and what is carried there with it; nil where it has to come in its own transaction.
     /// - Parameters:
     ///   - mayMix: whether what one kind of message does not carry may go together for now; asked where there is a need, as the next.
     ///   - canFanOut: whether copies can be handed over.

@@ -1,4 +1,4 @@
-// An answer to a verification message: it proves that whoever has the inbox reads it, and wants it.
+// An answer to a verification message: it proves that anyone who has the inbox reads it, and wants it.
 
 import InternetMessage
 import MailAuth

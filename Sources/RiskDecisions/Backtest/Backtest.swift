@@ -119,7 +119,7 @@ package struct Backtest: Sendable {
         var lacks = false
         for (slot, signal) in candidate.signals.enumerated() where readers[slot] && signal.name != "event" {
             let isHashed = logged.hashed.contains(signal.name)
-            // A signal that was declared and is absent was missing then: that is no lack.
+            // A signal that was declared and is absent was missing then: that is not a lack.
             let isUnknown = !logged.present.contains(signal.name) && declared.map { !$0.contains(signal.name) } ?? false
             guard isHashed || isUnknown else { continue }
             lacking[signal.name, default: 0] += 1

@@ -125,7 +125,7 @@ package struct BacktestPage {
             <tbody>
             \(rows.joined(separator: "\n"))
             </tbody></table></div>
-            <p class="sub">A decision may stand with several rules: the columns need not add up to the totals.</p>
+            <p class="sub">A decision may be listed with several rules: the columns need not add up to the totals.</p>
             """
     }
 
@@ -138,7 +138,7 @@ package struct BacktestPage {
         }
         return """
             <section>
-            <h2>What became of those who would no longer be asked</h2>
+            <h2>Outcomes for those who would no longer be asked</h2>
             \(legend(names))
             \(BacktestPlots.outcomes(counts))
             </section>
@@ -161,7 +161,7 @@ package struct BacktestPage {
         return time(first) == time(last) ? time(first) : "\(time(first)) to \(time(last))"
     }
 
-    /// Colours that are told apart without telling red from green, on both grounds.
+    /// Colours that are distinguished without telling red from green, on both grounds.
     private static let style = """
         :root { --ground: #fbfbfa; --card: #ffffff; --text: #1c2024; --soft: #5c656e; --line: #e2e5e8; --before: #9aa5b1; --after: #2563c9;
           --newly: #d9730d; --gone: #0e8074; --failed: #b4495e; --open: #c4cad0; --note: #fff6e5; --noteline: #e8c87a; }

@@ -13,7 +13,7 @@ package struct BacktestRun {
 
     private let store: Store
     private let filter: DecisionFilter
-    /// The name that the candidate would serve under; nil: everybody counts.
+    /// The name that the candidate would serve under; nil: everyone counts.
     private let name: String?
     private let teams: [Int64: String]
     private let apps: [String: String]

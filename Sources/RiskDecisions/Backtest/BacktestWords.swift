@@ -68,14 +68,14 @@ extension Backtest {
         if total.questions > 0 {
             let labelled = Figures.percent(outcomes.labelled, of: total.questions)
             lines.append(
-                "Selection bias: the log shows what people did under the policy of that time. Whoever was allowed was never checked, so "
-                    + "nothing says whether they would have passed; whoever was asked and gave up may have been a person all the "
+                "Selection bias: the log shows what people did under the policy of that time. Those who were allowed were never checked, so "
+                    + "it is unknown whether they would have passed; those who were asked and gave up may have been real people all the "
                     + "same. Labels (\(labelled) of the decisions; \(Figures.percent(outcomes.labelled - allowed.labelled, of: outcomes.asked)) of the asked, "
                     + "\(Figures.percent(allowed.labelled, of: total.questions - outcomes.asked)) of the allowed) are given "
-                    + "where somebody looked. Read the flips one rule at a time, not the totals as a forecast.")
+                    + "where a person checked. Read the flips one rule at a time, not the totals as a forecast.")
             lines.append(
-                "An answer changes what is known later: with the candidate, checks would have been passed or failed that the log "
-                    + "does not hold, and accounts would have stayed pending or not.")
+                "A decision changes what is known later: with the candidate, checks would have been passed or failed that the log "
+                    + "does not contain, and accounts would have stayed pending or not.")
         }
         if unreadable > 0 { lines.append("\(Figures.count(unreadable)) decisions of the log could not be read.") }
         return lines
@@ -124,7 +124,7 @@ extension Backtest {
         }
         let gone = flips.noLongerAsked
         if gone.asked > 0 {
-            lines += ["", "what became of the \(Figures.count(gone.asked)) who would no longer be asked"]
+            lines += ["", "outcomes for the \(Figures.count(gone.asked)) who would no longer be asked"]
             for (name, count) in [
                 ("passed", gone.passed), ("failed", gone.failed), ("abandoned", gone.abandoned), ("open", gone.open),
             ] where count > 0 { lines.append(row(name, [Figures.count(count), Figures.percent(count, of: gone.asked)])) }

@@ -90,13 +90,13 @@ package enum Composer {
         }
     }
 
-    /// What has to be written for a decision; nil where the log is all.
+    /// What must be written for a decision; nil where the log is all.
     package static func settlement(
         _ record: DecisionRecord, _ facts: SignalSource.Facts, subject: GrantSubject?, app: DecisionApp, nonce: ConsumedNonce?
     ) -> Settlement? {
         guard facts.view.mustSettle, subject != nil else { return nil }
         let isSignUp = facts.view.event == .signUp
-        // For an app that went to another team the nonce is consumed, and nobody's grant is touched or made.
+        // For an app that went to another team the nonce is consumed, and no one's grant is touched or made.
         let subject = app.isGone ? nil : subject
         var settlement = Settlement(
             team: app.teamNumber, group: app.groupNumber, app: app.number, subject: subject,

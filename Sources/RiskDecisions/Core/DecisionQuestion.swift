@@ -12,7 +12,7 @@ package struct DecisionQuestion: Sendable {
     package var identityToken: String?
     /// As the app made it, before any hash.
     package var nonce: String?
-    /// The account, where it is known.
+    /// The account, if it is known.
     package var sub: String?
     /// The app's own account, for an upgrade that begins without a `sub`.
     package var appAccount: String?
@@ -35,24 +35,24 @@ package struct DecisionQuestion: Sendable {
     /// Longest `sub` and `app_account`, in octets (OpenID Connect Core section 2).
     package static let maximumNameLength = 255
 
-    /// Whether it names somebody, and nobody twice.
+    /// Whether it names someone, and no one twice.
     func check() throws(DecisionError) {
         guard identityToken != nil || sub != nil || appAccount != nil else {
-            throw .invalid("/identity_token", "name whom you ask about: identity_token, sub, or app_account for an upgrade")
+            throw .invalid("/identity_token", "name the subject: identity_token, sub, or app_account for an upgrade")
         }
         if appAccount != nil {
-            guard event == .upgrade else { throw .invalid("/app_account", "app_account is for the event upgrade alone") }
+            guard event == .upgrade else { throw .invalid("/app_account", "app_account is only for the event upgrade") }
             guard identityToken == nil, sub == nil else {
-                throw .invalid("/app_account", "app_account is for an upgrade without sub and identity_token")
+                throw .invalid("/app_account", "app_account is only for an upgrade without sub and identity_token")
             }
         }
         guard nonce == nil || identityToken != nil else {
-            throw .invalid("/nonce", "a nonce belongs to an identity_token, and there is none")
+            throw .invalid("/nonce", "a nonce needs an identity_token, and there is none")
         }
         for (pointer, text) in [("/sub", sub), ("/app_account", appAccount)] {
             guard let text else { continue }
             guard (1...Self.maximumNameLength).contains(text.utf8.count) else {
-                throw .invalid(pointer, "1 to \(Self.maximumNameLength) octets are taken")
+                throw .invalid(pointer, "must be 1 to \(Self.maximumNameLength) octets")
             }
         }
     }
@@ -78,9 +78,9 @@ package struct AskingTeam: Sendable, Hashable {
 
 /// Why a question or a report gets no answer. Texts are for the asker: they hold nothing of other teams, of tokens or of people.
 package enum DecisionError: Error, Sendable, Hashable {
-    /// It cannot be taken as it stands (422). `pointer`: which member, as a JSON pointer.
+    /// It cannot be taken unchanged (422). `pointer`: which member, as a JSON pointer.
     case invalid(String, String)
-    /// The state of things does not allow it (409).
+    /// The request conflicts with the current state (409).
     case conflict(String)
     /// The team has no such decision (404).
     case notFound
@@ -93,7 +93,7 @@ extension DecisionError: CustomStringConvertible {
         switch self {
         case .invalid(let pointer, let detail): "\(pointer.dropFirst()): \(detail)"
         case .conflict(let detail): detail
-        case .notFound: "there is no such decision"
+        case .notFound: "unknown decision"
         case .unavailable(let detail, let seconds): "\(detail); try again in \(seconds) s"
         }
     }

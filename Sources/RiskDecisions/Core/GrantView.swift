@@ -1,4 +1,4 @@
-// What is settled before the policy is asked: which event it is, in which state the grant is, what has to be written. Pure.
+// What is settled before the policy is asked: which event it is, in which state the grant is, what must be written. Pure.
 
 import PosternStore
 import RiskPolicy
@@ -40,11 +40,11 @@ package struct GrantView: Sendable, Hashable {
     /// Whether the question must be settled durably before it is answered: it changes what later ones are decided on.
     package var mustSettle: Bool
 
-    /// Stands in the log where the store was away; the team is told nothing.
+    /// Stands in the log where the store was away; the team learns nothing.
     package static let unknownCredential = "unknown"
 
-    /// How long after its authorization a grant nobody asked about is still at its sign-up. A team that begins to ask about
-    /// accounts of long ago does not sign them up anew. Seconds.
+    /// How long after its authorization a grant no one asked about is still at its sign-up. A team that begins to ask about
+    /// accounts of long ago does not sign them up again. Seconds.
     package static let signUpWindow: Int64 = 86_400
 
     /// Settles a question with history.
@@ -55,7 +55,7 @@ package struct GrantView: Sendable, Hashable {
     ///   - isGone: whether the app was transferred away from the team that asks.
     package init(claimed: PolicyEvent, history: GrantHistory?, token: TokenFacts?, isGone: Bool = false, now: Int64) {
         guard !isGone else {
-            // The app went to another team: nobody signs up for it here, or has a consent left.
+            // The app went to another team: no one signs up for it here, or has a consent left.
             event = claimed == .signUp ? .signIn : claimed
             state = "consent_revoked"
             credentialState = history.map { $0.isTransferred || $0.grant != nil } == true ? "transferred" : "not_found"
@@ -80,7 +80,7 @@ package struct GrantView: Sendable, Hashable {
         if isReturn || (isNew && grant?.isAuthorized ?? true) {
             event = .signUp
         } else if !isKnown, claimed == .signIn {
-            // Never seen: whatever it is, it is no sign-in. The events that ask for more stay what they are.
+            // Never seen: whatever it is, it is not a sign-in. The events that ask for more stay what they are.
             event = .signUp
         } else {
             event = claimed == .signUp && isKnown ? .signIn : claimed

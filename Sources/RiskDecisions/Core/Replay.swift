@@ -16,7 +16,7 @@ package struct Replay: Sendable {
     package let differences: [Difference]
     /// Rules that read context, which the log keeps as hashes only: taken as logged.
     package let takenAsLogged: [String]
-    /// Whether decision, challenges and reasons were made again; false where they hang on context that nobody has any more.
+    /// Whether decision, challenges and reasons were made again; false where they hang on context that no one has any more.
     package let isWhole: Bool
 
     package var isIdentical: Bool { differences.isEmpty }

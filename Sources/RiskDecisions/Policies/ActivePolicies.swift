@@ -66,7 +66,7 @@ package final class ActivePolicies: Sendable {
     /// Reads and compiles the policies of the store; where the present one does not load, the latest earlier one that does, and
     /// where none does, the one that is part of the program. What cannot be read now is read by a later `refresh`.
     /// - Parameter host: this machine's name, as `postern policy list` shows it; nil for a command, which is gone at once and is
-    ///   nobody to wait for.
+    ///   no one to wait for.
     package init(_ repository: PolicyRepository, host: String?, now: Int64, logger: Logger) {
         self.repository = repository
         self.host = host
@@ -76,7 +76,7 @@ package final class ActivePolicies: Sendable {
         refresh(now: now)
     }
 
-    private static let noPolicy = "there is no policy, nothing is decided: activate one with postern policy activate"
+    private static let noPolicy = "there is no policy, so nothing is decided: activate one with postern policy activate"
 
     /// Makes the built-in policy active in a store that holds none; true where it did.
     @discardableResult
@@ -117,7 +117,7 @@ package final class ActivePolicies: Sendable {
             } catch {
                 guard progress.isStoreReachable else { return }
                 progress.isStoreReachable = false
-                logger.error("policies cannot be read, the last ones go on deciding", metadata: ["detail": "\(error)"])
+                logger.error("policies cannot be read, the last ones stay in force", metadata: ["detail": "\(error)"])
                 updateHealth { $0.isStoreReachable = false }
             }
         }
@@ -155,7 +155,7 @@ package final class ActivePolicies: Sendable {
     private func take(_ named: NamedPolicy, _ progress: inout Progress) throws {
         if progress.good[named.name]?.hash == named.hash {
             if progress.refused.removeValue(forKey: named.name) != nil {
-                logger.notice("the active policy decides again", metadata: ["policy": "\(named.name)", "version": "\(named.version)"])
+                logger.notice("the active policy is in force again", metadata: ["policy": "\(named.name)", "version": "\(named.version)"])
             }
             return
         }
@@ -174,7 +174,7 @@ package final class ActivePolicies: Sendable {
             if progress.good[named.name] == nil { progress.good[named.name] = try lastGood(named) }
             let serving = progress.good[named.name]
             logger.error(
-                "a policy does not load, an earlier one decides",
+                "a policy does not load, an earlier one stays in force",
                 metadata: [
                     "policy": "\(named.name)", "hash": "\(StoredPolicy.short(named.hash))",
                     "serving": "\(serving.map { StoredPolicy.short($0.hash) } ?? "the default")", "detail": "\(error.message)",
@@ -187,7 +187,7 @@ package final class ActivePolicies: Sendable {
         do {
             stored = try repository.policy(hash: hash)
         } catch is StoreRefusal {
-            throw PolicyLoadError(message: "the store does not hold it any more")
+            throw PolicyLoadError(message: "it is no longer in the store")
         }
         return try LoadedPolicy(stored)
     }
@@ -226,7 +226,7 @@ package final class ActivePolicies: Sendable {
             if reason != nil {
                 health.problems.append(
                     "policy \(named.name) \(StoredPolicy.short(named.hash)) does not load; "
-                        + (serving.map { "\(StoredPolicy.short($0.hash)) decides" } ?? "the default decides"))
+                        + (serving.map { "\(StoredPolicy.short($0.hash)) decides" } ?? "the default is in force"))
             }
             return PolicyHostState(
                 host: host ?? "", name: named.name, wanted: named.hash, serving: serving?.hash, reason: reason, at: now)

@@ -22,7 +22,7 @@ package final class LoadedPolicy: Sendable {
     /// Compiles what the store holds. Throws `PolicyLoadError` for a damaged document and for one that this program refuses.
     package convenience init(_ stored: StoredPolicy) throws(PolicyLoadError) {
         guard stored.isIntact, let document = PolicyDocument(octets: stored.document) else {
-            throw PolicyLoadError(message: "the document in the store is damaged: it is not the one with this hash")
+            throw PolicyLoadError(message: "the document in the store is damaged: its hash differs")
         }
         do throws(PolicyRefusal) {
             self.init(policy: try document.policy(options: .onThisMachine), hash: stored.hash)

@@ -1,4 +1,4 @@
-// Test subjects of the sandbox: whoever is called so gets the answer that a backend's developer wants to see.
+// Test subjects of the sandbox: anyone who is called so gets the answer that a backend's developer wants to see.
 
 import PosternStore
 import RiskPolicy
@@ -20,7 +20,7 @@ package enum CannedAnswer: Sendable, Hashable {
         ("test-email-code", .ask(["email_code"], reason: "TEST"), "asked for email_code"),
         ("test-reauthenticate", .ask(["reauthenticate"], reason: "TEST"), "asked for reauthenticate"),
         ("test-any", .ask(["human_check", "email_code", "reauthenticate"], reason: "TEST"), "asked for any of three challenges"),
-        ("test-account-history", .ask(["email_code"], reason: BuiltInReason.accountHistory), "asked for what other teams know"),
+        ("test-account-history", .ask(["email_code"], reason: BuiltInReason.accountHistory), "asked for a check that depends on other teams"),
         ("test-unknown-challenge", .ask(["palm_reading"], reason: "TEST"), "asked for a challenge that no backend knows yet"),
         ("test-degraded", .degraded, "asked for reauthenticate, as while history is unavailable"),
         ("test-unavailable", .unavailable, "no answer: 503 with Retry-After"),

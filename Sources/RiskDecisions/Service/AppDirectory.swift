@@ -28,7 +28,7 @@ package final class AppDirectory: Sendable {
         }
     }
 
-    /// An app that is known and fresh; nil where it has to be read.
+    /// An app that is known and fresh; nil where it must be read.
     package func fresh(_ clientID: String, now: Int64) -> DecisionApp? {
         entries.withLock { entries in
             guard let entry = entries[clientID], now - entry.readAt < Self.freshness else { return nil }

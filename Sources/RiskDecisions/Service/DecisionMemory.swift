@@ -1,4 +1,4 @@
-// What is remembered in this process: nonces and first statuses, so that a store that is away lets nobody try again.
+// What is remembered in this process: nonces and first statuses, so that a store that is away lets no one try again.
 
 import PosternStore
 import Synchronization
@@ -33,7 +33,7 @@ struct BoundedMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             if values[oldest.key]?.number == oldest.number { values[oldest.key] = nil }
             first += 1
         }
-        // The list is made anew now and then, not at every step.
+        // The list is made again now and then, not at every step.
         if order.count >= 3 * capacity {
             order = order[first...].filter { values[$0.key]?.number == $0.number }
             first = 0

@@ -36,10 +36,10 @@ extension DecisionService {
         let decision = try await logged(id, team)
         let time = now()
         guard let mark = decision.record.appAccountMark, decision.record.claimedEvent == PolicyEvent.upgrade.rawValue else {
-            throw DecisionError.conflict("only an upgrade that was asked about by app_account is completed")
+            throw DecisionError.conflict("only an upgrade that was requested by app_account can be completed")
         }
         guard decision.record.upgradeResult != UpgradeResult.failure else {
-            throw DecisionError.conflict("this upgrade is not possible: the account is bound already")
+            throw DecisionError.conflict("this upgrade is not possible: the account is already bound")
         }
         let app = try await app(decision.record.clientID, of: team)
         guard !app.isGone else { throw DecisionError.conflict("the app was transferred to another team") }
@@ -89,10 +89,10 @@ extension DecisionService {
         }
         switch result {
         case .settled(.some): return answer
-        case .settled(nil): throw DecisionError.conflict("the token's account is not known here: it has to be authorized first")
+        case .settled(nil): throw DecisionError.conflict("the token's account is unknown: it must be authorized first")
         case .nonceConsumed(let used): return try repeated(used, by: token, event: event).body
-        case .changed: throw DecisionError.unavailable("the account is being changed just now", retryAfter: 1)
-        case .boundAlready: throw DecisionError.conflict("the app_account is bound already")
+        case .changed: throw DecisionError.unavailable("the account is being changed", retryAfter: 1)
+        case .boundAlready: throw DecisionError.conflict("the app_account is already bound")
         }
     }
 
@@ -103,7 +103,7 @@ extension DecisionService {
             return
         }
         guard decision.checks.contains(where: { $0.passedAt != nil }) else {
-            throw .conflict("one of the challenges has to be passed and reported first")
+            throw .conflict("one of the challenges must be passed and reported first")
         }
         guard now - decision.record.evaluatedAt <= CheckRecord.reportingTime else {
             throw .conflict("the decision is too old: ask again")
@@ -127,7 +127,7 @@ extension DecisionService {
         }
     }
 
-    private static let away = DecisionError.unavailable("the store is away", retryAfter: 5)
+    private static let away = DecisionError.unavailable("the store is unavailable", retryAfter: 5)
 
     /// Runs a call of the store; its trouble becomes 503, its refusals what they mean over HTTP.
     private func withStore<Value: Sendable>(_ body: @escaping @Sendable (Store) throws -> Value) async throws -> Value {
@@ -139,8 +139,8 @@ extension DecisionService {
             case .notFound: throw DecisionError.notFound
             case .notOffered: throw DecisionError.invalid("/challenge", "the decision did not offer this challenge")
             case .outOfOrder: throw DecisionError.conflict("report challenge_initiated before passed or failed")
-            case .contradicts: throw DecisionError.conflict("this challenge was reported as passed, and that stays")
-            case .tooLate: throw DecisionError.conflict("outcomes are taken for 24 hours after the decision")
+            case .contradicts: throw DecisionError.conflict("this challenge was already reported as passed")
+            case .tooLate: throw DecisionError.conflict("outcomes are accepted for 24 hours after the decision")
             }
         } catch let error where Self.isStoreTrouble(error) {
             breaker.failed()

@@ -55,9 +55,9 @@ package final class DecisionService: Sendable {
     /// Seconds between two writings of when a grant was seen: `hours_since_seen` counts hours.
     private static let seenResolution: Int64 = 3_600
     /// Decisions that may wait for the log before a question waits for them: half of what has room, so that a disk that takes some
-    /// seconds to sync is noticed by nobody.
+    /// seconds to sync is noticed by no one.
     private static let backlog = DecisionLogBuffer.standardCapacity / 2
-    /// How often a question is decided anew because its grant changed meanwhile.
+    /// How often a question is decided again because its grant changed meanwhile.
     private static let attempts = 3
 
     let store: Store
@@ -108,7 +108,7 @@ package final class DecisionService: Sendable {
         apps = AppDirectory(store.apps)
     }
 
-    /// Reads what has to be known should the store go away. Blocks.
+    /// Reads what must be known should the store go away. Blocks.
     package func warmUp() throws { try apps.preload(now: now()) }
 
     // MARK: Deciding
@@ -133,7 +133,7 @@ package final class DecisionService: Sendable {
             appAccountMark: question.appAccount.map { store.decisionMarks.appAccount(team: team.number, account: $0) },
             canned: settings.canned.flatMap { canned in (token?.name ?? question.sub ?? question.appAccount).flatMap(canned) })
         if case .unavailable? = asking.canned {
-            throw DecisionError.unavailable("this test subject is never answered", retryAfter: 2)
+            throw DecisionError.unavailable("this test subject never gets an answer", retryAfter: 2)
         }
         if breaker.isClosed, !commits.isStalled {
             do {
@@ -179,7 +179,7 @@ package final class DecisionService: Sendable {
             else {
                 note(record)
                 log.add(record, seen: seen(history, asking.time.seconds))
-                // A store that answers but writes too slowly sets the pace: nothing is lost for want of room.
+                // A store that answers but writes too slowly sets the pace: nothing is lost for lack of room.
                 if log.count > Self.backlog { try? await executor.run { [log] in try log.flush() } }
                 return DecisionReply(body: answer, record: record)
             }
@@ -199,7 +199,7 @@ package final class DecisionService: Sendable {
         throw TemporaryStoreError(.busy, "a grant changed again and again")
     }
 
-    /// One read on one snapshot; the rates of the app are read anew every few seconds.
+    /// One read on one snapshot; the rates of the app are read again every few seconds.
     private func read(_ asking: Asking) async throws -> (GrantHistory?, AppRates?, Bool) {
         let (app, now) = (asking.app, asking.time.seconds)
         let known = asking.source.readsRates ? knownRates(app.number, now: now) : AppRates(signUps1h: 0, baseline: nil)
@@ -295,7 +295,7 @@ package final class DecisionService: Sendable {
                 }
             }
             if app == nil, !breaker.isClosed {
-                throw DecisionError.unavailable("the store is away, and this app was not asked about before", retryAfter: 5)
+                throw DecisionError.unavailable("the store is unavailable, and this app was not asked about before", retryAfter: 5)
             }
         }
         guard let app = app?.asked(by: team.number) else {
@@ -324,7 +324,7 @@ package final class DecisionService: Sendable {
             throw DecisionError.invalid(rejection.check == .nonce ? "/nonce" : "/identity_token", rejection.description)
         } catch TokenVerificationFailure.unavailable(let trouble) {
             logger.warning("a token cannot be verified now", metadata: ["detail": "\(trouble)"])
-            throw DecisionError.unavailable("the keys of the token's issuer cannot be had now", retryAfter: trouble.retryAfter)
+            throw DecisionError.unavailable("the keys of the token's issuer are unavailable", retryAfter: trouble.retryAfter)
         } catch let error where Self.isStoreTrouble(error) {
             breaker.failed()
             throw DecisionError.unavailable("the issuers cannot be read now", retryAfter: 5)

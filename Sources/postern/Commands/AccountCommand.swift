@@ -9,7 +9,7 @@ struct AccountCommand: ParsableCommand {
         commandName: "account", abstract: "Show, list, revoke, delete and link accounts: users as one team sees them.",
         discussion: """
             An account has a sub and one relay address, for all apps of a team. Consent is given to groups of apps, and is \
-            revoked for one group or for all; on return, sub and address are the same. Only deletion ends them, for good.
+            revoked for one group or for all; on return, sub and address are the same. Only deletion ends them, permanently.
             """,
         subcommands: [Show.self, List.self, Revoke.self, Delete.self, State.self, Link.self])
 
@@ -88,8 +88,8 @@ struct AccountCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List accounts.")
 
-        @Option(help: "Only those with this team.") var team: String?
-        @Option(help: "Only those of this user.") var user: String?
+        @Option(help: "Only accounts with this team.") var team: String?
+        @Option(help: "Only those that belong to this user.") var user: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -109,7 +109,7 @@ struct AccountCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Revoke consent to an app's group, or to every app of the team.",
             discussion: """
-                Every code and token ends at once, and the app's endpoint is told. Without any consent left, mail to the relay \
+                Every code and token ends at once, and the app's endpoint is notified. Once no consent remains, mail to the relay \
                 address is refused. On return, sub and address are the same.
                 """)
 
@@ -122,24 +122,24 @@ struct AccountCommand: ParsableCommand {
                 let account = try name.resolve(store)
                 guard let app else {
                     let count = try store.grants.revokeAll(account: account.number, thisChange())
-                    return print(count == 0 ? "There was nothing to revoke." : "Revoked \(count) consent\(count == 1 ? "" : "s").")
+                    return print(count == 0 ? "No consent to revoke." : "Revoked \(count) consent\(count == 1 ? "" : "s").")
                 }
                 let apps = try store.apps.apps(team: account.teamID)
                 guard let found = apps.first(where: { $0.clientID == app }) else {
                     throw StoreRefusal(.notFound, "team \(account.teamID) has no app \(app): see postern app list \(account.teamID)")
                 }
                 let isRevoked = try store.grants.revoke(account: account.number, group: found.group, thisChange())
-                print(isRevoked ? "Revoked." : "There was nothing to revoke.")
+                print(isRevoked ? "Revoked." : "No consent to revoke.")
             }
         }
     }
 
     struct Delete: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete an account for good.",
+            abstract: "Delete an account permanently.",
             discussion: """
                 Addresses, what was shared, codes and tokens are gone at once; sub and address are never issued again; every \
-                app that had consent is told. For 30 days a keyed hash of the inbox remembers that an account was deleted.
+                app that had consent is notified. For 30 days a keyed hash of the inbox remembers that an account was deleted.
                 """)
 
         @OptionGroup var name: AccountArgument
@@ -151,7 +151,7 @@ struct AccountCommand: ParsableCommand {
                 let account = try name.resolve(store)
                 guard yes else {
                     throw CommandError.usage(
-                        "sub and address of this account with team \(account.teamID) end for good: repeat with --yes to delete it; "
+                        "sub and address of this account with team \(account.teamID) are deleted permanently: repeat with --yes to delete the account; "
                             + "nothing was changed")
                 }
                 try store.accounts.delete(account: account.number, thisChange())
@@ -209,7 +209,7 @@ struct AccountArgument: ParsableArguments {
     var words: [String]
 
     func validate() throws {
-        guard (1...2).contains(words.count) else { throw ValidationError("One sub is needed, or a team and a user.") }
+        guard (1...2).contains(words.count) else { throw ValidationError("Give one sub, or a team and a user.") }
     }
 
     func resolve(_ store: Store) throws -> Account {

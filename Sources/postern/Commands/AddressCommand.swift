@@ -44,10 +44,10 @@ struct AddressCommand: ParsableCommand {
 
     struct Issue: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print a user's relay address for a team, made now if there is none.",
+            abstract: "Print a user's relay address for a team, and issue one if there is none.",
             discussion: """
                 A user has one address for all apps of a team, and another one for every other team; issuing again prints \
-                the same one. The user's consent is noted for the app named, or else for the team's first app. A team \
+                the same one. The user's consent is recorded for the app named, or else for the team's first app. A team \
                 without apps gets it for mail alone.
                 """)
 
@@ -70,7 +70,7 @@ struct AddressCommand: ParsableCommand {
                     team: team, user: user, app: app, sharesName: shareName, thisChange())
                 if !issued.hasVerifiedInbox {
                     Failure.warn(
-                        "user \(user) has no verified inbox: nothing is forwarded before one is confirmed; see postern inbox list \(user)")
+                        "user \(user) has no verified inbox: nothing is forwarded until one is confirmed; see postern inbox list \(user)")
                 }
                 if output.json { return try printJSON(Row(issued.address)) }
                 print(issued.address.address.wireForm)
@@ -79,11 +79,11 @@ struct AddressCommand: ParsableCommand {
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List relay addresses, the retired ones too.")
+        static let configuration = CommandConfiguration(abstract: "List relay addresses, including retired ones.")
 
-        @Option(help: "Only those of this team.")
+        @Option(help: "Only those that belong to this team.")
         var team: String?
-        @Option(help: "Only those of this user.")
+        @Option(help: "Only those that belong to this user.")
         var user: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -180,8 +180,8 @@ struct AddressCommand: ParsableCommand {
 
     struct Retire: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Retire an address for good.",
-            discussion: "Mail to it is refused from then on. postern address issue then makes another one.")
+            abstract: "Retire an address permanently.",
+            discussion: "Mail to it is refused from then on. postern address issue then issues a new one.")
 
         @OptionGroup var address: AddressArgument
         @OptionGroup var installation: InstallationOptions
@@ -204,7 +204,7 @@ struct AddressArgument: ParsableArguments {
 
     func validate() throws {
         guard (1...2).contains(words.count) else {
-            throw ValidationError("One relay address is needed, or a team and a user.")
+            throw ValidationError("Give one relay address, or a team and a user.")
         }
     }
 

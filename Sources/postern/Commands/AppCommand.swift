@@ -44,7 +44,7 @@ struct AppCommand: ParsableCommand {
         var group: String?
         @Option(
             help: ArgumentHelp(
-                "Where a sign-in may be answered to, exactly as the app sends it; may be repeated.", valueName: "uri"))
+                "A redirect URI for sign-in, exactly as the app sends it; may be repeated.", valueName: "uri"))
         var redirectURI: [String] = []
         @OptionGroup var installation: InstallationOptions
 

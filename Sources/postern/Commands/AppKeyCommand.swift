@@ -11,7 +11,7 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add and remove redirect URIs of an app.",
             discussion: """
-                A sign-in is answered only to a URI that is registered for the app, compared octet by octet. It is https; http \
+                A sign-in redirects only to a URI that is registered for the app, compared octet by octet. It is https; http \
                 for 127.0.0.1, [::1] and localhost; or an app's own scheme that is named after a domain.
                 """,
             subcommands: [Add.self, Remove.self])
@@ -49,7 +49,7 @@ extension AppCommand {
             func run() throws {
                 try installation.withStore { store in
                     try store.clients.removeRedirect(team: team, clientID: clientID, uri: uri, thisChange())
-                    print("The redirect URI is removed.")
+                    print("Removed the redirect URI.")
                 }
             }
         }
@@ -82,7 +82,7 @@ extension AppCommand {
             func run() async throws {
                 let pem = try AppCommand.Key.read(file)
                 guard !pem.contains("PRIVATE KEY") else {
-                    throw CommandError.data("this is a private key: it stays with the team; give the public one (see --help)")
+                    throw CommandError.data("this is a private key, which must stay with the team; give the public key (see --help)")
                 }
                 let key: VerificationKey
                 do { key = try VerificationKey(keyID: kid ?? "-", pem: pem) } catch {
@@ -141,7 +141,7 @@ extension AppCommand {
                 handle = .standardInput
             } else {
                 guard let opened = FileHandle(forReadingAtPath: file) else {
-                    throw CommandError.noInput("\(file): there is no such file, or it cannot be read")
+                    throw CommandError.noInput("\(file): the file does not exist or cannot be read")
                 }
                 handle = opened
             }

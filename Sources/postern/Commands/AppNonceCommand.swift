@@ -8,7 +8,7 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show or set how an app's identity tokens carry the nonce.",
             discussion: """
-                A question with an identity token has to name the nonce of the sign-in, so that a token that was copied opens \
+                A request with an identity token must name the nonce of the sign-in, so that a copied token opens \
                 nothing. Apps on Apple's systems often hand over its SHA-256: that is sha256_hex. The service follows within \
                 seconds.
                 """)
@@ -19,7 +19,7 @@ extension AppCommand {
         var clientID: String
         @Option(help: ArgumentHelp("The form in the token: raw or sha256_hex.", valueName: "form"))
         var form: String?
-        @Flag(inversion: .prefixedNo, help: "Whether a question with a token must have a nonce.")
+        @Flag(inversion: .prefixedNo, help: "Whether a request with a token must have a nonce.")
         var required: Bool?
         @OptionGroup var output: OutputOptions
         @OptionGroup var installation: InstallationOptions
@@ -35,7 +35,7 @@ extension AppCommand {
             try installation.withStore { store in
                 let wanted = try form.map { text in
                     guard let form = AppNonceForm(rawValue: text) else {
-                        throw CommandError.usage("there is no form \(text.prefix(64)) of a nonce: there are raw and sha256_hex")
+                        throw CommandError.usage("\(text.prefix(64)) is not a form of a nonce: use raw or sha256_hex")
                     }
                     return form
                 }

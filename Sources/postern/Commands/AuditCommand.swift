@@ -12,13 +12,13 @@ struct AuditCommand: ParsableCommand {
             identifiers, never an inbox or a name.
             """)
 
-    @Option(help: ArgumentHelp("Only from then on: 7d, 12h, or a date as in 2026-11-01.", valueName: "when"))
+    @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a date as in 2026-11-01.", valueName: "when"))
     var since: String?
     @Option(help: ArgumentHelp("Only by this actor; key:* stands for all that begin so.", valueName: "actor"))
     var actor: String?
     @Option(help: ArgumentHelp("Only this action, as in team.add; team.* stands for all that begin so.", valueName: "action"))
     var action: String?
-    @Option(help: ArgumentHelp("At most so many.", valueName: "number"))
+    @Option(help: ArgumentHelp("The maximum number of entries.", valueName: "number"))
     var limit = 100
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
@@ -33,11 +33,11 @@ struct AuditCommand: ParsableCommand {
     }
 
     func run() throws {
-        guard (1...1_000_000).contains(limit) else { throw CommandError.usage("--limit: a number from 1 to 1000000 is needed") }
+        guard (1...1_000_000).contains(limit) else { throw CommandError.usage("--limit must be a number from 1 to 1000000") }
         let now = PosternClock.now()
         let start = try since.map { text in
             guard let time = ExpiryText.duration(text).map({ now - $0 }) ?? ExpiryText.moment(text, endOfDay: false) else {
-                throw CommandError.usage("--since: 7d, 12h, or a date as in 2026-11-01 is needed")
+                throw CommandError.usage("--since must be 7d, 12h, or a date as in 2026-11-01")
             }
             return time
         }

@@ -6,7 +6,7 @@ import PosternServer
 
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Look at the configuration.", subcommands: [Show.self])
+        commandName: "config", abstract: "Show the configuration.", subcommands: [Show.self])
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(

@@ -8,16 +8,16 @@ import PosternStore
 
 struct DKIMCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "dkim", abstract: "Make, publish, activate and retire the keys that sign what the relay sends.",
+        commandName: "dkim", abstract: "Generate, publish, activate and retire the keys that sign what the relay sends.",
         discussion: """
             Each relay domain signs with one active key of each algorithm: RSA, which every provider checks, and Ed25519 as a \
             second signature where there is such a key. Keys are kept sealed in the database, so that all hosts of a relay \
-            sign alike; a running relay takes up changes within seconds.
+            sign with the same keys; a running relay applies changes within seconds.
 
             To rotate without a gap:
 
               postern dkim generate        the next key; publish the record it prints
-              postern dkim activate NEXT   looks into the DNS, then signs with it
+              postern dkim activate NEXT   checks the DNS, then signs with it
               postern dkim retire OLD      two weeks later; then remove its record
             """,
         subcommands: [Generate.self, List.self, Activate.self, Retire.self, Records.self])
@@ -70,8 +70,8 @@ struct DKIMCommand: ParsableCommand {
 
     struct Generate: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make a key and print the record to publish.",
-            discussion: "The key is pending: it signs nothing before postern dkim activate.")
+            abstract: "Generate a key and print the record to publish.",
+            discussion: "The key is pending: it signs nothing until postern dkim activate.")
 
         @Option(help: ArgumentHelp("The relay domain; by default the first.", valueName: "domain")) var domain: String?
         @Option(help: ArgumentHelp("rsa or ed25519.", valueName: "name")) var algorithm: KeyAlgorithm = .rsa
@@ -90,7 +90,7 @@ struct DKIMCommand: ParsableCommand {
                 if output.json { return try printJSON(RecordRow(key, publication)) }
                 print(
                     """
-                    Made the \(key.algorithm.rawValue) key \(key.selector) of \(key.domain). Publish this record:
+                    Generated the \(key.algorithm.rawValue) key \(key.selector) of \(key.domain). Publish this record:
 
                     \(publication.zoneFileRecord)
 
@@ -104,7 +104,7 @@ struct DKIMCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the keys.",
             discussion: """
-                pending: to be published, signs nothing yet. active: signs. retiring: replaced, signs nothing more, and stays \
+                pending: to be published, signs nothing yet. active: signs. retiring: replaced, no longer signs, and stays \
                 published for the mail that it signed. retired: ended, the private key is deleted.
                 """)
 
@@ -137,14 +137,14 @@ struct DKIMCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Sign with a key from now on.",
             discussion: """
-                Asks the DNS first whether verifiers find this key, and changes nothing where they do not. The key that signed \
-                so far becomes retiring; activating it again goes back.
+                First checks in the DNS whether verifiers find this key, and changes nothing if they do not. The key that signed \
+                until now becomes retiring; activate it again to go back.
                 """)
 
         @Argument(help: "The key's selector.") var selector: String
         @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain:
             String?
-        @Flag(help: "Do not ask the DNS: mail fails DKIM until the record is there.") var force = false
+        @Flag(help: "Do not check the DNS: mail fails DKIM until the record is published.") var force = false
         @OptionGroup var dns: DNSOptions
         @OptionGroup var options: InstallationOptions
 
@@ -183,7 +183,7 @@ struct DKIMCommand: ParsableCommand {
         @Argument(help: "The key's selector.") var selector: String
         @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain:
             String?
-        @Flag(help: "Also where it signs and no other key takes its place, or mail that it signed may still be under way.") var force = false
+        @Flag(help: "Retire it even if it signs and no other key replaces it, or if mail that it signed may still be in transit.") var force = false
         @OptionGroup var options: InstallationOptions
 
         func run() throws {
@@ -196,7 +196,7 @@ struct DKIMCommand: ParsableCommand {
                     retired.activatedAt == nil || end <= PosternClock.now()
                         ? "Retired \(retired.selector) of \(retired.domain). Remove the record \(name)."
                         : "Retired \(retired.selector) of \(retired.domain). Remove the record \(name), "
-                            + "but not before \(timestamp(end)): mail that it signed may still be under way.")
+                            + "but not before \(timestamp(end)): mail that it signed may still be in transit.")
             }
         }
 
@@ -208,7 +208,7 @@ struct DKIMCommand: ParsableCommand {
 
     struct Records: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "dns", abstract: "Print the records to publish, as they stand in a zone file.",
+            commandName: "dns", abstract: "Print the records to publish, in zone file format.",
             discussion: "A text is cut into strings of at most 255 octets, which the DNS joins again without a space.")
 
         @Argument(help: "The selector of one key; otherwise all that are not retired.") var selector: String?

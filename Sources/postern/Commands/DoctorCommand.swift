@@ -8,14 +8,14 @@ import PosternStore
 
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Look whether everything is as it should be, and say how to mend it.",
+        commandName: "doctor", abstract: "Check that everything works, and say how to fix what does not.",
         discussion: """
-            local: configuration, key file, database and its integrity, policy, disk, clock, whether a filter answers at the milter's
+            local: configuration, key file, database and its integrity, policy, disk, clock, whether a milter answers at the milter's
             socket and the HTTP API at its address, and the HTTP certificate.
             postfix: every setting that the relay needs, services in master.cf that bypass it, the certificate.
-            probe: a reply and a bounce of doctor's own, sent through the running Postfix and filter and caught on their way out: \
-            whether anything in them tells of the user. Sent where the parts above found nothing broken. It needs root, to listen \
-            where Postfix parks mail (virtual_transport); no other mail is touched, and nothing of it stays.
+            probe: a reply and a bounce written by doctor, sent through the running Postfix and milter and captured on their way out: \
+            whether anything in them reveals the user. Sent only if the parts above found nothing broken. It needs root, to listen \
+            where Postfix sends undeliverable mail (virtual_transport); no other mail is touched, and nothing of the probe remains.
             outside: each relay domain as the DNS has it: MX, SPF, DKIM, DMARC with its reports, and PTR = HELO.
 
             Nothing is changed. Exit status 0 if nothing is broken; warnings do not count.
@@ -30,16 +30,16 @@ struct DoctorCommand: ParsableCommand {
             "An address that the relay sends from; may be repeated. Otherwise those of its name.", valueName: "address"))
     var ip: [String] = []
     @Option(help: ArgumentHelp("Where main.cf is.", valueName: "dir")) var configDirectory = "/etc/postfix"
-    @Option(help: ArgumentHelp("Leave a part out: local, postfix, probe, outside; may be repeated.", valueName: "part")) var skip:
+    @Option(help: ArgumentHelp("Skip a part: local, postfix, probe, outside; may be repeated.", valueName: "part")) var skip:
         [Part] = []
-    @Option(help: ArgumentHelp("Where Postfix takes mail, for the probe. Otherwise mail.submission.", valueName: "host:port")) var smtp:
+    @Option(help: ArgumentHelp("Where Postfix accepts mail, for the probe. Otherwise mail.submission.", valueName: "host:port")) var smtp:
         String?
-    @Option(help: ArgumentHelp("Seconds that the probe's mail may take.", valueName: "seconds")) var patience = 60
+    @Option(help: ArgumentHelp("Timeout for the probe's mail, in seconds.", valueName: "seconds")) var patience = 60
     @OptionGroup var dns: DNSOptions
 
     func validate() throws {
-        guard (1...3600).contains(patience) else { throw ValidationError("--patience: a number of seconds from 1 to 3600 is needed") }
-        if let smtp, ListenAddress(smtp).map({ $0.port > 0 }) != true { throw ValidationError("--smtp: HOST:PORT is needed, as in 127.0.0.1:25") }
+        guard (1...3600).contains(patience) else { throw ValidationError("--patience must be a number of seconds from 1 to 3600") }
+        if let smtp, ListenAddress(smtp).map({ $0.port > 0 }) != true { throw ValidationError("--smtp must be HOST:PORT, as in 127.0.0.1:25") }
     }
 
     func run() throws {
@@ -77,17 +77,17 @@ struct DoctorCommand: ParsableCommand {
         func unsent(_ why: String, _ remedy: String) -> [Check] {
             [.warning("probe", "no reply and no bounce was sent through Postfix: \(why)", remedy: remedy)]
         }
-        guard isHealthy else { return unsent("something is broken already", "mend what is named above, and run postern doctor again") }
+        guard isHealthy else { return unsent("a check above is broken", "fix what is named above, and run postern doctor again") }
         let address = smtp.flatMap(ListenAddress.init) ?? configuration.mail.submission
         guard smtp != nil || address.isLoopback else {
-            return unsent("mail.submission is another machine", "say with --smtp where this machine's Postfix takes mail")
+            return unsent("mail.submission is another machine", "name with --smtp where this machine's Postfix accepts mail")
         }
         let postfix = PostfixProbe(directory: configDirectory, configuration: configuration)
         let domain = configuration.relayDomains.first ?? ""
         do {
             guard let port = try postfix.parkingPort(of: SelfProbe.address(at: domain)) else {
                 return unsent(
-                    "mail that stays at \(domain) is not parked at a port of 127.0.0.1",
+                    "undeliverable mail at \(domain) does not go to a port of 127.0.0.1",
                     "let virtual_transport, or transport_maps, send \(domain) to smtp:[127.0.0.1]:9 as postern setup postfix does")
             }
             let route = SelfProbe.Route(
@@ -96,15 +96,15 @@ struct DoctorCommand: ParsableCommand {
             guard
                 let probe = SelfProbe(
                     configuration, keys: try KeyFile.read(path: configuration.keyFilePath), route: route, now: now, nonce: nonce)
-            else { return unsent("the token keys cannot be used", "put the key file of this installation back") }
+            else { return unsent("the token keys cannot be used", "restore the key file of this installation") }
             let outcome = probe.run()
             var checks = outcome.checks
             if !outcome.isFinished, let count = try? postfix.clearQueue(of: probe.isProbes), count > 0 {
-                checks.append(.warning("probe queue", "\(count) messages of the probe were taken out of Postfix's queue", remedy: "nothing is left to do"))
+                checks.append(.warning("probe queue", "\(count) messages of the probe were removed from Postfix's queue", remedy: "no action is needed"))
             }
             return checks
         } catch {
-            return unsent("\(error)", "run postern doctor as root; --skip probe leaves this part out")
+            return unsent("\(error)", "run postern doctor as root; --skip probe skips this part")
         }
     }
 

@@ -12,7 +12,7 @@ struct EndpointCommand: AsyncParsableCommand {
         commandName: "endpoint", abstract: "Set, show, test and remove the endpoints that events go to.",
         discussion: """
             Each group of apps has its own. Events are signed (ES256, keys at /auth/keys), delivered at least once and in order \
-            for each account, retried for three days and then parked. docs/EVENTS.md says what a receiver must do.
+            for each account, retried for three days and then parked. docs/EVENTS.md describes what a receiver must do.
             """,
         subcommands: [Set.self, Show.self, Test.self, Remove.self])
 
@@ -45,7 +45,7 @@ struct EndpointCommand: AsyncParsableCommand {
 
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Set the endpoint of an app's group; what waits goes there at once.",
+            abstract: "Set the endpoint of an app's group; pending events go there at once.",
             discussion: """
                 The name is resolved for every delivery; every address has to be globally reachable, and that very address is \
                 connected to. Redirects are not followed.
@@ -55,8 +55,8 @@ struct EndpointCommand: AsyncParsableCommand {
         @Argument(help: "An https URL.") var url: String
         @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))
         var app: String?
-        @Flag(help: "Take http, too: only for tests.") var allowHTTP = false
-        @Flag(help: "Take addresses of this machine and of private networks, too.") var allowPrivate = false
+        @Flag(help: "Also accept http: only for tests.") var allowHTTP = false
+        @Flag(help: "Also accept addresses of this machine and of private networks.") var allowPrivate = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
@@ -66,14 +66,14 @@ struct EndpointCommand: AsyncParsableCommand {
                     team: team, app: app, url: url, allowsHTTP: allowHTTP, allowsPrivate: allowPrivate, thisChange())
                 print("Events for \(endpoint.audience) go to \(endpoint.url).")
                 if installation.configuration.provider.issuer == nil {
-                    Failure.warn("no event leaves before http.public_url or provider.issuer is set")
+                    Failure.warn("no event is sent until http.public_url or provider.issuer is set")
                 }
             }
         }
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show a team's endpoints, or everybody's, and how they do.")
+        static let configuration = CommandConfiguration(abstract: "Show the endpoints of a team or of all teams, and their state.")
 
         @Argument(help: "The team's identifier; all teams without it.") var team: String?
         @OptionGroup var installation: InstallationOptions
@@ -93,9 +93,9 @@ struct EndpointCommand: AsyncParsableCommand {
 
     struct Test: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Send an event of type test to an endpoint now, and say how it went.",
+            abstract: "Send an event of type test to an endpoint now, and report the result.",
             discussion: """
-                Nothing is kept of it, and real events wait as before. Exit status 0 where the endpoint took it, 75 where it \
+                The event is not stored, and real events wait as before. Exit status 0 if the endpoint accepted it, 75 if it \
                 did not.
                 """)
 
@@ -115,13 +115,13 @@ struct EndpointCommand: AsyncParsableCommand {
             let signer = IdentitySigner(opened.store.identityKeys, now: PosternClock.now, logger: logger)
             guard let parts = try EventServices.parts(opened, signer: signer, now: PosternClock.now, logger: logger) else {
                 throw CommandError(
-                    status: EX_CONFIG, message: "no event leaves: set http.public_url or provider.issuer")
+                    status: EX_CONFIG, message: "no event is sent: set http.public_url or provider.issuer")
             }
             let outcome = try await parts.delivery.test(endpoint)
             await parts.poster.stop()
             await parts.threads.stop()
             switch outcome {
-            case .delivered: print("\(endpoint.url) took a test event for \(endpoint.audience).")
+            case .delivered: print("\(endpoint.url) accepted a test event for \(endpoint.audience).")
             case .failed(let reason, _, _):
                 throw CommandError(status: EX_TEMPFAIL, message: "\(endpoint.url): \(reason)")
             }
@@ -130,7 +130,7 @@ struct EndpointCommand: AsyncParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove an endpoint, with what waits for it: nobody is told of changes any more.")
+            abstract: "Remove an endpoint with its pending events: its team is no longer notified of changes.")
 
         @Argument(help: "The team's identifier.") var team: String
         @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))

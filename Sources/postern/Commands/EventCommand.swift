@@ -43,12 +43,12 @@ struct EventCommand: ParsableCommand {
 
         @Argument(help: "The team's identifier; all teams without it.") var team: String?
         @Option(help: "Only pending, delivered or parked ones.") var state: EventState?
-        @Option(help: "How many at most.") var limit = 100
+        @Option(help: "The maximum number of rows.") var limit = 100
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            guard limit > 0 else { throw ValidationError("--limit is a number from 1 on.") }
+            guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
         }
 
         func run() throws {
@@ -68,7 +68,7 @@ struct EventCommand: ParsableCommand {
     struct Retry: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Try parked events again, for three more days; pending ones at once.",
-            discussion: "An event that comes after later ones of its account is told by its event_time.")
+            discussion: "An event that arrives after later ones of its account is recognized by its event_time.")
 
         @OptionGroup var selection: EventSelection
         @OptionGroup var installation: InstallationOptions
@@ -82,7 +82,7 @@ struct EventCommand: ParsableCommand {
     }
 
     struct Park: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Park pending events: they are tried no more.")
+        static let configuration = CommandConfiguration(abstract: "Park pending events: they are no longer tried.")
 
         @OptionGroup var selection: EventSelection
         @Flag(help: "Do it.") var yes = false
@@ -91,7 +91,7 @@ struct EventCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 guard yes else {
-                    throw CommandError.usage("the receiver will not hear of parked events: repeat with --yes; nothing was changed")
+                    throw CommandError.usage("the receiver does not get parked events: repeat with --yes; nothing was changed")
                 }
                 let count = try store.outbox.park(jti: selection.jti, team: selection.team, thisChange())
                 print("Parked \(count) event\(count == 1 ? "" : "s").")
@@ -102,7 +102,7 @@ struct EventCommand: ParsableCommand {
     struct Test: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Put an event of type test into the queue, and print its jti.",
-            discussion: "It takes the way of every event. postern endpoint test sends one at once.")
+            discussion: "It is delivered like any other event. postern endpoint test sends one at once.")
 
         @Argument(help: "The team's identifier.") var team: String
         @Option(help: ArgumentHelp("Any app of the group; the team's first group without it.", valueName: "client-id"))
@@ -124,7 +124,7 @@ struct EventSelection: ParsableArguments {
     @Option(help: "All events of this team.") var team: String?
 
     func validate() throws {
-        guard (jti == nil) != (team == nil) else { throw ValidationError("A jti is needed, or --team.") }
+        guard (jti == nil) != (team == nil) else { throw ValidationError("Give a jti, or --team.") }
     }
 }
 

@@ -13,8 +13,8 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain", abstract: "Show what would happen to a message, and why.",
         discussion: """
             Reads a message on standard input and prints the decision, each SMTP reply, the reasons, and the message and \
-            envelope as they would go on. It runs the very code that the milter runs, and changes nothing in the store. What \
-            it prints holds the inbox as the envelope recipient: it is for the operator's eyes.
+            envelope as they would be sent on. It runs the same code as the milter, and changes nothing in the store. What \
+            it prints contains the inbox as the envelope recipient, so it is for the operator only.
 
             With --dns, answers come from that JSON file alone: {"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "mx"]]}}, or \
             {"name": {"error": "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}}; a name that is absent does not exist.
@@ -32,10 +32,10 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: ArgumentHelp("What the client said in HELO.", valueName: "name")) var helo: String = ""
     @Option(help: ArgumentHelp("Take DNS answers from this file alone.", valueName: "file")) var dns: String?
     @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time")) var time: String?
-    @Flag(help: "Read questions as JSON lines.") var batch = false
+    @Flag(help: "Read requests as JSON lines.") var batch = false
 
     func validate() throws {
-        guard batch || !rcpt.isEmpty else { throw ValidationError("name at least one --rcpt, or use --batch") }
+        guard batch || !rcpt.isEmpty else { throw ValidationError("give at least one --rcpt, or use --batch") }
         try ClientAddress.check(ip)
     }
 
@@ -111,7 +111,7 @@ struct ExplainQuestion: Decodable {
 
     func message() throws -> ExplainedMessage {
         guard let bytes = Data(base64Encoded: messageBase64, options: .ignoreUnknownCharacters) else {
-            throw CommandError(status: EX_DATAERR, message: "message_base64 is not base64")
+            throw CommandError(status: EX_DATAERR, message: "message_base64 is not valid base64")
         }
         try ClientAddress.check(ip)
         return ExplainedMessage(

@@ -10,7 +10,7 @@ struct ImportCommand: ParsableCommand {
         commandName: "import", abstract: "Import users, inboxes and accounts from CSV or JSON lines.",
         discussion: """
             The first line of a CSV file names its columns; each JSON line is an object with the columns as keys. One row is a \
-            user, and where it says so an inbox of theirs and an account with a team:
+            user, and optionally an inbox of that user and an account with a team:
 
               user             the user's identifier; the only column that every row needs
               name             the user's name
@@ -27,18 +27,18 @@ struct ImportCommand: ParsableCommand {
               real_user_status 0, 1 or 2, as the first identity token had it
               since            first consent, as in 2026-11-21T06:49:30Z or 1795243770
 
-            A user with several inboxes or accounts has a row for each. A row is taken whole or not at all. What exists already \
-            is left as it is, so that the same file can be imported again: after an interruption, or after its bad rows were \
-            mended. The relay may go on running.
+            A user with several inboxes or accounts has a row for each. A row is imported as a whole or not at all. What exists already \
+            is left unchanged, so that the same file can be imported again: after an interruption, or after its bad rows were \
+            fixed. The relay may keep running.
             """)
 
     @Argument(help: "The file; - reads standard input.")
     var file: String
-    @Flag(help: "Check every row against the store as it is, on a copy, and change nothing.")
+    @Flag(help: "Check every row against the store, on a copy, and change nothing.")
     var dryRun = false
-    @Flag(help: "Believe the column verified: whoever made the file knows that these inboxes are their users'.")
+    @Flag(help: "Trust the column verified: the author of the file knows that these inboxes belong to their users.")
     var trustVerified = false
-    @Option(help: ArgumentHelp("Write line and reason of each row that was not taken to this file, as CSV.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write line and reason of each row that was not imported to this file, as CSV.", valueName: "file"))
     var errors: String?
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
@@ -76,7 +76,7 @@ struct ImportCommand: ParsableCommand {
         try show(report)
         if report.refused > 0 {
             throw CommandError.data(
-                "\(plural(report.refused, "row")) of \(report.rows) \(dryRun ? "would not be" : "not") taken"
+                "\(plural(report.refused, "row")) of \(report.rows) \(dryRun ? "would not be" : "not") imported"
                     + (errors.map { ": see \($0)" } ?? ""))
         }
     }
@@ -99,7 +99,7 @@ struct ImportCommand: ParsableCommand {
             bar.clear()
             Failure.remark(
                 shown <= Self.shownReasons
-                    ? "line \(line): \(reason)" : "more rows were not taken: see them all with --errors FILE")
+                    ? "line \(line): \(reason)" : "more rows were not imported: list them all with --errors FILE")
         }
         var read = 0
         do {
@@ -125,7 +125,7 @@ struct ImportCommand: ParsableCommand {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder), !isFolder.boolValue,
             let handle = FileHandle(forReadingAtPath: file)
-        else { throw CommandError.noInput("\(file): there is no such file, or it cannot be read") }
+        else { throw CommandError.noInput("\(file): the file does not exist or cannot be read") }
         return handle
     }
 
@@ -158,7 +158,7 @@ struct ImportCommand: ParsableCommand {
         }
         if report.passedOverVerified > 0 {
             Failure.warn(
-                "\(plural(report.passedOverVerified, "row")) said verified: without --trust-verified such inboxes have to be "
+                "\(plural(report.passedOverVerified, "row")) said verified: without --trust-verified such inboxes must be "
                     + "confirmed before mail is forwarded to them")
         }
     }
@@ -178,7 +178,7 @@ private final class ReasonsFile {
         guard let path else { return nil }
         var (own, other) = (stat(), stat())
         if stat(path, &own) == 0, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino {
-            throw CommandError.usage("--errors names the file that is imported")
+            throw CommandError.usage("--errors must not name the file that is imported")
         }
         do {
             handle = FileHandle(fileDescriptor: try OwnedFile.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666), closeOnDealloc: true)

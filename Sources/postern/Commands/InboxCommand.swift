@@ -9,8 +9,8 @@ struct InboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inbox", abstract: "Add, list, show, verify and remove a user's inboxes.",
         discussion: """
-            An inbox is named by its address or by its number: 1, 2, 3 of this user, as the list shows it. The number \
-            of an inbox that was removed does not come back. An address on the command line shows in the list of processes; \
+            Name an inbox by its address or by its number for this user (1, 2, 3), as the list shows it. The number \
+            of a removed inbox is not used again. An address on the command line is visible in the list of processes; \
             - reads it from standard input instead.
             """,
         subcommands: [Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self])
@@ -45,9 +45,9 @@ struct InboxCommand: ParsableCommand {
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Add an inbox, and write to it to verify it.",
+            abstract: "Add an inbox, and send a message to it to verify it.",
             discussion: """
-                The message holds a code and a link, and can be answered: each confirms the inbox. Nothing is forwarded to an inbox before it is verified, and replies are taken from verified ones only. A \
+                The message holds a code and a link, and can be answered: each confirms the inbox. Nothing is forwarded to an inbox until it is verified, and replies are accepted only from verified inboxes. A \
                 reply-only inbox is an alias that the user writes from: nothing is ever forwarded to it. Inboxes at a relay \
                 domain are refused. An inbox is verified for one user only.
                 """)
@@ -56,11 +56,11 @@ struct InboxCommand: ParsableCommand {
         var user: String
         @Argument(help: "The user's real address; - reads it from standard input.")
         var address: String
-        @Flag(help: "The inbox is known to be the user's.")
+        @Flag(help: "The inbox is known to belong to the user.")
         var verified = false
         @Flag(help: "The user writes from it, and nothing is forwarded to it.")
         var replyOnly = false
-        @Flag(help: "Write no message now; postern inbox verify does it later.")
+        @Flag(help: "Do not send a message now; postern inbox verify sends it later.")
         var noMessage = false
         @OptionGroup var installation: InstallationOptions
 
@@ -75,7 +75,7 @@ struct InboxCommand: ParsableCommand {
             }
         }
 
-        /// Writes to an inbox that was just added: what goes wrong is told together with what to do.
+        /// Writes to an inbox that was just added: errors are reported together with what to do.
         private static func write(_ mailer: InboxMailer, _ user: String, _ number: Int64) throws {
             do {
                 try mailer.verify(user: user, .number(number), thisChange())
@@ -83,20 +83,20 @@ struct InboxCommand: ParsableCommand {
             } catch let error as MailerError {
                 throw CommandError(
                     status: Failure.status(error),
-                    message: "inbox \(number) was added, but not written to: \(error); try postern inbox verify \(user) \(number)")
+                    message: "inbox \(number) was added, but no message could be sent to it: \(error); try postern inbox verify \(user) \(number)")
             }
         }
     }
 
     /// What follows a message.
     private static func tellNext(_ user: String, _ number: Int64) {
-        print("A message was written to it. Its link or an answer confirms it, or: postern inbox confirm \(user) \(number) --code CODE")
+        print("A message was sent to it. Its link or a reply confirms it, or: postern inbox confirm \(user) \(number) --code CODE")
     }
 
     struct Verify: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Write to an unverified inbox again.",
-            discussion: "The new message makes the one before it worthless. How many there may be is set by verification.per_inbox and others.")
+            abstract: "Send the message to an unverified inbox again.",
+            discussion: "The new message invalidates the previous one. verification.per_inbox and related keys limit how many are sent.")
 
         @Argument(help: "The user's identifier.")
         var user: String
@@ -133,10 +133,10 @@ struct InboxCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show an inbox, and how it takes its mail.",
+            abstract: "Show an inbox, and how it accepts its mail.",
             discussion: """
-                Where an inbox refuses too much for good (suspension.failures, suspension.percent, suspension.days), forwarding to \
-                it is suspended: the mail waits at its senders. postern inbox confirm ends that.
+                If an inbox refuses too much mail permanently (suspension.failures, suspension.percent, suspension.days), forwarding to \
+                it is suspended: the mail waits at its senders. postern inbox confirm ends the suspension.
                 """)
 
         @Argument(help: "The user's identifier.")
@@ -189,12 +189,12 @@ struct InboxCommand: ParsableCommand {
             var lines = [
                 ("inbox", "\(detail.inbox)"), ("user", user), ("address", detail.address), ("state", summary), ("added", detail.createdAt),
                 ("verified", detail.verifiedAt ?? "never"),
-                ("failures", "\(detail.failures) for good, of \(detail.forwarded) messages forwarded in \(detail.windowDays) days"),
+                ("failures", "\(detail.failures) permanently, of \(detail.forwarded) messages forwarded in \(detail.windowDays) days"),
             ]
             if let since = detail.suspendedAt, let failures = detail.suspendedFailures {
                 lines += [
                     ("suspended", "since \(since), after \(failures) permanent failure\(failures == 1 ? "" : "s"); its mail waits at the senders"),
-                    ("to end it", "once the user has shown that it takes mail: postern inbox confirm \(user) \(detail.inbox)"),
+                    ("to end it", "once the user has shown that it accepts mail: postern inbox confirm \(user) \(detail.inbox)"),
                 ]
             }
             return Properties(lines: lines)
@@ -205,8 +205,8 @@ struct InboxCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Mark an inbox as verified: real, and the user's own.",
             discussion: """
-                With --code, where the code is that of the message that was written to it. Without, because you know that it \
-                is the user's: nothing is asked, and the audit says so. Where forwarding to it was suspended, it begins again.
+                With --code, by the code of the message that was sent to it. Without --code, because you know that it \
+                belongs to the user: nothing is checked, and the audit says so. If forwarding to it was suspended, it resumes.
                 """)
 
         @Argument(help: "The user's identifier.")
@@ -245,7 +245,7 @@ struct InboxCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 try store.inboxes.makeDefault(user: user, inboxName(inbox), thisChange())
-                print("Mail of user \(user) goes to that inbox now.")
+                print("Mail for user \(user) goes to that inbox now.")
             }
         }
     }
@@ -253,7 +253,7 @@ struct InboxCommand: ParsableCommand {
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove an inbox.",
-            discussion: "Where mail went to it, it goes to the user's oldest verified inbox, or waits for one.")
+            discussion: "Mail that went to it then goes to the user's oldest verified inbox, or waits for one.")
 
         @Argument(help: "The user's identifier.")
         var user: String
@@ -266,7 +266,7 @@ struct InboxCommand: ParsableCommand {
                 try store.inboxes.remove(user: user, inboxName(inbox), thisChange())
                 print("Removed the inbox of user \(user).")
                 if try !store.inboxes.inboxes(user: user).contains(where: { $0.isVerified && !$0.isReplyOnly }) {
-                    Failure.warn("user \(user) has no verified inbox left: mail to the user's relay addresses is not delivered")
+                    Failure.warn("user \(user) has no verified inbox any more: mail to the user's relay addresses is not delivered")
                 }
             }
         }

@@ -10,16 +10,16 @@ import PosternStore
 
 struct IssuerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "issuer", abstract: "Add, list, show, remove and test the issuers whose identity tokens are taken.",
+        commandName: "issuer", abstract: "Add, list, show, remove and test the issuers whose identity tokens are accepted.",
         discussion: """
-            A token counts where its iss is that of an issuer here, its signature is valid under a key of that issuer that it \
-            names (kid), and the algorithm is one of those configured. Apple:
+            A token is accepted if its iss is that of an issuer listed here, its signature is valid under the issuer's key that it \
+            names (kid), and its algorithm is configured for the issuer. Apple:
 
               postern issuer add apple --iss https://appleid.apple.com \\
                 --jwks-uri https://appleid.apple.com/auth/keys --algorithm RS256 --nonce-form sha256_hex
               postern issuer test apple
 
-            Issuers may stand in postern.yaml instead (issuers:); each has one place, and one in both is an error.
+            Issuers may be configured in postern.yaml instead (issuers:); an issuer in both places is an error.
             """,
         subcommands: [Add.self, List.self, Show.self, Remove.self, Test.self])
 
@@ -61,8 +61,8 @@ struct IssuerCommand: ParsableCommand {
             abstract: "Register an issuer.",
             discussion: """
                 Its keys are a JWK Set: at an https: address, which is fetched when needed, kept, and used for up to a week \
-                while the issuer is away; in a file on this host, which may be edited; or copied into the database. RSA keys \
-                have 2048 bits or more; of elliptic curves only P-256 is taken.
+                while the issuer is unreachable; in a file on this host, which may be edited; or copied into the database. RSA keys \
+                must have at least 2048 bits; of elliptic curves only P-256 is accepted.
 
                 --nonce-form says how the nonce that an app sends relates to the claim: raw, or sha256_hex where the claim is \
                 its SHA-256 in lower-case hexadecimal.
@@ -79,22 +79,22 @@ struct IssuerCommand: ParsableCommand {
         @Option(help: ArgumentHelp("raw or sha256_hex.", valueName: "form")) var nonceForm: TokenNonceForm = .raw
         @Option(help: ArgumentHelp("Seconds by which clocks may differ, 0 to 300.", valueName: "seconds"))
         var leeway = IssuerConfiguration.defaultLeeway
-        @Flag(help: "Take keys over plain http: beyond this host too. Whoever is on the way can replace them.")
+        @Flag(help: "Accept keys over plain http: from other hosts too. Anyone on the network path can replace them.")
         var allowHttp = false
         @OptionGroup var installation: InstallationOptions
 
         func validate() throws {
             guard [jwksUri, jwksFile, jwksInline].compactMap({ $0 }).count == 1 else {
-                throw ValidationError("Name one of --jwks-uri, --jwks-file and --jwks-inline.")
+                throw ValidationError("Give one of --jwks-uri, --jwks-file and --jwks-inline.")
             }
             guard (0...IssuerConfiguration.maximumLeeway).contains(leeway) else {
-                throw ValidationError("--leeway is 0 to \(IssuerConfiguration.maximumLeeway) seconds.")
+                throw ValidationError("--leeway must be 0 to \(IssuerConfiguration.maximumLeeway) seconds.")
             }
         }
 
         mutating func run() async throws {
             guard (1...2048).contains(iss.utf8.count), iss.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7F }) else {
-                throw CommandError.data("--iss is 1 to 2048 octets without spaces and control characters")
+                throw CommandError.data("--iss must be 1 to 2048 octets without spaces and control characters")
             }
             let (source, location) = try await place()
             let algorithms = Set(algorithm.isEmpty ? TokenAlgorithm.allCases : algorithm).map(\.rawValue)
@@ -123,7 +123,7 @@ struct IssuerCommand: ParsableCommand {
                 throw CommandError.data("\(path): \(error)")
             }
             if jwksInline != nil { return (.inline, String(decoding: document, as: UTF8.self)) }
-            guard path != "-" else { throw CommandError.usage("--jwks-file names a file: use --jwks-inline - for standard input") }
+            guard path != "-" else { throw CommandError.usage("--jwks-file must name a file: use --jwks-inline - for standard input") }
             return (.file, URL(fileURLWithPath: path).standardizedFileURL.path)
         }
     }
@@ -190,8 +190,8 @@ struct IssuerCommand: ParsableCommand {
 
     struct Test: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Fetch an issuer's keys now and say which can be used.",
-            discussion: "Exit status 0 where at least one key can be used, 65 where none can, 75 where they cannot be fetched.")
+            abstract: "Fetch an issuer's keys now and report which can be used.",
+            discussion: "Exit status 0 if at least one key can be used, 65 if none can, 75 if they cannot be fetched.")
 
         struct KeyRow: Encodable {
             let kid: String?

@@ -58,30 +58,30 @@ struct KeyCommand: ParsableCommand {
         }
         Failure.note(
             "Key \(key.id) of \(key.team.map { "team \($0.id)" } ?? "the operator"), "
-                + (key.expiresAt.map { "until \(timestamp($0))" } ?? "without an end") + ". It is shown only now\(further):")
+                + (key.expiresAt.map { "until \(timestamp($0))" } ?? "without an end") + ". It is not shown again\(further):")
         print(text.revealed)
     }
 
     struct Issue: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Issue a key.",
-            discussion: "The key goes to standard output, and what is said about it to standard error: redirect the one to keep it.")
+            discussion: "The key goes to standard output, and everything else to standard error: redirect standard output to keep the key.")
 
-        @Argument(help: "The team whose key it is.")
+        @Argument(help: "The team that owns the key.")
         var team: String?
-        @Flag(name: .customLong("operator"), help: "A key of the operator's, not of a team.")
+        @Flag(name: .customLong("operator"), help: "A key for the operator, not for a team.")
         var isOperator = false
-        @Option(help: ArgumentHelp("What it may do; several with commas, or repeated.", valueName: "scope"))
+        @Option(help: ArgumentHelp("Its scopes, separated by commas or repeated.", valueName: "scope"))
         var scope: [String]
-        @Option(help: ArgumentHelp("When it ends: 90d, 12h, a date as in 2027-01-31, or never.", valueName: "when"))
+        @Option(help: ArgumentHelp("When it expires: 90d, 12h, a date as in 2027-01-31, or never.", valueName: "when"))
         var expires = "never"
-        @Option(help: "What it is for, for people.")
+        @Option(help: "A description of what it is for.")
         var note = ""
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            guard isOperator == (team == nil) else { throw CommandError.usage("name a team, or give --operator; see 'postern key issue --help'") }
+            guard isOperator == (team == nil) else { throw CommandError.usage("give a team, or --operator; see 'postern key issue --help'") }
             let change = thisChange()
             let scopes = Set(scope.flatMap { $0.split(separator: ",") }.map { Scope(rawValue: String($0)) })
             let end = try ExpiryText.seconds(expires, now: change.now)
@@ -95,7 +95,7 @@ struct KeyCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List keys.")
 
-        @Argument(help: "Only those of this team.")
+        @Argument(help: "Only those that belong to this team.")
         var team: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -117,21 +117,21 @@ struct KeyCommand: ParsableCommand {
 
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Issue a key in another's place.",
-            discussion: "The new key has the same owner and scopes. Both work until the overlap is over; then the old one ends.")
+            abstract: "Issue a key that replaces another.",
+            discussion: "The new key has the same owner and scopes. Both work until the overlap is over; then the old key expires.")
 
         @Argument(help: "The key's id, as in postern key list.")
         var key: String
         @Option(help: ArgumentHelp("How long the old key still works, as in 7d or 12h.", valueName: "time"))
         var overlap = "7d"
-        @Option(help: ArgumentHelp("When the new key ends: 90d, 12h, a date as in 2027-01-31, or never.", valueName: "when"))
+        @Option(help: ArgumentHelp("When the new key expires: 90d, 12h, a date as in 2027-01-31, or never.", valueName: "when"))
         var expires = "never"
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
             let change = thisChange()
-            guard let seconds = ExpiryText.duration(overlap) else { throw CommandError.usage("--overlap: a time as in 7d, 12h or 0d is needed") }
+            guard let seconds = ExpiryText.duration(overlap) else { throw CommandError.usage("--overlap must be a duration as in 7d, 12h or 0d") }
             let end = try ExpiryText.seconds(expires, now: change.now)
             try installation.withStore { store in
                 let (key, text, old) = try store.apiKeys.rotate(key, overlap: seconds, expiresAt: end, change)
@@ -143,7 +143,7 @@ struct KeyCommand: ParsableCommand {
 
     struct Revoke: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "End a key at once.", discussion: "A running service refuses it within two seconds.")
+            abstract: "Revoke a key at once.", discussion: "A running service refuses it within two seconds.")
 
         @Argument(help: "The key's id, as in postern key list.")
         var key: String
@@ -154,7 +154,7 @@ struct KeyCommand: ParsableCommand {
             try installation.withStore { store in
                 let found = try store.apiKeys.key(key)
                 if found.revokedAt == nil, !confirmation.yes {
-                    throw CommandError.usage("whoever uses key \(key) will be refused: repeat with --yes to revoke it; nothing was changed")
+                    throw CommandError.usage("requests with key \(key) will be refused: repeat with --yes to revoke it; nothing was changed")
                 }
                 _ = try store.apiKeys.revoke(key, thisChange())
                 print("Revoked key \(key).")

@@ -12,8 +12,8 @@ struct KeyFileCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the keys, what each one does, and how much each one made.",
-            discussion: "No secret is shown. Counting walks through the tables of inboxes and names.")
+            abstract: "List the keys, their purpose, and how many values each one made.",
+            discussion: "No secret is shown. Counting scans the tables of inboxes and names.")
 
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -23,7 +23,7 @@ struct KeyFileCommand: ParsableCommand {
             let id: String
             let state: String
             let fingerprint: String
-            /// Null for purposes whose values are not counted: tokens lie in other people's mail.
+            /// Null for purposes whose values are not counted: tokens are in other people's mail.
             let values: Int?
         }
 
@@ -51,22 +51,22 @@ struct KeyFileCommand: ParsableCommand {
 
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Replace keys, while mail flows.",
+            abstract: "Replace keys while the relay runs.",
             discussion: """
                 A new key is added to the key file; once every running postern serve knows it, new values are made with it; then \
-                everything that the old key made is made anew, in small batches; then the old key is removed, if nothing uses it \
-                any more. It may be broken off at any point: the next run goes on from there.
+                everything that the old key made is made again, in small batches; then the old key is removed, if nothing uses it \
+                any more. It may be interrupted at any point: the next run continues from there.
 
-                Other hosts have key files of their own. Where one lacks what the next step needs, the command says which, and ends \
-                with status 75: copy the key file there, and run it again.
+                Other hosts have their own key files. If one lacks what the next step needs, the command names that host and exits \
+                with status 75: copy the key file there, and run the command again.
 
-                seal and index (the standard) open and find inboxes. token signs reverse addresses and return paths, which lie in \
+                seal and index (the standard) open and find inboxes. token signs reverse addresses and return paths, which are stored in \
                 other people's mail: old keys keep verifying until postern key-file retire.
                 """)
 
         @Argument(help: "seal, index or token.", completion: .list(["seal", "index", "token"]))
         var purposes: [String] = ["seal", "index"]
-        @Flag(help: "Leave the making anew to postern serve, and end. Run it again later to remove the old keys.")
+        @Flag(help: "Exit now and let postern serve convert the existing values. Run the command again later to remove the old keys.")
         var background = false
         @Option(help: ArgumentHelp("How long to wait for other services to see the key file.", valueName: "seconds"))
         var wait = 15
@@ -78,7 +78,7 @@ struct KeyFileCommand: ParsableCommand {
             try installation.withInstallation { installation in
                 let database = installation.store.database
                 guard let lock = try database.lock("key-file") else {
-                    throw CommandError(status: EX_TEMPFAIL, message: "another postern key-file is at work: wait for its end")
+                    throw CommandError(status: EX_TEMPFAIL, message: "another postern key-file command is running: wait until it has finished")
                 }
                 defer { lock.release() }
                 let rotation = KeyRotation(installation, now: PosternClock.now)
@@ -96,7 +96,7 @@ struct KeyFileCommand: ParsableCommand {
                 guard purposes != [.token] else {
                     return print("Old token keys keep verifying. Remove one with postern key-file retire token ID when its time is over.")
                 }
-                guard !background else { return print("postern serve makes the rest anew; run this again to remove the old keys.") }
+                guard !background else { return print("postern serve converts the remaining values; run this again to remove the old keys.") }
                 try reencrypt(rotation, database)
                 for (purpose, id) in try rotation.removeUnused(thisChange()) {
                     print("Removed the old \(purpose.rawValue) key \(id): nothing uses it any more")
@@ -149,34 +149,34 @@ struct KeyFileCommand: ParsableCommand {
                 return true
             }
             bar?.clear()
-            if count > 0 { print("Made \(count) rows anew") }
+            if count > 0 { print("Converted \(count) rows") }
         }
     }
 
     struct Retire: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Take an old key out of the key file.",
+            abstract: "Remove an old key from the key file.",
             discussion: """
-                What an old token key made ends with it: reverse addresses in users' address books, and return paths that are under way. \
-                Keys that seal or index something still are not taken out.
+                What an old token key made becomes invalid: reverse addresses in users' address books, and return paths in transit. \
+                Keys that still seal or index something are not removed.
                 """)
 
         @Argument(help: "seal, index or token.")
         var purpose: String
         @Argument(help: "The key's id, as in postern key-file show.")
         var id: String
-        @Flag(help: "Retire it, with all that it made.")
+        @Flag(help: "Retire it, and with it everything that it made.")
         var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
             let purpose = try replaceable(self.purpose)
             guard yes else {
-                throw CommandError.usage("retiring \(purpose.rawValue) key \(id) ends what it made: repeat with --yes to do so; nothing was changed")
+                throw CommandError.usage("retiring \(purpose.rawValue) key \(id) invalidates what it made: repeat with --yes to do so; nothing was changed")
             }
             try installation.withInstallation { installation in
                 guard let lock = try installation.store.database.lock("key-file") else {
-                    throw CommandError(status: EX_TEMPFAIL, message: "another postern key-file is at work: wait for its end")
+                    throw CommandError(status: EX_TEMPFAIL, message: "another postern key-file command is running: wait until it has finished")
                 }
                 defer { lock.release() }
                 try KeyRotation(installation, now: PosternClock.now).retire(purpose, id: id, thisChange())

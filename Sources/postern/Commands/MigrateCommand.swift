@@ -9,7 +9,7 @@ struct MigrateCommand: ParsableCommand {
         commandName: "migrate",
         abstract: "Bring the database to the schema of this program.",
         discussion: """
-            Every command and the relay itself do so when they start; this one does nothing else, and says what it did. \
+            Every command and the relay itself do so when they start; this command does nothing else, and reports what it did. \
             Migrations only go forward: a database that a newer postern migrated is refused by an older one.
             """)
 

@@ -26,7 +26,7 @@ struct RetentionCommand: ParsableCommand {
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show how long each kind of data is kept, and why.",
-            discussion: "What expires by itself is not here: return paths, codes and links, marks of automatic mail.")
+            discussion: "Data that expires by itself is not listed: return paths, codes and links, marks of automatic mail.")
 
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -44,7 +44,7 @@ struct RetentionCommand: ParsableCommand {
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Set how long a kind of data is kept.",
-            discussion: "A running service deletes what is older within the hour. --yes is needed where that is sooner than now.")
+            discussion: "A running service deletes older data within the hour. --yes is required for a shorter time than before.")
 
         @Argument(help: "The kind of data, as in postern retention show.")
         var data: String

@@ -10,15 +10,15 @@ struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the relay.",
         discussion: """
-            Listens on milter.socket and http.listen until SIGTERM or SIGINT, and then finishes the messages and requests under way.
+            Listens on milter.socket and http.listen until SIGTERM or SIGINT, and then finishes the messages and requests in progress.
 
-            SIGHUP reads the configuration, the HTTP certificate and the policies again. In force from the next message on are \
+            SIGHUP reads the configuration, the HTTP certificate and the policies again. From the next message on it applies \
             relay_domains, authserv_id, trusted_authserv_ids, operator_address, local_recipients, return_path_days, \
             forward_links, reply_unrewritable, reply_encrypted, limits (but reply_memory), suspension, dns, providers, issuers and \
-            log.level; all else waits for a restart, and the log names what does. A configuration in error changes nothing. Another key file \
+            log.level; all other keys need a restart, and the log names those that changed. An invalid configuration changes nothing. A changed key file \
             (postern key-file rotate) takes effect within a second.
 
-            Logs go to standard error and hold no inbox address. To the journal they go with priorities and without a time, which it keeps.
+            Logs go to standard error and contain no inbox address. For the journal they have priorities and no time, which the journal adds.
             """)
 
     @OptionGroup var options: InstallationOptions

@@ -1,4 +1,4 @@
-// `postern setup postfix`: what Postfix has to be told, shown or carried out.
+// `postern setup postfix`: what Postfix must be told, shown or carried out.
 
 import ArgumentParser
 import Foundation
@@ -24,7 +24,7 @@ struct SetupPostfixCommand: ParsableCommand {
 
     @OptionGroup var options: InstallationOptions
     @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
-    @Flag(help: "Set what differs; Postfix has to be reloaded afterwards.") var apply = false
+    @Flag(help: "Set what differs; reload Postfix afterwards.") var apply = false
     @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
 
     func validate() throws {
@@ -39,7 +39,7 @@ struct SetupPostfixCommand: ParsableCommand {
         if printsFragments {
             // The header check has to name the host as Postfix itself does, or it matches nothing.
             let names = try? PostfixSetup.names(directory: configDirectory)
-            if names == nil { Failure.warn("\(configDirectory) cannot be read: the header check names \(configuration.hostname); it must be Postfix's myhostname") }
+            if names == nil { Failure.warn("\(configDirectory) cannot be read: the header check names \(configuration.hostname), which must be Postfix's myhostname") }
             print(
                 PostfixSetup.fragments(
                     PostfixInputs(
@@ -62,7 +62,7 @@ struct SetupPostfixCommand: ParsableCommand {
         let owner = (try? PostfixConfiguration.read(directory: plan.directory))?.expanded["mail_owner"] ?? "postfix"
         if let (sentence, remedy) = MilterPeers(configuration.milter.peers).trouble(mailOwner: owner) { Failure.warn("\(sentence); \(remedy)") }
         guard plan.conflicts.isEmpty else {
-            throw CommandError(status: EX_CONFIG, message: "nothing was changed: settle what is in conflict above first")
+            throw CommandError(status: EX_CONFIG, message: "nothing was changed: resolve the conflicts above first")
         }
         guard apply, !plan.isEmpty else { return }
         do {

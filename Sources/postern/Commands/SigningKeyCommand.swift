@@ -12,12 +12,12 @@ struct SigningKeyCommand: ParsableCommand {
         commandName: "signing-key", abstract: "List, rotate and retire the keys that sign identity tokens and events.",
         discussion: """
             One key signs (active), one is published before it is used (next), and replaced ones stay published until nothing \
-            that they signed can be under way (retiring), so that a rotation leaves no gap. The first two are made when they are \
+            that they signed can be in use (retiring), so that a rotation leaves no gap. The first two are generated when they are \
             first needed. Keys are ES256, are kept sealed in the database, and are published at /auth/keys; a running service \
-            takes up changes within seconds.
+            applies changes within seconds.
 
-            To rotate: postern signing-key rotate, at most once a day. After a key was stolen: rotate --early twice, then retire \
-            the two replaced ones.
+            To rotate: postern signing-key rotate, at most once a day. If a key was stolen: rotate --early twice, then retire \
+            the two replaced keys.
             """,
         subcommands: [Generate.self, List.self, Rotate.self, Retire.self, Published.self])
 
@@ -41,7 +41,7 @@ struct SigningKeyCommand: ParsableCommand {
 
     struct Generate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make the first two keys of an installation.", discussion: "Does nothing where there are keys.")
+            abstract: "Generate the first two keys of an installation.", discussion: "Does nothing if there are keys.")
 
         @OptionGroup var options: InstallationOptions
 
@@ -57,7 +57,7 @@ struct SigningKeyCommand: ParsableCommand {
             abstract: "List the keys.",
             discussion: """
                 next: published, signs nothing yet. active: signs. retiring: replaced, stays published for what it signed. retired: \
-                published no more, the private key is deleted.
+                no longer published, the private key is deleted.
                 """)
 
         @OptionGroup var options: InstallationOptions
@@ -87,10 +87,10 @@ struct SigningKeyCommand: ParsableCommand {
             abstract: "Sign with the next key from now on, and publish another one as the next.",
             discussion: """
                 Refused while the next key has been published for less than \(IdentityKeyRepository.publicationBeforeUse / 3600) hours: \
-                receivers that keep the key set would not know it.
+                receivers that cache the key set would not know it.
                 """)
 
-        @Flag(help: "Also where receivers may not know the next key yet: until they fetch, they refuse what it signs.")
+        @Flag(help: "Rotate even if receivers may not know the next key yet: until they fetch it, they refuse what it signs.")
         var early = false
         @OptionGroup var options: InstallationOptions
 
@@ -107,8 +107,8 @@ struct SigningKeyCommand: ParsableCommand {
 
     struct Retire: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "End a replaced key before its time.",
-            discussion: "Tokens and events that it signed are refused from then on, wherever the key set is fetched again.")
+            abstract: "Retire a replaced key early.",
+            discussion: "Receivers refuse tokens and events that it signed once they fetch the key set again.")
 
         @Argument(help: "The key's id.") var kid: String
         @Flag(help: "Do it.") var yes = false
@@ -117,7 +117,7 @@ struct SigningKeyCommand: ParsableCommand {
         func run() throws {
             guard yes else {
                 throw CommandError.usage(
-                    "what \(kid) signed will be refused everywhere: repeat with --yes to end it; nothing was changed")
+                    "everything that \(kid) signed will be refused: repeat with --yes to retire it; nothing was changed")
             }
             let key = try options.withStore { try $0.identityKeys.retire(kid, thisChange()) }
             print("Retired \(key.keyID).")

@@ -30,7 +30,7 @@ struct SourceCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Register a source.",
             discussion: """
-                Mail is relayed where its From is at a registered domain (or below it), or is a registered address, and DKIM \
+                Mail is relayed if its From is at a registered domain (or below it), or is a registered address, and DKIM \
                 or SPF proves it. A team has at most \(SourceRepository.maximumPerTeam) sources. Relay domains are refused, and \
                 so are mailbox providers as whole domains.
 
@@ -103,9 +103,9 @@ struct SourceCommand: ParsableCommand {
 
     struct CheckDomain: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "check", abstract: "Say what a domain still lacks to be forwarded.",
+            commandName: "check", abstract: "Report what a domain still lacks to be forwarded.",
             discussion: """
-                Looks at the domain's SPF, DKIM and DMARC records. The DNS cannot list DKIM selectors: without --selector a few \
+                Checks the domain's SPF, DKIM and DMARC records. The DNS cannot list DKIM selectors: without --selector a few \
                 dozen common ones are tried, and a key under another name is not found. Exit status 0 if mail from the domain \
                 can be forwarded, 1 if something is broken.
                 """)
@@ -124,7 +124,7 @@ struct SourceCommand: ParsableCommand {
 
         func run() throws {
             guard let name = HostName(domain) else {
-                throw CommandError(status: EX_DATAERR, message: "\(domain) is no domain name")
+                throw CommandError(status: EX_DATAERR, message: "\(domain) is not a valid domain name")
             }
             let checks = try installation.withInstallation { installation in
                 SourceChecks(

@@ -6,10 +6,10 @@ import PosternServer
 
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show what runs, the last hour's mail and decisions, and what needs care.",
+        commandName: "status", abstract: "Show running services, the last hour's mail and decisions, and what needs attention.",
         discussion: """
             Reads the database, to which each running service reports every two seconds: all hosts of an installation show. \
-            Exit status 0 if nothing needs care, 1 otherwise. postern doctor looks deeper.
+            Exit status 0 if nothing needs attention, 1 otherwise. postern doctor checks more.
             """)
 
     @OptionGroup var installation: InstallationOptions
@@ -42,7 +42,7 @@ enum StatusScreen {
             lines += ["", emphasised("Needs care")]
             lines += report.warnings.map { "  ! \($0)" }
         } else {
-            lines += ["", "Nothing needs care."]
+            lines += ["", "Nothing needs attention."]
         }
         return lines
     }

@@ -29,13 +29,13 @@ struct BackupCommand: ParsableCommand {
         commandName: "backup",
         abstract: "Copy the SQLite database into a new file, while the relay runs.",
         discussion: """
-            The file (mode 0600) holds one consistent state and is complete by itself; it is looked through before the command ends. \
-            The key file is not in it: keep that elsewhere, for both together reveal every inbox.
+            The file (mode 0600) holds one consistent state and is complete; it is checked before the command ends. \
+            It does not contain the key file: keep that elsewhere, since both together reveal every inbox.
 
             A database on PostgreSQL is backed up with pg_dump; the message of this command names the command line.
             """)
 
-    @Argument(help: "The file to make; one that exists is not overwritten.")
+    @Argument(help: "The file to create; an existing file is not overwritten.")
     var file: String
 
     @OptionGroup var installation: InstallationOptions
@@ -52,10 +52,10 @@ struct BackupCommand: ParsableCommand {
 struct RestoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Put a backup where the SQLite database is to be.",
+        abstract: "Restore a backup as the SQLite database.",
         discussion: """
-            Nothing is overwritten, nor put beside a running relay: stop it, and move what is there away first. The backup is looked through, and has to belong \
-            to the key file. What happened after it was made is lost: relay addresses that were issued since are unknown again.
+            Nothing is overwritten, and no running relay may use the database: stop it, and move the existing files away first. The backup is checked, and must belong \
+            to the key file. Changes after the backup was made are lost: relay addresses that were issued since then are unknown.
             """)
 
     @Argument(help: "A file that postern backup made.")
@@ -81,18 +81,18 @@ struct StoreCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Copy the SQLite database to PostgreSQL.",
             discussion: """
-                One consistent state is copied in one transaction: it is there as a whole or not at all. The target has to be empty. \
-                Afterwards the rows of both are counted, and have to agree. Numbers and keys stay as they are, so every address \
+                One consistent state is copied in one transaction, as a whole or not at all. The target must be empty. \
+                Afterwards the rows of both are counted, and must agree. Numbers and keys stay unchanged, so every address \
                 that is in use keeps working.
 
-                Stop postern serve first: what it writes after the beginning would be missing. Then set database to the URL in \
+                Stop postern serve first: what it writes after the copy begins would be missing. Then set database to the URL in \
                 postern.yaml, and start it again. Keep the password in ~/.pgpass rather than in the URL.
                 """)
 
         @Option(help: ArgumentHelp("The target.", valueName: "postgresql://user@host/name"))
         var to: String
 
-        @Flag(help: "Copy although a postern serve is running: for a rehearsal, since what it writes meanwhile is missing.")
+        @Flag(help: "Copy while a postern serve is running: for a rehearsal, since what it writes meanwhile is missing.")
         var live = false
 
         @OptionGroup var installation: InstallationOptions

@@ -14,7 +14,7 @@ struct TeamCommand: ParsableCommand {
 
         @Argument(help: "The team's identifier, of your choice: letters, digits and . _ - :")
         var team: String
-        @Option(help: "The team's name, for people.")
+        @Option(help: "The team's display name.")
         var name: String
         @OptionGroup var installation: InstallationOptions
 
@@ -96,8 +96,8 @@ struct TeamCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove a team with its sources, apps, accounts and relay addresses.",
             discussion: """
-                Mail to its relay addresses is answered as unknown from then on, and every app that had consent is told. Its rows go in \
-                small steps: should the command be interrupted, a running service goes on with that.
+                Mail to its relay addresses is refused as unknown from then on, and every app that had consent is notified. Its rows are deleted in \
+                small steps: if the command is interrupted, a running service continues.
                 """)
 
         @Argument(help: "The team's identifier.")

@@ -21,10 +21,10 @@ struct TokenCommand: ParsableCommand {
                 Checks, in their order: format, typ, alg, kid, signature, iss, aud, sub, exp, iat, nbf, nonce, claims.
 
                 Without --jwks the token's issuer is looked up (postern issuer list) and its keys are fetched or taken from what \
-                is kept; no installation is needed with it. A nonce belongs on both sides or on neither. Nothing is consumed: \
+                is kept; no installation is needed with it. A nonce must be on both sides or on neither. Nothing is consumed: \
                 the same nonce verifies again.
 
-                Exit status 0 valid, 65 refused, 75 its keys cannot be had now.
+                Exit status 0 valid, 65 refused, 75 its keys are unavailable now.
 
                 With --batch, standard input holds a JSON object a line: {id, token, jwks, iss, aud, nonce, now, claims}, where \
                 jwks is a JWK Set or null for the keys of the configured issuer, now is in seconds since 1970 or ISO 8601, and \
@@ -45,14 +45,14 @@ struct TokenCommand: ParsableCommand {
         @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
         var time: String?
         @Option(help: ArgumentHelp("check or skip.", valueName: "word")) var claims: ClaimChecks = .check
-        @Flag(help: "Read questions as JSON lines.") var batch = false
+        @Flag(help: "Read requests as JSON lines.") var batch = false
         @OptionGroup var options: InstallationOptions
 
         enum ClaimChecks: String, ExpressibleByArgument, CaseIterable { case check, skip }
 
         func validate() throws {
             if batch, file != nil || iss != nil || aud != nil || nonce != nil || jwks != nil || time != nil {
-                throw ValidationError("With --batch every question brings its own token, keys and expectations.")
+                throw ValidationError("With --batch every request has its own token, keys and expectations.")
             }
             if !batch, claims == .check, aud == nil { throw ValidationError("Name the app with --aud.") }
             if !batch, claims == .check, jwks != nil, iss == nil { throw ValidationError("Name the issuer with --iss.") }
@@ -92,10 +92,10 @@ struct TokenCommand: ParsableCommand {
         private func question() throws -> TokenQuestion {
             // One octet over the limit is enough to be refused for its length.
             var octets = try TokenFiles.read(file ?? "-", limit: 1 << 20)
-            // The line break that an editor or echo adds is no part of a token.
+            // The line break that an editor or echo adds is not part of a token.
             if octets.last == 0x0A { octets.removeLast() }
             if octets.last == 0x0D { octets.removeLast() }
-            guard !octets.isEmpty else { throw CommandError.noInput("a token is expected on standard input or in a file") }
+            guard !octets.isEmpty else { throw CommandError.noInput("give a token on standard input or in a file") }
             var question = TokenQuestion(
                 token: String(decoding: octets, as: UTF8.self), now: try time.map(TimeArgument.seconds) ?? PosternClock.now())
             question.issuer = iss
@@ -109,7 +109,7 @@ struct TokenCommand: ParsableCommand {
                     question.keys = try StrictJSON.parse(
                         try TokenFiles.read(jwks, limit: JWKSet.maximumLength), limit: JWKSet.maximumLength)
                 } catch let error as JSONError {
-                    throw CommandError.data("\(jwks): the key set is not taken as JSON: \(error)")
+                    throw CommandError.data("\(jwks): the key set is not valid JSON: \(error)")
                 }
             }
             return question

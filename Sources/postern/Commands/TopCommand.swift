@@ -6,15 +6,15 @@ import PosternServer
 
 struct TopCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "top", abstract: "Watch mail, decisions and trouble live.",
+        commandName: "top", abstract: "Watch mail, decisions and problems live.",
         discussion: "Shows rates of the last seconds and what postern status shows. q quits. Needs a terminal.")
 
-    @Option(help: ArgumentHelp("Seconds between two looks, 1 to 60.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Seconds between two updates, 1 to 60.", valueName: "seconds"))
     var interval = 2
     @OptionGroup var installation: InstallationOptions
 
     func run() throws {
-        guard (1...60).contains(interval) else { throw CommandError.usage("--interval: 1 to 60 seconds") }
+        guard (1...60).contains(interval) else { throw CommandError.usage("--interval must be 1 to 60 seconds") }
         guard isTerminal, isatty(STDIN_FILENO) == 1 else { throw CommandError.usage("postern top needs a terminal: use postern status") }
         try installation.withInstallation { installation in
             let terminal = try RawTerminal()
@@ -67,7 +67,7 @@ final class RawTerminal {
     private nonisolated(unsafe) static var pipe: (read: Int32, write: Int32) = (-1, -1)
 
     init() throws {
-        guard tcgetattr(STDIN_FILENO, &saved) == 0 else { throw CommandError.usage("the terminal cannot be asked") }
+        guard tcgetattr(STDIN_FILENO, &saved) == 0 else { throw CommandError.usage("the terminal does not report its size") }
         var ends: [Int32] = [-1, -1]
         guard Glibc.pipe(&ends) == 0 else { throw CommandError(status: EX_OSERR, message: "no pipe") }
         Self.pipe = (ends[0], ends[1])

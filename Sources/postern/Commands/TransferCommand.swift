@@ -10,7 +10,7 @@ struct TransferCommand: ParsableCommand {
         discussion: """
             After start the old team asks for a transfer_sub for each user at /auth/usermigrationinfo; after finish the new team \
             exchanges these for its own sub and address. For 60 days the old addresses also take the new team's mail. Age, \
-            status and checks of each consent move along, and nobody is asked again.
+            status and checks of each consent move along, and no user is asked again.
             """,
         subcommands: [Start.self, Status.self, Finish.self, Cancel.self])
 
@@ -80,9 +80,9 @@ struct TransferCommand: ParsableCommand {
 
     struct Finish: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Hand the app over, or go on with it after an interruption.",
+            abstract: "Hand the app over, or continue after an interruption.",
             discussion: """
-                The apps are the new team's from the beginning of it. It then registers its own keys (postern app key), sources \
+                The apps belong to the new team as soon as it begins. That team then registers its own keys (postern app key), sources \
                 (postern source) and endpoint (postern endpoint).
                 """)
 
@@ -93,11 +93,11 @@ struct TransferCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 guard let found = try store.transfers.transfers(app: clientID).first(where: { $0.state != .finished }) else {
-                    throw StoreRefusal(.notFound, "no transfer of app \(clientID) is under way: see postern transfer status")
+                    throw StoreRefusal(.notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
                 }
                 guard yes else {
                     throw CommandError.usage(
-                        "\(found.group.title) with \(found.waiting) consents goes to team \(found.toTeam) for good: repeat with --yes; "
+                        "\(found.group.title) with \(found.waiting) consents goes to team \(found.toTeam) permanently: repeat with --yes; "
                             + "nothing was changed")
                 }
                 let endpoint = try store.endpoints.endpoints(team: found.fromTeam).first { $0.groupNumber == found.group.number }
@@ -114,19 +114,19 @@ struct TransferCommand: ParsableCommand {
                 bar = nil
                 let transfer = try store.transfers.transfers(app: clientID).first { $0.number == found.number } ?? found
                 print(
-                    "\(transfer.group.title) is team \(transfer.toTeam)'s: \(transfer.moved) accounts moved. Old addresses take its mail "
+                    "\(transfer.group.title) belongs to team \(transfer.toTeam) now: \(transfer.moved) accounts moved. Old addresses accept its mail "
                         + "until \(transfer.endsAt.map(timestamp) ?? "-"). Users see it on their page.")
                 if let endpoint {
                     Failure.warn(
-                        "its event endpoint \(endpoint.url) was team \(found.fromTeam)'s and is gone: until you run postern endpoint set "
-                            + "\(transfer.toTeam) URL --app \(clientID), team \(transfer.toTeam) hears of no change")
+                        "its event endpoint \(endpoint.url) belonged to team \(found.fromTeam) and was removed: until you run postern endpoint set "
+                            + "\(transfer.toTeam) URL --app \(clientID), team \(transfer.toTeam) is not notified of changes")
                 }
             }
         }
     }
 
     struct Cancel: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Take back a transfer that was started and not finished.")
+        static let configuration = CommandConfiguration(abstract: "Cancel a transfer that was started and not finished.")
 
         @Argument(help: "Any app of the group.") var clientID: String
         @OptionGroup var installation: InstallationOptions

@@ -16,13 +16,13 @@ struct UserCommand: ParsableCommand {
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add a user with a first inbox.",
-            discussion: "Nothing is forwarded to an inbox before it is verified: --verified says that you know it is the user's.")
+            discussion: "Nothing is forwarded to an inbox until it is verified: --verified says that you know it belongs to the user.")
 
-        @Argument(help: "The user's identifier, of your choice; kept in the clear, so no e-mail address.")
+        @Argument(help: "The user's identifier, of your choice; stored in clear text, so do not use an email address.")
         var user: String
         @Option(help: ArgumentHelp("The user's real address; - reads it from standard input.", valueName: "address"))
         var inbox: String
-        @Flag(help: "The inbox is known to be the user's.")
+        @Flag(help: "The inbox is known to belong to the user.")
         var verified = false
         @Option(help: "The user's name.")
         var name: String?
@@ -105,7 +105,7 @@ struct UserCommand: ParsableCommand {
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove a user with inboxes, name, accounts and relay addresses.",
-            discussion: "Mail to the user's relay addresses is answered as unknown from then on.")
+            discussion: "Mail to the user's relay addresses is refused as unknown from then on.")
 
         @Argument(help: "The user's identifier.")
         var user: String

@@ -17,10 +17,10 @@ struct VerifyCommand: ParsableCommand {
             programs agree), and proof: whether an aligned signature or an aligned SPF pass proves the author, which is what a \
             reply needs. With nothing on standard input only spf is checked.
 
-            No installation is needed. Where there is one, proof also says of each registered source that the author lies in \
+            No installation is needed. If there is one, proof also says for each registered source that covers the author \
             whether it is proved, which is what a forward needs.
 
-            Without --dns or --dns-server the name servers of the installation are asked, or else the system's. The file of \
+            Without --dns or --dns-server the name servers of the installation are used, or else the system's. The file of \
             answers is JSON: {"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "mx"]]}}, or {"name": {"error": \
             "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}}; a name that is absent does not exist.
 
@@ -35,7 +35,7 @@ struct VerifyCommand: ParsableCommand {
     @OptionGroup var dns: DNSOptions
     @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
     var time: String?
-    @Flag(help: "Read questions as JSON lines.") var batch = false
+    @Flag(help: "Read requests as JSON lines.") var batch = false
 
     func validate() throws { try ClientAddress.check(ip) }
 
@@ -75,7 +75,7 @@ extension InstallationOptions {
             return try Installation.open(flag: config, environment: environment, set: set, now: PosternClock.now())
         } catch {
             guard config == nil else { throw error }
-            Failure.warn("goes on without the installation: \(error)")
+            Failure.warn("continuing without the installation: \(error)")
             return nil
         }
     }
@@ -126,7 +126,7 @@ struct VerifyQuestion: Decodable {
 
     func message() throws -> MessageToVerify {
         guard let bytes = Data(base64Encoded: messageBase64 ?? "", options: .ignoreUnknownCharacters) else {
-            throw CommandError(status: EX_DATAERR, message: "message_base64 is not base64")
+            throw CommandError(status: EX_DATAERR, message: "message_base64 is not valid base64")
         }
         return MessageToVerify(
             mailFrom: mailFrom ?? "", address: ip, helo: helo ?? "", message: Array(bytes),
@@ -214,7 +214,7 @@ struct VerifyAnswer: Encodable {
                 d: $0.domain, s: $0.selector, a: $0.algorithm, result: $0.result.rawValue, reason: $0.reason,
                 coversWholeBody: $0.coversWholeBody)
         }
-        // A From that names nobody has no domain whose policy could be asked for.
+        // A From that names no one has no domain whose policy could be asked for.
         dmarc = DMARCPart(
             result: (content.dmarc?.result ?? .permerror).rawValue, domain: content.dmarc?.domain ?? "",
             policy: content.dmarc?.policy ?? "")

@@ -11,9 +11,9 @@ import RiskPolicy
 
 struct DecideCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "decide", abstract: "Ask whether somebody needs an extra check, as an app's backend does.",
+        commandName: "decide", abstract: "Ask whether a user needs an extra check, as an app's backend does.",
         discussion: """
-            The question counts as one of the team's: it is logged, consumes its nonce, and a first one is a sign-up. To try \
+            The request counts as one of the team's: it is logged, consumes its nonce, and the first one is a sign-up. To try \
             things out, use postern sandbox.
 
             Exit status 0 for an answer, be it allow or require_verification.
@@ -21,7 +21,7 @@ struct DecideCommand: AsyncParsableCommand {
 
     @Argument(help: "The team's identifier.")
     var team: String
-    @Option(name: .customLong("app"), help: ArgumentHelp("The app asking.", valueName: "client-id"))
+    @Option(name: .customLong("app"), help: ArgumentHelp("The app that asks.", valueName: "client-id"))
     var clientID: String
     @Option(help: "sign_up, sign_in, upgrade or sensitive_action.")
     var event: String
@@ -29,19 +29,19 @@ struct DecideCommand: AsyncParsableCommand {
     var identityToken: String?
     @Option(help: "The nonce of the token, as the app made it.")
     var nonce: String?
-    @Option(help: "The account, where it is known.")
+    @Option(help: "The account, if it is known.")
     var sub: String?
     @Option(help: "The app's own account, for an upgrade.")
     var appAccount: String?
     @Option(
-        help: ArgumentHelp("A context signal of the policy, as JSON where it is no text; may be repeated.", valueName: "name=value"))
+        help: ArgumentHelp("A context signal of the policy, as JSON unless it is text; may be repeated.", valueName: "name=value"))
     var context: [String] = []
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         guard let event = PolicyEvent(rawValue: event) else {
-            throw CommandError.usage("--event: one of \(PolicyEvent.allCases.map(\.rawValue).joined(separator: ", "))")
+            throw CommandError.usage("--event must be one of \(PolicyEvent.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         let question = DecisionQuestion(
             event: event, clientID: clientID, identityToken: try token(), nonce: nonce, sub: sub, appAccount: appAccount,
@@ -92,7 +92,7 @@ struct DecideCommand: AsyncParsableCommand {
     /// `amount=12`, `ip_prefix="192.0.2"` or `ip_prefix=192.0.2`.
     static func contextValue(_ text: String) throws -> (name: String, value: CELValue) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        guard parts.count == 2, !parts[0].isEmpty else { throw CommandError.usage("--context: \"\(text)\" is no NAME=VALUE") }
+        guard parts.count == 2, !parts[0].isEmpty else { throw CommandError.usage("--context: \"\(text)\" is not NAME=VALUE") }
         let value: CELValue
         switch parts[1] {
         case "true": value = .bool(true)

@@ -98,17 +98,17 @@ struct DecisionCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List decisions, the newest first.",
-            discussion: "Reasons are the operator's, precise ones; teams are told less.")
+            discussion: "Reasons are the precise ones for the operator; teams get less detail.")
 
-        @Option(help: "Only those of this team.")
+        @Option(help: "Only those that belong to this team.")
         var team: String?
-        @Option(help: ArgumentHelp("Only those of this time: 12h, 30d, a date, or a time in ISO 8601.", valueName: "time"))
+        @Option(help: ArgumentHelp("Only decisions since then: 12h, 30d, a date, or a time in ISO 8601.", valueName: "time"))
         var since: String?
-        @Option(help: "Only those in which this rule asked, skipped, was waived, missing, in error or in shadow.")
+        @Option(help: "Only decisions in which this rule asked, skipped, was waived, missing, in error or in shadow.")
         var rule: String?
-        @Option(help: "Only those with this reason code.")
+        @Option(help: "Only decisions with this reason code.")
         var reason: String?
-        @Option(help: "How many at most.")
+        @Option(help: "The maximum number of rows.")
         var limit: Int = 50
         @Flag(help: "Print CSV with a header.")
         var csv = false
@@ -116,8 +116,8 @@ struct DecisionCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            if csv && output.json { throw ValidationError("Choose --csv or --json.") }
-            if limit < 1 { throw ValidationError("--limit is 1 or more.") }
+            if csv && output.json { throw ValidationError("Give either --csv or --json.") }
+            if limit < 1 { throw ValidationError("--limit must be 1 or more.") }
         }
 
         func run() throws {
@@ -125,7 +125,7 @@ struct DecisionCommand: ParsableCommand {
             if let since {
                 let now = PosternClock.now()
                 guard let start = ExpiryText.duration(since).map({ now - $0 }) ?? ExpiryText.moment(since, endOfDay: false) else {
-                    throw CommandError.usage("\(since) is no time: give 12h, 30d, or a date as in 2027-01-31")
+                    throw CommandError.usage("\(since) is not a valid time: give 12h, 30d, or a date as in 2027-01-31")
                 }
                 filter.since = start
             }
@@ -181,10 +181,10 @@ struct DecisionCommand: ParsableCommand {
 
     struct ReplayCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "replay", abstract: "Make a decision again under the policy of that time, and compare.",
+            commandName: "replay", abstract: "Repeat a decision under the policy of that time, and compare.",
             discussion: """
-                Says "identical", or what came out differently, with exit status 1. Values of context are kept as hashes: rules \
-                that read them are taken as they were logged.
+                Prints "identical", or what differs, with exit status 1. Values of context are stored as hashes: rules \
+                that read them count as they were logged.
                 """)
 
         @Argument(help: "Its id, as in rd_….")
@@ -235,7 +235,7 @@ struct DecisionCommand: ParsableCommand {
     /// The decision, or one line of error.
     static func find(_ id: String, _ store: Store) throws -> LoggedDecision {
         guard let found = try store.decisions.decision(id) else {
-            throw StoreRefusal(.notFound, "there is no decision \(id.prefix(64)): see postern decision list")
+            throw StoreRefusal(.notFound, "no decision has the id \(id.prefix(64)): see postern decision list")
         }
         return found
     }

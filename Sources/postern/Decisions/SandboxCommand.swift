@@ -9,13 +9,13 @@ import RiskDecisions
 
 struct SandboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sandbox", abstract: "Run a service of decisions on loopback, to develop a backend against.",
+        commandName: "sandbox", abstract: "Run a decision service on loopback, to develop a backend against.",
         discussion: """
-            Has a store, keys and an issuer of identity tokens of its own, in a temporary folder that is removed at the end. \
-            It needs no installation and touches none: its keys are worth nothing anywhere else.
+            Has its own store, keys and issuer of identity tokens, in a temporary folder that is removed at the end. \
+            It needs no installation and touches none: its keys are not valid anywhere else.
 
             POST /sandbox/token mints an identity token with any real_user_status; POST /sandbox/clock sets the clock forward; \
-            test subjects, as printed at the start, get one answer whatever the policy says. docs/DECISIONS.md walks through it.
+            test subjects, as printed at the start, get a fixed answer whatever the policy says. docs/DECISIONS.md has a walk-through.
             """)
 
     @Option(help: "The port on 127.0.0.1; 0 takes any free one.")
@@ -24,15 +24,15 @@ struct SandboxCommand: AsyncParsableCommand {
     var clientID = "com.example.app"
     @Option(help: "How tokens carry the nonce: raw or sha256_hex.")
     var nonceForm = "raw"
-    @Flag(help: "Take questions with tokens that have no nonce.")
+    @Flag(help: "Accept requests whose tokens have no nonce.")
     var nonceOptional = false
     @Option(help: ArgumentHelp("A policy's folder, instead of the default policy.", valueName: "folder"))
     var policy: String?
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard (0...65_535).contains(port) else { throw ValidationError("--port is 0 to 65535.") }
-        guard AppNonceForm(rawValue: nonceForm) != nil else { throw ValidationError("--nonce-form is raw or sha256_hex.") }
+        guard (0...65_535).contains(port) else { throw ValidationError("--port must be 0 to 65535.") }
+        guard AppNonceForm(rawValue: nonceForm) != nil else { throw ValidationError("--nonce-form must be raw or sha256_hex.") }
     }
 
     private struct Facts: Encodable {
@@ -71,19 +71,19 @@ struct SandboxCommand: AsyncParsableCommand {
         }
     }
 
-    /// What stands on the screen while it runs.
+    /// What is on the screen while it runs.
     private static func introduction(_ facts: SandboxFacts) -> String {
         let width = (CannedAnswer.subjects.map(\.name.count).max() ?? 0) + 2
         let subjects = CannedAnswer.subjects.map { subject in
             "  " + subject.name.padding(toLength: width, withPad: " ", startingAt: 0) + subject.purpose
         }
         return """
-            The sandbox listens on \(facts.url). Everything in it is gone when it ends (Ctrl-C).
+            The sandbox listens on \(facts.url). Everything in it is deleted when it ends (Ctrl-C).
 
               URL=\(facts.url)
               KEY=\(facts.key)
 
-            A sign-up by somebody of whom nothing is known (real_user_status 1):
+            A sign-up by a user about whom nothing is known (real_user_status 1):
 
               TOKEN=$(curl -s $URL/sandbox/token -H 'Content-Type: application/json' \\
                 -d '{"sub": "jane", "real_user_status": 1, "nonce": "n-1"}' | jq -r .identity_token)
@@ -96,7 +96,7 @@ struct SandboxCommand: AsyncParsableCommand {
               curl -s $URL/v1/decisions -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
                 -d '{"event": "sign_in", "client_id": "\(facts.clientID)", "sub": "jane"}'
 
-            These subjects get one answer, whatever the policy says:
+            These subjects get a fixed answer, whatever the policy says:
 
             \(subjects.joined(separator: "\n"))
             """

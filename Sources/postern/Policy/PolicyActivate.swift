@@ -9,21 +9,21 @@ import RiskPolicy
 struct PolicyActivate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "activate",
-        abstract: "Check a policy and let it decide.",
+        abstract: "Check a policy and put it in force.",
         discussion: """
             Runs what postern policy check runs, with the guarantees held against 50,000 generated inputs and the last 10,000 \
-            logged decisions. What is refused \
-            changes nothing, ends with status 1, and is shown by postern policy list. What is taken is copied into the store: \
-            the folder is not looked at again, and every host follows within five seconds.
+            logged decisions. A policy that is refused \
+            changes nothing, gives exit status 1, and is shown by postern policy list. A policy that is activated is copied into the store: \
+            the folder is not read again, and every host follows within five seconds.
 
-            A policy replaces the one of its name. A new name serves everyone who is bound to no other policy, unless a team or \
-            app is bound to it; --only-bound and --everyone say it outright. postern policy rollback goes back.
+            A policy replaces the one of its name. A new name becomes the default for all who are bound to no other policy, unless a team or \
+            app is bound to it; --only-bound and --everyone override this. postern policy rollback goes back.
             """)
 
     @Argument(help: "The policy's folder, or the beginning of a hash that the store holds.", completion: .directory)
     var folder: String
 
-    @Flag(help: "Leave the default as it is: this policy serves only teams and apps that are bound to it.")
+    @Flag(help: "Keep the default: this policy serves only teams and apps that are bound to it.")
     var onlyBound = false
 
     @Flag(help: "Make it the default even where teams or apps are bound to it.")
@@ -49,7 +49,7 @@ struct PolicyActivate: ParsableCommand {
                 stored, reach: onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
             try Self.report(result, policies)
             if known.contains(where: { $0.name == stored.name && $0.version == stored.version && $0.hash != stored.hash }) {
-                Failure.warn("\(stored.name) \(stored.version) was another text before: raise its version, so that people can tell them apart")
+                Failure.warn("\(stored.name) \(stored.version) had a different text before: raise its version, so that the two can be distinguished")
             }
         }
     }
@@ -76,7 +76,7 @@ struct PolicyActivate: ParsableCommand {
             if let text = candidate.document.files[PolicyDocument.testsFile] {
                 try PolicyTestSuite.load(text, file: tests, policy: candidate.policy).hold(candidate.policy)
             } else {
-                Failure.warn("\(tests): no such file, so nothing was tested but the guarantees")
+                Failure.warn("\(tests): no such file, so only the guarantees were tested")
             }
             try Self.holdGuarantees(candidate.policy, file: files.file(PolicyDocument.policyFile), store.decisions)
             return StoredPolicy(name: name, version: version, document: candidate.document.octets)
@@ -106,10 +106,10 @@ struct PolicyActivate: ParsableCommand {
     static func report(_ result: PolicyActivation, _ policies: PolicyRepository) throws {
         let now = result.policy
         let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
-        guard result.isChange else { return print("\(label) decides already; nothing was changed.") }
+        guard result.isChange else { return print("\(label) is in force already; nothing was changed.") }
         let bound = try policies.arrangement().bindings.filter { $0.name == now.name }.map(\.target.description)
         let whom = now.isDefault ? "everyone who is bound to no other policy" : bound.joined(separator: ", ")
-        print(whom.isEmpty ? "\(label) is active, and decides for nobody yet." : "\(label) decides now for \(whom).")
+        print(whom.isEmpty ? "\(label) is active, but no team or app is bound to it yet." : "\(label) now decides for \(whom).")
         let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
         if let before { print("Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back.") }
         if !now.isDefault, bound.isEmpty { print("Next: postern policy bind TEAM|APP \(now.name)") }
@@ -119,10 +119,10 @@ struct PolicyActivate: ParsableCommand {
 struct PolicyRollback: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rollback",
-        abstract: "Take the last activation back.",
-        discussion: "Repeated, it goes further back. What was taken back stays in the store, and can be activated by its hash.")
+        abstract: "Undo the last activation.",
+        discussion: "Repeated, it goes further back. A policy that was rolled back stays in the store, and can be activated by its hash.")
 
-    @Argument(help: "The policy's name; by default the one that serves everyone who is bound to no other.")
+    @Argument(help: "The policy's name; by default the default policy.")
     var name: String?
 
     @OptionGroup var installation: InstallationOptions

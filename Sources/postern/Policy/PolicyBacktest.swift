@@ -9,13 +9,13 @@ import RiskPolicy
 struct PolicyBacktest: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backtest",
-        abstract: "Put a policy to the decisions of the log.",
+        abstract: "Run a policy on the logged decisions.",
         discussion: """
-            Shows how many people would have been asked for more, before and after; which rules make the difference; and what is \
-            known of the people whose decision flips. Decisions of teams that the candidate would not serve are left out; \
-            --team asks those of one team instead, whatever it is bound to.
+            Shows how many people would have been asked for an extra check, before and after; which rules make the difference; and what is \
+            known about the people whose decision changes. Decisions of teams that the candidate would not serve are left out; \
+            --team uses those of one team instead, whatever it is bound to.
 
-            What it shows is no forecast: whoever was allowed was never checked. The report says so with figures.
+            The result is not a forecast: those who were allowed were never checked. The report gives figures for this.
             """)
 
     @Argument(help: ReferredPolicy.help, completion: .directory)
@@ -23,7 +23,7 @@ struct PolicyBacktest: ParsableCommand {
 
     @OptionGroup var period: PeriodOptions
 
-    @Option(help: ArgumentHelp("Also write a page with plots that needs nothing else.", valueName: "file"), completion: .file())
+    @Option(help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file())
     var html: String?
 
     @OptionGroup var installation: InstallationOptions

@@ -1,4 +1,4 @@
-// `postern policy bind` and `unbind`: a policy of their own for teams and apps.
+// `postern policy bind` and `unbind`: their own policy for teams and apps.
 
 import ArgumentParser
 import PosternStore
@@ -26,10 +26,10 @@ struct BindingTargetOptions: ParsableArguments {
 struct PolicyBind: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bind",
-        abstract: "Let a team or an app be decided for by a policy of its own.",
+        abstract: "Bind a team or an app to its own policy.",
         discussion: """
-            The policy must be active: postern policy activate DIR --only-bound makes it so without serving anybody else. An \
-            app's policy goes before its team's, and that before the default.
+            The policy must be active: postern policy activate DIR --only-bound activates it without serving anyone else. An \
+            app's policy takes precedence over its team's, and that over the default.
             """)
 
     @OptionGroup var options: BindingTargetOptions
@@ -40,14 +40,14 @@ struct PolicyBind: ParsableCommand {
         try installation.withStore { store in
             let target = try options.resolve(store)
             try store.policies.bind(target, to: policy, thisChange())
-            print("\(policy) decides now for \(target).")
+            print("\(policy) now decides for \(target).")
         }
     }
 }
 
 struct PolicyUnbind: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unbind", abstract: "Let a team or an app be decided for like the rest again.")
+        commandName: "unbind", abstract: "Return a team or an app to the default policy.")
 
     @OptionGroup var options: BindingTargetOptions
     @OptionGroup var installation: InstallationOptions
@@ -56,7 +56,7 @@ struct PolicyUnbind: ParsableCommand {
         try installation.withStore { store in
             let target = try options.resolve(store)
             try store.policies.unbind(target, thisChange())
-            print("The default decides now for \(target)\(target.isApp ? ", unless its team has a policy of its own" : "").")
+            print("The default now decides for \(target)\(target.isApp ? ", unless its team has a policy of its own" : "").")
         }
     }
 }

@@ -7,7 +7,7 @@ struct PolicyCheck: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
         abstract: "Check a policy as activation would: form, names, types, limits, guarantees and tests.",
-        discussion: "Ends with status 1 where the policy would be refused, and says why with file, line and column.")
+        discussion: "Exits with status 1 if the policy would be refused, and gives the reason with file, line and column.")
 
     @Argument(help: "The policy's folder.", completion: .directory)
     var folder: String

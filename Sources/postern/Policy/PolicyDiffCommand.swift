@@ -8,13 +8,13 @@ import RiskPolicy
 struct PolicyDiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff",
-        abstract: "Show what two policies say and decide differently.",
+        abstract: "Show how two policies differ in text and in decisions.",
         discussion: """
             Each is a folder, the name of an active policy, or the beginning of a hash. With one, it is compared with the active \
             policy of its name, or else the default.
 
-            Below the texts stands what is decided differently on inputs made up from what the conditions compare with: what can \
-            change, not how often it would. postern policy backtest asks the decisions of the past.
+            Below the texts it lists what is decided differently on inputs generated from the values that the conditions compare with: what can \
+            change, not how often it would. postern policy backtest uses past decisions.
             """)
 
     @Argument(help: ReferredPolicy.help, completion: .directory)
@@ -30,7 +30,7 @@ struct PolicyDiffCommand: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard (0...10_000_000).contains(inputs) else { throw ValidationError("--inputs is 0 to 10,000,000.") }
+        guard (0...10_000_000).contains(inputs) else { throw ValidationError("--inputs must be 0 to 10,000,000.") }
     }
 
     func run() throws {
@@ -55,7 +55,7 @@ struct PolicyDiffCommand: ParsableCommand {
             if let second { return (one, try ReferredPolicy(second) { store.policies }) }
             let arrangement = try store.policies.arrangement()
             guard let active = arrangement.policies.first(where: { $0.name == one.policy.name }) ?? arrangement.standard else {
-                throw CommandError.noInput("no policy is active: name two to compare")
+                throw CommandError.noInput("no policy is active: give two to compare")
             }
             return (try ReferredPolicy(hash: active.hash, in: store.policies), one)
         }

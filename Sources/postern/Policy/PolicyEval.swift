@@ -9,7 +9,7 @@ struct PolicyEval: ParsableCommand {
         commandName: "eval",
         abstract: "Evaluate an expression.",
         discussion: """
-            With --policy the expression may use that policy's signals, constants and lists, and --input is a question as in a \
+            With --policy the expression may use that policy's signals, constants and lists, and --input is a request as in a \
             test's input. Without it, --input gives variables as a YAML or JSON mapping.
 
             With --batch, each line of the input is a JSON object {"id", "expr", "bindings", "type_env", "disable_check"} with \
@@ -19,7 +19,7 @@ struct PolicyEval: ParsableCommand {
     @Argument(help: "The expression; left out with --batch.")
     var expression: String?
 
-    @Option(help: "A file with variables, a question, or the lines of --batch; - for standard input.", completion: .file())
+    @Option(help: "A file with variables, a request, or the lines of --batch; - for standard input.", completion: .file())
     var input: String?
 
     @Option(help: "A policy's folder whose names may be used.", completion: .directory)
@@ -35,7 +35,7 @@ struct PolicyEval: ParsableCommand {
         if batch, expression != nil || policy != nil {
             throw ValidationError("--batch takes neither an expression nor --policy.")
         }
-        if !batch, expression == nil { throw ValidationError("Name an expression, or use --batch.") }
+        if !batch, expression == nil { throw ValidationError("Give an expression, or use --batch.") }
     }
 
     func run() throws {

@@ -8,7 +8,7 @@ struct PolicyExplain: ParsableCommand {
         commandName: "explain",
         abstract: "Show how a policy decides a case, rule by rule.",
         discussion: """
-            The case is a test of the policy, by its name or section/name, or a question in a file (--input), in the form of a \
+            The case is a test of the policy, by its name or section/name, or a request in a file (--input), in the form of a \
             test's input: {"event": "sign_in", "account": {"state": "active"}}.
             """)
 
@@ -18,11 +18,11 @@ struct PolicyExplain: ParsableCommand {
     @Argument(help: "A test: name or section/name.")
     var test: String?
 
-    @Option(help: "A YAML or JSON file with the question; - for standard input.", completion: .file())
+    @Option(help: "A YAML or JSON file with the request; - for standard input.", completion: .file())
     var input: String?
 
     func validate() throws {
-        if (test == nil) == (input == nil) { throw ValidationError("Name a test, or a file with --input.") }
+        if (test == nil) == (input == nil) { throw ValidationError("Give a test, or a file with --input.") }
     }
 
     func run() throws {
@@ -44,7 +44,7 @@ struct PolicyExplain: ParsableCommand {
             throw CommandError.data("no test '\(test ?? "")'\(suggestion(for: test ?? "", among: tests.map(\.name)))")
         }
         guard found.count == 1 else {
-            throw CommandError.data("several tests are named so: \(found.map(\.path).joined(separator: ", "))")
+            throw CommandError.data("several tests have this name: \(found.map(\.path).joined(separator: ", "))")
         }
         return first.input
     }

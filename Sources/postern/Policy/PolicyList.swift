@@ -6,10 +6,10 @@ import PosternStore
 struct PolicyList: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Show which policies decide for whom, and what stands in the way.",
+        abstract: "Show which policies are in force for whom, and what prevents others.",
         discussion: """
-            Below the policies: hosts that do not decide by what is active, with the reason; and the last candidate that was \
-            refused, as long as nothing was activated since. --history shows every change, --all every policy that is kept.
+            Below the policies: hosts that do not use the active policy, with the reason; and the last candidate that was \
+            refused, as long as nothing was activated since. --history shows every change, --all every policy in the store.
             """)
 
     @Flag(help: "Show what was activated, rolled back, bound and refused, the newest first.")
@@ -22,7 +22,7 @@ struct PolicyList: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if history, all { throw ValidationError("--history and --all are two lists: name one.") }
+        if history, all { throw ValidationError("Give either --history or --all.") }
     }
 
     func run() throws {
@@ -37,8 +37,8 @@ struct PolicyList: ParsableCommand {
             ).print()
             let troubles = overview.hosts.compactMap { host -> String? in
                 if let refusal = host.refusal { return "\(refusal): \(host.reason ?? "")" }
-                if host.isSilent { return "host \(host.host) has said nothing since \(host.at)" }
-                return host.isBehind ? "host \(host.host) decides by \(host.policy) \(StoredPolicy.short(host.serving ?? "")) still" : nil
+                if host.isSilent { return "host \(host.host) has not reported since \(host.at)" }
+                return host.isBehind ? "host \(host.host) uses \(host.policy) \(StoredPolicy.short(host.serving ?? "")) still" : nil
             }
             if !troubles.isEmpty { print("\n" + troubles.joined(separator: "\n")) }
             if let refused = overview.refused {

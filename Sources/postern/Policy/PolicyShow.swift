@@ -10,7 +10,7 @@ struct PolicyShow: ParsableCommand {
         commandName: "show",
         abstract: "Show a policy: its rules in words, or its files.",
         discussion: """
-            Without an argument the one that serves everyone who is bound to no other. --export writes its files into a new \
+            Without an argument: the default policy. --export writes its files into a new \
             folder, from which it can be changed, tested and activated.
             """)
 

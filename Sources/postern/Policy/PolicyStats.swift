@@ -8,10 +8,10 @@ import RiskPolicy
 struct PolicyStats: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
-        abstract: "Show how often people are asked for more, by event and rule, and what comes of it.",
+        abstract: "Show how often people are asked for an extra check, by event and rule, and the outcomes.",
         discussion: """
-            Passed, failed and abandoned are shares of the checks that are settled: passed, reported as failed, or neither within \
-            an hour. Labels are what teams said of people afterwards. A decision that several rules ask for counts with each.
+            Passed, failed and abandoned are shares of the completed checks: passed, reported as failed, or neither within \
+            an hour. Labels are what teams reported about people afterwards. A decision that several rules ask for counts with each.
             """)
 
     @OptionGroup var period: PeriodOptions
@@ -71,7 +71,7 @@ struct PolicyStats: ParsableCommand {
         ).print()
         if statistics.degraded > 0 { print("\n\(Figures.count(statistics.degraded)) decisions without history.") }
         if statistics.overridden > 0 {
-            print("\n\(Figures.count(statistics.overridden)) decisions in which a guarantee had to override the rules: mend the policy.")
+            print("\n\(Figures.count(statistics.overridden)) decisions in which a guarantee had to override the rules: fix the policy.")
         }
     }
 

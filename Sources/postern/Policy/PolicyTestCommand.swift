@@ -10,17 +10,17 @@ struct PolicyTestCommand: ParsableCommand {
         commandName: "test",
         abstract: "Run the tests of a policy.",
         discussion: """
-            For each test that fails the differing keys are shown, expected (-) above actual (+). \
+            For each failed test the differing keys are shown, expected (-) above actual (+). \
             A tests.yaml without tests is a failure; a folder without tests.yaml only with --fail-on-empty.
             """)
 
     @Argument(help: "The policy's folder.", completion: .directory)
     var folder: String
 
-    @Flag(help: "Fail where there are no tests at all.")
+    @Flag(help: "Fail if there are no tests at all.")
     var failOnEmpty = false
 
-    @Flag(help: "Say which rules and which sides of their conditions no test exercises.")
+    @Flag(help: "Report which rules and which sides of their conditions no test exercises.")
     var coverage = false
 
     @Flag(help: "Print the results as JSON.")

@@ -72,7 +72,7 @@ enum BatchLine {
         case DecodingError.keyNotFound(let key, _): "\(key.stringValue) is missing"
         case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
             context.codingPath.isEmpty
-                ? "the line is no JSON object" : "\(context.codingPath.map(\.stringValue).joined(separator: ".")) is of the wrong type"
+                ? "the line is not a JSON object" : "\(context.codingPath.map(\.stringValue).joined(separator: ".")) has the wrong type"
         case DecodingError.dataCorrupted(let context): context.codingPath.isEmpty ? "not JSON" : context.debugDescription
         default: "\(error)"
         }
@@ -98,7 +98,7 @@ struct TimeArgument: Decodable {
     static func seconds(_ text: String) throws -> Int64 {
         if let number = Int64(text) { return number }
         guard let date = try? Date(text, strategy: .iso8601) else {
-            throw CommandError.usage("\"\(text)\" is no time: give seconds since 1970, or as in 2026-11-21T06:49:30Z")
+            throw CommandError.usage("\"\(text)\" is not a valid time: give seconds since 1970, or as in 2026-11-21T06:49:30Z")
         }
         return Int64(date.timeIntervalSince1970)
     }
@@ -109,6 +109,6 @@ enum ClientAddress {
     /// Throws for text that is neither an IPv4 nor an IPv6 address; none, or an empty text, is allowed.
     static func check(_ text: String?) throws {
         guard let text, !text.isEmpty, IPAddress(text) == nil else { return }
-        throw CommandError.usage("\"\(text)\" is no IP address")
+        throw CommandError.usage("\"\(text)\" is not a valid IP address")
     }
 }

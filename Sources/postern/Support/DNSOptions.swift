@@ -8,17 +8,17 @@ import PosternServer
 
 /// The system's name servers, others, or a file of answers.
 struct DNSOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Take DNS answers from this JSON file alone.", valueName: "file"))
+    @Option(help: ArgumentHelp("Take DNS answers only from this JSON file.", valueName: "file"))
     var dns: String?
 
     @Option(
-        help: ArgumentHelp("Ask this name server, as in 127.0.0.1:5353; may be repeated.", valueName: "address"))
+        help: ArgumentHelp("Query this name server, as in 127.0.0.1:5353; may be repeated.", valueName: "address"))
     var dnsServer: [String] = []
 
     /// Answers of the file alone; nil where none was named.
     func zone() throws -> ZoneFile? { try dns.map(ZoneFile.read) }
 
-    /// One resolver for a few questions, with the servers and time-outs of an installation where there is one.
+    /// One resolver for a few questions, with the servers and timeouts of an installation where there is one.
     func resolver(_ installation: Installation? = nil) throws -> any DNSResolver {
         if let zone = try zone() { return zone.resolver }
         return try client(installation)
@@ -38,7 +38,7 @@ struct DNSOptions: ParsableArguments {
         }
         let servers = try dnsServer.map { text in
             guard let server = DNSServerAddress(text) else {
-                throw CommandError.usage("--dns-server: \"\(text)\" is no ADDRESS or ADDRESS:PORT")
+                throw CommandError.usage("--dns-server: \"\(text)\" is not ADDRESS or ADDRESS:PORT")
             }
             return server
         }

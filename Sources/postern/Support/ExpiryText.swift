@@ -17,7 +17,7 @@ enum ExpiryText {
         if text == "never" { return nil }
         if let duration = duration(text) { return now + duration }
         if let moment = moment(text, endOfDay: true) { return moment }
-        throw CommandError.usage("\(text) is no time: give 90d, 12h, a date as in 2027-01-31, or never")
+        throw CommandError.usage("\(text) is not a valid time: give 90d, 12h, a date as in 2027-01-31, or never")
     }
 
     /// A date or a time in ISO 8601, in UTC, since 1970.

@@ -13,7 +13,7 @@ struct InstallationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Set a configuration key for this command, above file and environment; may be repeated.", valueName: "key=value"))
+            "Set a configuration key for this command, overriding file and environment; may be repeated.", valueName: "key=value"))
     var set: [String] = []
 
     /// Opens configuration, keys and store, and hands them to `body`.
@@ -59,7 +59,7 @@ struct RevealOptions: ParsableArguments {
 
 /// Consent to what a removal takes along.
 struct ConfirmationOptions: ParsableArguments {
-    @Flag(help: "Remove it together with what depends on it.")
+    @Flag(help: "Remove it together with everything that depends on it.")
     var yes = false
 
     /// Throws unless nothing depends on it or --yes was given.
@@ -94,14 +94,14 @@ func takeAway(from store: Store) throws {
     } catch let error as TemporaryStoreError where error.code == .busy {}
 }
 
-/// Leaves other writers their turn, after a step that took so long: SQLite hands it to whoever asks at the moment.
+/// Leaves other writers their turn, after a step that took so long: SQLite hands it to anyone who asks at the moment.
 func leaveTurn(after took: Duration) { Thread.sleep(forTimeInterval: (took / 4) / .seconds(1)) }
 
 /// An inbox address from an argument; `-` reads it from standard input, so that it does not show in the list of processes.
 func inboxArgument(_ text: String) throws -> InboxAddress {
     guard text == "-" else { return InboxAddress(try AddrSpec.typed(text)) }
     guard let line = readLine(), !line.isEmpty else {
-        throw CommandError.noInput("an inbox address is expected on standard input")
+        throw CommandError.noInput("give an inbox address on standard input")
     }
     return InboxAddress(try AddrSpec.typed(line))
 }

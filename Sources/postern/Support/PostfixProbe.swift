@@ -80,7 +80,7 @@ struct PostfixProbe {
             return CertificateFacts(path: path, state: .unreadable("the file cannot be read"))
         }
         guard text.contains("-----BEGIN CERTIFICATE-----") else {
-            return CertificateFacts(path: path, state: .unreadable("the file holds no certificate"))
+            return CertificateFacts(path: path, state: .unreadable("the file contains no certificate"))
         }
         guard let tool = ToolRun.find("openssl", in: ["/usr/bin", "/usr/local/bin"]) else {
             return CertificateFacts(path: path, state: .unknown("there is no openssl command"))

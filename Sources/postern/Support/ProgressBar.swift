@@ -1,4 +1,4 @@
-// A bar on standard error while something takes long; nothing where that is no terminal.
+// A bar on standard error while something takes long; nothing where that is not a terminal.
 
 import Foundation
 

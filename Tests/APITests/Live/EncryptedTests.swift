@@ -28,7 +28,7 @@ import Testing
         #expect(try ask(service, trusting: first).contains("HTTP/1.1 200"))
         #expect(try ask(service, trusting: first, ["-tls1_3"]).contains("HTTP/1.1 200"))
         #expect(!(try ask(service, trusting: first, ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]).contains("HTTP/1.1 200")))
-        // In clear nothing is answered, and whoever speaks TLS goes on being served.
+        // In clear nothing is answered, and anyone who speaks TLS goes on being served.
         let wire = try Wire(service.port)
         wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(!wire.rest().contains("200"))
@@ -42,7 +42,7 @@ import Testing
         let good = folder + "/second-authority.pem"
         try FileManager.default.copyItem(atPath: certificate.certificate, toPath: good)
         #expect(rename(folder + "/bad", certificate.certificate) == 0)
-        try service.reload(until: "configuration not reloaded, the old one stays")
+        try service.reload(until: "configuration not reloaded, the old one stays in force")
         #expect(try ask(service, trusting: good).contains("HTTP/1.1 200"))
         #expect(!service.log.contains("PRIVATE KEY"))
     }
@@ -67,7 +67,7 @@ import Testing
         try edit([level, ("  # connections: 2000", "  connections: 3000")])
         service.signal(SIGHUP)
         try edit([("# operator_address: (none)", "operator_adress: ops@operator.example")])
-        try service.reload(until: "configuration not reloaded, the old one stays")
+        try service.reload(until: "configuration not reloaded, the old one stays in force")
         #expect(service.log.contains("did you mean operator_address?"), "\(service.log)")
         #expect(!service.log.contains("route=/readyz"))
         try edit([("  # connections: 2000", "  connections: 3000")])

@@ -1,4 +1,4 @@
-// The service is killed under decisions: what was answered a second before stands in the log, and no nonce serves twice.
+// The service is killed under decisions: what was answered a second before is in the log, and no nonce serves twice.
 
 import Foundation
 import Glibc

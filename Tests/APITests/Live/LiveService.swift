@@ -101,7 +101,7 @@ final class LiveService: @unchecked Sendable {
     }
 }
 
-/// A connection as a client has it; blocks, with a time-out of two minutes.
+/// A connection as a client has it; blocks, with a timeout of two minutes.
 final class Wire {
     private let descriptor: Int32
 

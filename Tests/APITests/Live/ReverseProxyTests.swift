@@ -7,7 +7,7 @@ import Testing
 @Suite struct ReverseProxyTests {
     private static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first { FileManager.default.isExecutableFile(atPath: $0) }
 
-    /// nginx in a folder of its own. The PROXY protocol in front stands for users that come from elsewhere than this machine.
+    /// nginx in its own folder. The PROXY protocol in front stands for users that come from elsewhere than this machine.
     private final class Proxy {
         let port: UInt16
         private let process: ManagedProcess
@@ -85,7 +85,7 @@ import Testing
         var statuses: [Int?] = []
         for number in 0..<12 { statuses.append(try proxy.signIn(form, from: "198.51.100.7", saying: "203.0.113.\(number)")) }
         #expect(statuses.first == 303 && statuses.last == 429, "\(statuses)")
-        // Everybody else goes on, the one they pretended to be too; over IPv6 a /64 is one user.
+        // Everyone else goes on, the one they pretended to be too; over IPv6 a /64 is one user.
         for client in ["198.51.100.8", "203.0.113.11", "2001:db8:1::1"] { #expect(try proxy.signIn(form, from: client) == 303, "\(client)") }
         #expect(try proxy.signIn(form, from: "198.51.100.7") == 429)
     }

@@ -43,7 +43,7 @@ import Testing
         try Self.move(Self.files, service, to: "/away")
         #expect(try Self.add("lost", service, key) == 503)
         #expect(try service.ask("GET", "/readyz").status == 503)
-        try service.waitForLog("the database is not in its place")
+        try service.waitForLog("the database file is not in place")
         // Beside a service that goes on with the old files nothing is put there.
         let arguments = ["restore", service.folder + "/copy.db", "--config", service.folder + "/postern.yaml"]
         let restored = try ManagedProcess.run(service.program, arguments)

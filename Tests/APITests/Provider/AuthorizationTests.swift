@@ -34,7 +34,7 @@ import Testing
         let first = try await rig.authorize()
         #expect(name(first) == ["Jane Mary", "Doe"])
         #expect(try await rig.authorize().json["user"] == .null)
-        // An app of the same group is no first time, an app outside it is.
+        // An app of the same group is not a first time, an app outside it is.
         #expect(try await rig.authorize(["client_id": "com.example.juice.web"]).json["user"] == .null)
         #expect(name(try await rig.authorize(["client_id": "com.example.press"])) == ["Jane Mary", "Doe"])
         let tokens = try await rig.signedIn()
@@ -59,7 +59,7 @@ import Testing
         #expect(try await rig.claims(again).realUserStatus == nil)
         let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
         #expect(try rig.api.store.grants.grants(account: account.number).first?.realUserStatus == 2)
-        // On return it is asked anew, and the earlier one is kept.
+        // On return it is asked again, and the earlier one is kept.
         let refresh = try #require(exchanged.json["refresh_token"].string)
         _ = try await rig.revoke(refresh)
         #expect(try await rig.claims(try await rig.authorize(["real_user_status": 1])).realUserStatus == .unknown)

@@ -321,7 +321,7 @@ import Testing
             saying: "does not belong to")
         expectAuthError(try await rig.redeem(code, "com.example.juice", [("code_verifier", "short")]), "invalid_request")
         #expect(try await rig.redeem(code, "com.example.juice", [("code_verifier", verifier)]).status == 200)
-        // Whoever sends a verifier believes in a challenge that nobody made (RFC 9700 section 2.1.1).
+        // Anyone who sends a verifier believes in a challenge that no one made (RFC 9700 section 2.1.1).
         let plain = try await rig.code()
         expectAuthError(
             try await rig.redeem(plain, "com.example.juice", [("code_verifier", verifier)]), "invalid_grant", saying: "this one had none")

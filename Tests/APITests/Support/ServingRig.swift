@@ -1,4 +1,4 @@
-// The routes exactly as `postern serve` has them, over an installation of its own.
+// The routes exactly as `postern serve` has them, over its own installation.
 
 import Foundation
 import InternetMessage

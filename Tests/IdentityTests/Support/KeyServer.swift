@@ -1,4 +1,4 @@
-// A web server on loopback that answers as it is told to: what an issuer of keys may do to whoever asks it.
+// A web server on loopback that answers as it is told to: what an issuer of keys may do to anyone who asks it.
 
 import NIOCore
 import NIOHTTP1

@@ -1,4 +1,4 @@
-// What these tests share: files, keys, and tokens of an issuer of their own.
+// What these tests share: files, keys, and tokens of their own issuer.
 
 import Foundation
 import Identity

@@ -1,4 +1,4 @@
-// Policies that go wrong beside the running service: mail flows, the old one decides on, and everybody is told.
+// Policies that go wrong beside the running service: mail flows, the old one decides on, and everyone is told.
 
 import Foundation
 import PosternSQLite
@@ -77,7 +77,7 @@ import Testing
         let lines = try rig.process.lines.count
         _ = try PolicyRepository(database: database).activate(bad, Change(actor: "test", now: Int64(Date().timeIntervalSince1970)))
         try database.close()
-        try rig.process.waitForLine(containing: "a policy does not load, an earlier one decides", from: lines)
+        try rig.process.waitForLine(containing: "a policy does not load, an earlier one stays in force", from: lines)
         let host = try host(rig) { $0["reason"] != nil }
         #expect(host["serving"] as? String == good && host["wanted"] as? String == bad.hash)
         #expect(try rig.run(["policy", "list"]).contains("refuses risk-default"))

@@ -1,4 +1,4 @@
-// What an operator has to hear of: mail that lies where nothing is delivered, and a disk that is full.
+// What an operator has to hear of: mail that is where nothing is delivered, and a disk that is full.
 
 import Foundation
 import PostfixHarness
@@ -25,7 +25,7 @@ import Testing
                     + rig.settings
             ).output
         }
-        #expect(try !status().output.contains("lie in Postfix's queue") && !doctor().contains("lie in the queue"))
+        #expect(try !status().output.contains("messages in Postfix's queue") && !doctor().contains("messages in the queue"))
         let text = Array(World.message(to: anna).replacingOccurrences(of: "\n", with: "\r\n").utf8)
         let past = try SMTPClient.send(
             port: rig.postfix.ports[0], from: "<bounce@juice.example>", to: ["<\(anna)>"], message: text, xclient: [])
@@ -35,15 +35,15 @@ import Testing
         // It looks once it starts, and then each minute.
         try rig.end()
         try rig.serve()
-        try rig.process.waitForLine(containing: "messages lie in Postfix's queue")
+        try rig.process.waitForLine(containing: "messages in Postfix's queue")
         let end = Date(timeIntervalSinceNow: 30)
         var found = try status()
-        while !found.output.contains("1 messages lie in Postfix's queue"), Date() < end { found = try status() }
-        #expect(found.status == 1 && found.output.contains("1 messages lie in Postfix's queue"), "\(found.output)")
+        while !found.output.contains("1 messages in Postfix's queue"), Date() < end { found = try status() }
+        #expect(found.status == 1 && found.output.contains("1 messages in Postfix's queue"), "\(found.output)")
         #expect(rig.sink.messages.isEmpty)
     }
 
-    /// Whether this user may mount a file system of its own.
+    /// Whether this user may mount its own file system.
     private static let mayMount: Bool = {
         let folder = NSTemporaryDirectory() + "postern-mount-" + UUID().uuidString.prefix(8)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -87,7 +87,7 @@ import Testing
         for size in ["1M", "4k", "1"] {
             _ = try ManagedProcess.run("/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
         }
-        // The log of the database has some room left, and now and then is begun anew: what can be noted is taken, all else is put off.
+        // The log of the database has some room left, and now and then is begun again: what can be noted is taken, all else is put off.
         var id = 0
         var deferred = 0
         while deferred < 3 {

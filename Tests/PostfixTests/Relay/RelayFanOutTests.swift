@@ -1,4 +1,4 @@
-// Fan-out: a message to several users in one transaction. Everybody gets theirs, nobody twice, whatever happens in the middle.
+// Fan-out: a message to several users in one transaction. Everyone gets theirs, no one twice, whatever happens in the middle.
 
 import Foundation
 import PostfixHarness
@@ -41,7 +41,7 @@ import Testing
             proxy.stop()
         }
 
-        /// One transaction, to everybody or to those named.
+        /// One transaction, to everyone or to those named.
         func send(_ recipients: [String]? = nil, id: String = "1", xclient: [(String, String)] = []) throws -> SMTPTransactionResult {
             // With a Date, as Postfix would give it one of its own each time.
             let text = "Date: Sat, 21 Nov 2026 12:00:00 +0000\n" + World.message(to: "undisclosed-recipients:;", id: "\(id)@juice.example")
@@ -184,7 +184,7 @@ import Testing
         defer { rig.stop() }
         let result = try rig.send()
         #expect(result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
-        try rig.relay.process.waitForLine(containing: "listens there, who is not Postfix (milter.peers)")
+        try rig.relay.process.waitForLine(containing: "listens there, which is not Postfix's user (milter.peers)")
         #expect(thief.lines.contains { $0.contains("EHLO") } && !thief.lines.contains { $0.contains("XCLIENT") || $0.contains("MAIL") }, "\(thief.lines)")
         let doctor = try ManagedProcess.run(
             rig.relay.program, ["doctor", "--config", rig.relay.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"] + rig.relay.settings)
@@ -192,7 +192,7 @@ import Testing
         try rig.expectArrivals(1, rig.everybody([0]))
     }
 
-    /// Everybody on the machine could open a session with the filter, and ask it for whatever client and message they liked.
+    /// Everyone on the machine could open a session with the filter, and ask it for whatever client and message they liked.
     @Test func aLocalUserOpensNoSessionWithTheFilter() throws {
         let rig = try Rig(users: 1)
         defer { rig.stop() }
@@ -206,7 +206,7 @@ import Testing
         #expect(user.output == "0", "\(user.output)")
         let postfix = try ManagedProcess.run("/usr/sbin/runuser", ["-u", "postfix", "--", "/usr/bin/perl", "-e", ask])
         #expect((Int(postfix.output) ?? 0) >= 17, "\(postfix.output)")
-        try rig.relay.process.waitForLine(containing: "who are not Postfix")
+        try rig.relay.process.waitForLine(containing: "which are not Postfix")
         #expect(try rig.send().data?.code == 250)
     }
 

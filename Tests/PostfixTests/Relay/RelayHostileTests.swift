@@ -1,4 +1,4 @@
-// What nobody sends in good faith, at the whole relay: each is answered, and ordinary mail still passes afterwards.
+// What no one sends in good faith, at the whole relay: each is answered, and ordinary mail still passes afterwards.
 
 import Foundation
 import PostfixHarness

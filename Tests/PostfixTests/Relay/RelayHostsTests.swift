@@ -136,7 +136,7 @@ struct RelayHostsTests {
         }
         try wait("somebody delivers") { try !lease("holder").isEmpty }
         try first.end(SIGKILL)
-        // Whoever is gone renews nothing.
+        // Anyone who is gone renews nothing.
         let beat = try lease("beat")
         try wait("the other one delivers") { try lease("beat") != beat }
         try first.serve()
@@ -350,7 +350,7 @@ private final class Traffic: Sendable {
         let (lost, unanswered) = (lost.with { $0 }, unanswered.with { $0 })
         for (id, copies) in byID {
             // A host that is lost may have taken a message without having said so (RFC 5321, 4.2.5 and 6.1): the sender cannot but send it
-            // again. It is taken once more then, under another queue id, and never more often.
+            // again. It is taken again then, under another queue id, and never more often.
             let queued = Dictionary(grouping: copies) { Self.queueID($0.message) }
             let more = unanswered[String(id.dropFirst().dropLast())] ?? 0
             #expect(queued.count <= 1 + more, "\(id) was taken \(queued.count) times")

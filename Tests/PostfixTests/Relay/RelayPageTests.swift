@@ -42,7 +42,7 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         let answerTo = message.address("Reply-To")
         #expect(answerTo.hasSuffix("@relay.example") && message.mailFrom == "<\(answerTo)>")
 
-        // A vacation note, a stranger, and somebody who cannot prove to be anna confirm nothing.
+        // A vacation note, a stranger, and someone who cannot prove to be anna confirm nothing.
         let note = "From: anna@home.example\nTo: \(answerTo)\nAuto-Submitted: auto-replied\n\nAway\n"
         #expect(try rig.send(from: "", to: [answerTo], note).data?.code == 250)
         let stranger = try rig.send(from: "bob@home.example", to: [answerTo], "From: bob@home.example\nTo: \(answerTo)\n\nyes\n")
@@ -115,7 +115,7 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         #expect(try browser.arrives(at: url + "/me/sign-in"))
         try browser.type("anna@home.example", into: "#email")
         try browser.click("main button")
-        #expect(try browser.shows("h1", "Look into your inbox"))
+        #expect(try browser.shows("h1", "Check your inbox"))
         try browser.open(try link(try rig.arrival(for: "anna@home.example")))
         try browser.click("main button")
         #expect(try browser.arrives(at: url + "/me") && browser.shows("h1", "Your addresses"))
@@ -166,7 +166,7 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         #expect(try rig.send(from: "second@home.example", to: [answerTo], yes).data?.code == 250)
         #expect(try !rig.run(["inbox", "list", "anna"]).contains("unverified"))
 
-        // Nothing was asked of anybody else, and nothing was complained about.
+        // Nothing was asked of anyone else, and nothing was complained about.
         #expect(try browser.hostsAsked() == [String(url.dropFirst("http://".count))])
         #expect(try browser.complaints() == [])
         #expect(try !rig.process.output.contains("home.example"))
@@ -217,7 +217,7 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         try browser.press(Browser.Key.tab)
         #expect(try browser.focusedText == "Skip to content")
         try browser.press(Browser.Key.enter + Browser.Key.tab + "anna@home.example" + Browser.Key.enter)
-        #expect(try browser.shows("h1", "Look into your inbox"))
+        #expect(try browser.shows("h1", "Check your inbox"))
         try browser.open(try link(try rig.arrival(for: "anna@home.example")))
         try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.enter)
         #expect(try browser.shows("h1", "Your addresses"))

@@ -1,4 +1,4 @@
-// Many recipients: each gets a message of their own, and nobody is lost.
+// Many recipients: each gets their own message, and no one is lost.
 
 import Foundation
 import PostfixHarness

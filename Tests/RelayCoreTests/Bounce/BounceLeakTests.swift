@@ -39,7 +39,7 @@ import Testing
             for case .insertHeader(_, let field) in decision.modifications { output = field.bytes + [0x0D, 0x0A] + output }
             if case .refuse(let refusal) = decision.outcome { Issue.record("\(item.file): \(refusal.reply.text)") }
             guard case .relay = decision.outcome else { continue }
-            // Local parts that are ordinary words of any report are no trace of the address.
+            // Local parts that are ordinary words of any report are not a trace of the address.
             for address in item.hidden_addresses where !["recipient", "userunknown"].contains(address.prefix { $0 != "@" }) {
                 items.append(LeakCheck.Item(id: "\(item.file) \(address)", address: address, message: output))
             }

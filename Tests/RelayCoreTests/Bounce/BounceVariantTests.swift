@@ -31,7 +31,7 @@ import Testing
         return "\(report.reportClass.rawValue) \(report.decisive.map { $0.status.description } ?? "-")"
     }
 
-    /// The report anew; nil where it has no part that can be written so.
+    /// The report again; nil where it has no part that can be written so.
     private static func written(_ message: Message, _ variant: Variant) -> [UInt8]? {
         let body = Array(message.body)
         let root = MIMEPart.parse(header: message.header, body: body)
@@ -39,7 +39,7 @@ import Testing
         if variant == .lineFeeds { return output.filter { $0 != 0x0D } }
         let start = output.count - body.count
         var isChanged = false
-        // What stands in a returned message stays: it is the message, not the report.
+        // What is in a returned message stays: it is the message, not the report.
         let returned = root.flattened.filter { $0.contentType.matches("message", "rfc822") }.map(\.bodyRange)
         // From the end, so that the ranges before stay right. A report that is one part keeps its header section.
         for part in root.flattened.reversed() where !part.isComposite && part.depth > 0 && part.transferEncoding.isIdentity {

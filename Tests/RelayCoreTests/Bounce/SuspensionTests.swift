@@ -1,4 +1,4 @@
-// An inbox that refuses too much: forwarding to it rests, and nobody who is not proved learns of it.
+// An inbox that refuses too much: forwarding to it rests, and no one who is not proved learns of it.
 
 import InternetMessage
 import MailAuth
@@ -30,7 +30,7 @@ import Testing
             #expect(fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome == .relay)
         }
         for nonce in 1...4 { #expect(!Self.report(fixture, nonce: UInt64(nonce)).decision.reasons.map(\.code).contains("inbox-now-suspended")) }
-        // The same failure once more is none.
+        // The same failure again is none.
         _ = Self.report(fixture, nonce: 4)
         #expect(fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome == .relay)
         #expect(Self.report(fixture, nonce: 5).decision.reasons.map(\.code).contains("inbox-now-suspended"))

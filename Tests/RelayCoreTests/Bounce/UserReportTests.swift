@@ -1,4 +1,4 @@
-// What comes to the return path of a reply: whoever knows it could write to the user by a made-up report.
+// What comes to the return path of a reply: anyone who knows it could write to the user by a made-up report.
 
 import InternetMessage
 import MailAuth
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    /// What a server says in words is told by the status that it comes to.
+    /// What a server says in words is recognized by the status that it comes to.
     @Test func aVagueStatusIsUnderstood() throws {
         let fixture = Fixture(evidence: .init())
         let vague = Self.report(status: "5.0.0").replacingOccurrence(of: "550 EVIL call", with: "550 user unknown call")
@@ -104,7 +104,7 @@ import Testing
         #expect(try #require(play(2)).contains("rfc822; \(token.localPart)@relay.example"))
     }
 
-    /// Forwarding was off or consent revoked, and reports came all the same. Nobody is told which: they prove nothing.
+    /// Forwarding was off or consent revoked, and reports came all the same. No one is notified which: they prove nothing.
     @Test func nothingIsRelayedToAnAccountThatTakesNoMail() {
         let anna = Fixture.anna
         func changed(isForwardingOn: Bool = true, isActive: Bool = true, inbox: UserInbox?) -> RelayAccount {
@@ -141,7 +141,7 @@ import Testing
         #expect(refusal.reply.enhanced == "4.7.1")
     }
 
-    /// Return paths of before name no recipient, and are otherwise as good as new ones.
+    /// Return paths from before name no recipient, and are otherwise as good as new ones.
     @Test func aReturnPathOfBeforeNamesNobody() throws {
         let fixture = Fixture(evidence: .init())
         let text = try #require(

@@ -77,7 +77,7 @@ import Testing
         let proved = Fixture.signed("app.example")
         let engine = Self.engine()
         #expect(Self.send(engine, proved) == ["250", "250", "451 4.3.0"])
-        // From here on each account has a transaction of its own, whatever its state.
+        // From here on each account has its own transaction, whatever its state.
         #expect(Self.send(engine, .init()) == ["250", "452 4.5.3", "550 5.7.26"])
         #expect(Self.send(engine, .init(), to: [Self.both[1]]) == ["250", "550 5.7.26"])
         #expect(Self.send(engine, .init(), to: Self.both.reversed()) == ["250", "452 4.5.3", "550 5.7.26"])
@@ -111,7 +111,7 @@ import Testing
         #expect(Self.send(engine, Self.spf) == ["250", "250", "451 4.3.0"])
     }
 
-    /// What is wrong with one message was told of the next.
+    /// What was wrong with one message was reported for the next one.
     @Test func whatIsWrongWithAMessageIsNotRemembered() throws {
         let engine = Self.engine(isBobOff: false)
         let transaction = RelayTransaction(

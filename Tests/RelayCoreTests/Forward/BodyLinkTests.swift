@@ -72,7 +72,7 @@ struct Forwarded {
         AddrSpec(envelope: address).map { fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: $0).localPart + "@relay.example" } ?? ""
     }
 
-    /// As it stands in a link.
+    /// As it is in a link.
     func link(_ address: String) -> String { "mailto:" + reverse(address).replacing("=", with: "%3D") }
 }
 

@@ -1,4 +1,4 @@
-// What the body of a forward has to be, by code of its own and without haste: part for part, decoded, link for link.
+// What the body of a forward must be, by code of its own and without haste: part for part, decoded, link for link.
 
 import Foundation
 import InternetMessage
@@ -73,7 +73,7 @@ struct ForwardBodyReference {
             let decoded = part.transferEncoding.decode(body[...])
         else { return nil }
         let text = String(String.UnicodeScalarView(decoded.bytes.filter { $0 != 0 }.map { Unicode.Scalar($0) }))
-        // Calendars fold their lines (RFC 5545 section 3.1), anew where they have become longer.
+        // Calendars fold their lines (RFC 5545 section 3.1), again where they have become longer.
         return isCalendar ? text.replacing(/\r?\n[ \t]/.matchingSemantics(.unicodeScalar), with: "") : text
     }
 
@@ -92,7 +92,7 @@ struct ForwardBodyReference {
         let own = isCalendar ? account.inbox?.address.revealed ?? account.relayAddress : account.relayAddress
         return text.replacing(link) { match in
             guard match.output.1.contains("@") || match.output.1.contains("%40") else { return String(match.output.0) }
-            // What is no address goes.
+            // What is not an address goes.
             let mapped = match.output.1.split(separator: ",").compactMap { AddrSpec(envelope: $0.removingPercentEncoding ?? String($0)) }
                 .map { $0 == account.relayAddress ? own : reverse($0) }
             rewritten += 1

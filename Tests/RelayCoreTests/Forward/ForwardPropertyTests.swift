@@ -38,7 +38,7 @@ import Testing
 
     /// What is wrong with the forward of this message.
     /// - Parameters:
-    ///   - isWhole: whether URIs are as their programs wrote them, so that it can be told which addresses stood in them.
+    ///   - isWhole: whether URIs are as their programs wrote them, so that it can be told which addresses was in them.
     ///   - links: counts the links of the body that lead through the relay.
     private static func faults(_ header: HeaderSection, _ body: [UInt8], isWhole: Bool = true, links: inout Int) -> [String] {
         let evidence = Fixture.signed("app.example")
@@ -122,7 +122,7 @@ import Testing
         return faults
     }
 
-    /// All that could be an address in a field, as it stands and as a URI.
+    /// All that could be an address in a field, unchanged and as a URI.
     private static func known(in field: HeaderField) -> [AddrSpec] {
         let uri = HeaderField.unfold(field.rawValue).filter { $0 != 0x20 && $0 != 0x09 }.split { "?&<>,".utf8.contains($0) }
             .flatMap {
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    /// Whether an address is neither the relay address nor a reverse address of something that stood in the header.
+    /// Whether an address is neither the relay address nor a reverse address of something that was in the header.
     private static func fault(_ address: AddrSpec, _ known: Set<AddrSpec>, _ stored: StoredAddresses, _ fixture: Fixture)
         -> String?
     {

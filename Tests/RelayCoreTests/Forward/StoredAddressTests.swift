@@ -62,7 +62,7 @@ import Testing
         #expect(Self.code(Self.play(fixture, Self.field("To", 8) + Self.field("Cc", 2, "c"))) == "relay")
     }
 
-    /// It did not fit the milter's command to Postfix, and the sender was told to come again for ever.
+    /// It did not fit the milter's command to Postfix, and the sender was deferred for ever.
     @Test func aFieldThatRewritingMakesTooLongIsRefusedForGood() {
         let fixture = Fixture(evidence: Fixture.signed("app.example"))
         func to(_ count: Int) -> String {

@@ -108,7 +108,7 @@ import Testing
         #expect(Self.code(Self.fixture(19), body) == "550 5.7.1 too-many-text-addresses")
     }
 
-    /// What stands in cells and lines of its own is no part of the address beside it.
+    /// What is in cells and lines of its own is not part of the address beside it.
     @Test func addressesOfSeveralCellsAreNotRunTogether() {
         let cells = Self.guesses(20).map { "<td>\($0)</td><td>and</td>" }.joined()
         let body = "Subject: x\r\nContent-Type: text/html\r\n\r\n<table><tr>\(cells)</tr></table>\r\n"

@@ -166,7 +166,7 @@ import Testing
         #expect(said.hasPrefix("%PDF"))
     }
 
-    // MARK: Charsets that nobody knows
+    // MARK: Charsets that no one knows
 
     private static func inEBCDIC(_ text: String) throws -> [UInt8] { try #require(Charset.encode(text, "ibm037")) }
 
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    /// A window that began within `xuser1@` saw a word of its own there: a reply with nobody's address in it was an incident.
+    /// A window that began within `xuser1@` saw a word of its own there: a reply with no one's address in it was an incident.
     @Test func aWindowThatBeginsWithinAWord() throws {
         for line in ["user7@gmail.example xxuser1@gmail.com and so on and on and on", "xxxxxxxxxuser1@gmail.com ", "axuser1%40gmail.com,"] {
             let text = String(repeating: line, count: 700_000 / line.utf8.count)
@@ -264,14 +264,14 @@ import Testing
         // HTML writes its breaks as tags.
         let page = signed("Yes<br>").replacing("\r\n", with: "<br>")
         #expect(try Self.said("<p>\(page)</p>", type: "text/html") == "<p><br>Hash: SHA512<br><br>Yes<br><br><br></p>")
-        // A certificate is no key of a person's mail, but a change would break it.
+        // A certificate is not a key of a person's mail, but a change would break it.
         let certificate = "-----BEGIN CERTIFICATE-----\r\n\(Data("DNS:anna.berg@inbox.example".utf8).base64EncodedString())\r\n-----END CERTIFICATE-----\r\n"
         #expect(try Self.said("Hello\r\n" + certificate) == "550 unrewritable-part")
         // Quoted, it was broken already.
         #expect(try Self.said("> -----BEGIN PGP SIGNED MESSAGE-----\r\n> anna.berg@inbox.example\r\n> -----END PGP SIGNATURE-----\r\n").contains("> annarelay2@relay.example"))
     }
 
-    /// A name for `8bit` that nobody knows made a plain answer unrewritable.
+    /// A name for `8bit` that no one knows made a plain answer unrewritable.
     @Test(arguments: ["8bits", "plain", "text/html", "6bit"])
     func aTextInAnEncodingThatNobodyKnows(encoding: String) throws {
         let said = { (text: String) in try Self.said(Array(text.utf8), type: "text/plain; charset=utf-8", encoding: encoding) }

@@ -37,7 +37,7 @@ import Testing
         #expect(outgoing.reasons.map(\.code) == ["unrewritable-delivered"])
     }
 
-    /// The last look has to see by itself what the rewriter is not given.
+    /// The leak check has to see by itself what the rewriter is not given.
     @Test(arguments: [
         "anna@inbox.example", "ANNA@INBOX.EXAMPLE", "anna&#64;inbox.example", "anna%40inbox.example", "anna=40inbox.example",
         "anna+40inbox.example",

@@ -1,4 +1,4 @@
-// A hit of the last look is an incident: the message is refused, the incident counted. The log of it is in MilterTests.
+// A hit of the leak check is an incident: the message is refused, the incident counted. The log of it is in MilterTests.
 
 import InternetMessage
 import MailAuth

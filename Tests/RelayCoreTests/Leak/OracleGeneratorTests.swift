@@ -1,5 +1,5 @@
 // Forwards with a guess of the user's addresses planted anywhere, once right and once wrong, and everything that can come back: what the
-// team gets has to be the same, but for the guess itself, and hold nothing of what the user wrote of the inbox.
+// team gets must be the same, but for the guess itself, and hold nothing of what the user wrote of the inbox.
 
 import Foundation
 import InternetMessage

@@ -56,7 +56,7 @@ import Testing
         #expect(!right.contains { $0.contains("spam") })
     }
 
-    /// Folded anew or not, the witness confirms; what was changed, or has no witness, is left out.
+    /// Folded again or not, the witness confirms; what was changed, or has no witness, is left out.
     @Test func whatTheWitnessDoesNotConfirmIsLeftOut() throws {
         let folded = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
             HeaderSection(header.fields.map { $0.isNamed("Subject") ? HeaderField("Subject", "Your\r\n order 4711") : $0 })

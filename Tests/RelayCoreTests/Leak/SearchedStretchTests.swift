@@ -1,4 +1,4 @@
-// Octets that were searched and go on as they came are not searched a second time, and still nothing passes the last look.
+// Octets that were searched and go on as they came are not searched a second time, and still nothing passes the leak check.
 
 import HostileMail
 import InternetMessage

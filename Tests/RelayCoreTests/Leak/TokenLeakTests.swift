@@ -1,4 +1,4 @@
-// Tokens without their domain, glued inboxes and uuencoded data, as the last look and the search of opaque parts see them.
+// Tokens without their domain, glued inboxes and uuencoded data, as the leak check and the search of opaque parts see them.
 
 import InternetMessage
 import MailAuth
@@ -63,7 +63,7 @@ import Testing
         ("return path of a reply", "zraaaaaabaaaaaaajatraqhbqlqrrxyndg"),
     ]
 
-    /// Their code can no longer be told right from wrong; they are no less a token to whoever reads them. Without its domain one can be told
+    /// Their code can no longer be told right from wrong; they are no less a token to anyone who reads them. Without its domain one can be told
     /// by the account's number alone, which only its key would find in a token that hides it.
     @Test(arguments: retired.indices)
     func aTokenUnderARetiredKeyDoesNotLeaveWithItsDomain(number: Int) throws {

@@ -1,4 +1,4 @@
-// Where a window of the last look ends, a word does not: what follows may make it another address.
+// Where a window of the leak check ends, a word does not: what follows may make it another address.
 
 import HostileMail
 import InternetMessage

@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// The budget of a large message is so much for each octet; whatever a text says, it has to be enough.
+    /// The budget of a large message is so much for each octet; whatever a text says, it must be enough.
     @Test func noTextIsRefusedForItsWork() {
         for item in Hostile.all(size: 400_000, reverse: Self.reverse) where !Self.isArchive(item.name) {
             let body = item.body
@@ -96,7 +96,7 @@ import Testing
         return Self.rewrite(message.fields, message.body).budget.spent
     }
 
-    /// Each part had a floor of its own: a hundred small ones were a hundred times that.
+    /// Each part had its own floor: a hundred small ones were a hundred times that.
     @Test func allPartsShareOneBudget() throws {
         let one = try Self.spent(1)
         let many = try Self.spent(10)
@@ -105,7 +105,7 @@ import Testing
         #expect(throws: Never.self) { _ = try Self.rewrite(message, limit: many) }
         let refusal = #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many / 2) }
         #expect(refusal?.reason.code == "too-much-work" && refusal?.reply.enhanced == "5.7.7")
-        // Spent by the last look alone.
+        // Spent by the leak check alone.
         #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many - 1) }
     }
 
@@ -124,7 +124,7 @@ import Testing
         #expect(outcome.refusal == nil && outcome.budget.spent < outcome.budget.limit)
     }
 
-    /// Pixels are no text, and a scanned page of white unpacks to a thousand times its size.
+    /// Pixels are not text, and a scanned page of white unpacks to a thousand times its size.
     @Test func thePicturesOfAPDFAreNotUnpacked() {
         let page = Hostile.scannedPage(octets: 100_000_000)
         #expect(page.body.count < 2_000_000)

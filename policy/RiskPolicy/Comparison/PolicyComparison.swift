@@ -5,7 +5,7 @@ package struct ComparedDecision: Sendable, Equatable {
     package let event: PolicyEvent
     /// Whether the person was asked for more.
     package let asks: Bool
-    /// Ids of the rules that ask. In parentheses what is no rule: the guarantee, the unavailable history.
+    /// Ids of the rules that ask. In parentheses what is not a rule: the guarantee, the unavailable history.
     package let rules: [String]
     /// Weakest first.
     package let challenges: [String]
@@ -48,7 +48,7 @@ package struct PolicyComparison: Sendable {
         /// Asked both times, with other challenges.
         package var otherChallenges = 0
 
-        /// Whether anybody would notice.
+        /// Whether anyone would notice.
         package var differs: Bool { newlyAsked + noLongerAsked + otherChallenges > 0 }
 
         static func + (left: Count, right: Count) -> Count {
@@ -109,7 +109,7 @@ package struct PolicyComparison: Sendable {
     }
 
     /// Compares on inputs made up from what the conditions of both policies compare with. They say what can differ, not how often
-    /// it would: nobody's users stand at every threshold.
+    /// it would: no one's users are at every threshold.
     /// - Returns: the counts, and the first few inputs whose decision flips, in words.
     package static func onGeneratedInputs(
         _ old: Policy, _ new: Policy, count: Int = 40_000, now: CELTimestamp

@@ -145,7 +145,7 @@ package struct PolicyDiff: Sendable {
 
     /// Several lines, by section; a sentence where nothing differs.
     package var text: String {
-        guard !items.isEmpty else { return "The policies say the same." }
+        guard !items.isEmpty else { return "The policies are identical." }
         var lines: [String] = []
         var section = ""
         for item in items {

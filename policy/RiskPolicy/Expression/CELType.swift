@@ -72,7 +72,7 @@ package indirect enum CELType: Sendable, Equatable {
         }
     }
 
-    /// Whether a value of one type may stand where the other is wanted.
+    /// Whether a value of one type may be where the other is wanted.
     func goesWith(_ other: CELType) -> Bool {
         switch (self, other) {
         case (.dyn, _), (_, .dyn): true

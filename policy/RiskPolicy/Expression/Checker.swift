@@ -59,12 +59,12 @@ package struct Checker {
             return made(.index(operand, index), .dyn)
         case .not(let operand):
             let operand = try resolve(operand)
-            if !operand.type.goesWith(.bool) { try noOverload("'!' wants a bool, not \(operand.type.text)", node.spot) }
+            if !operand.type.goesWith(.bool) { try noOverload("'!' needs a bool, not \(operand.type.text)", node.spot) }
             return made(.not(operand), .bool)
         case .negate(let operand):
             let operand = try resolve(operand)
             if ![.int, .double, .dyn].contains(operand.type) {
-                try noOverload("'-' wants an int or a double, not \(operand.type.text)", node.spot)
+                try noOverload("'-' needs an int or a double, not \(operand.type.text)", node.spot)
             }
             return made(.negate(operand), operand.type)
         case .binary(let operation, let left, let right):
@@ -76,12 +76,12 @@ package struct Checker {
         case .conditional(let condition, let yes, let no):
             let condition = try resolve(condition)
             if !condition.type.goesWith(.bool) {
-                try noOverload("'?' wants a bool before it, not \(condition.type.text)", node.spot)
+                try noOverload("'?' needs a bool before it, not \(condition.type.text)", node.spot)
             }
             let yes = try resolve(yes)
             let no = try resolve(no)
             if !yes.type.goesWith(no.type) {
-                try noOverload("both sides of ':' must have one type: \(yes.type.text) and \(no.type.text)", node.spot)
+                try noOverload("both sides of ':' must have the same type: \(yes.type.text) and \(no.type.text)", node.spot)
             }
             return made(.conditional(condition, yes, no), yes.type.joined(with: no.type))
         case .call(let name, let target, let arguments):
@@ -120,7 +120,7 @@ package struct Checker {
         _ operation: BinaryOperator, _ left: ResolvedExpression, _ right: ResolvedExpression
     ) -> String {
         let message = "'\(operation.rawValue)' is not defined for \(left.type.text) and \(right.type.text)"
-        if left.type == .null || right.type == .null { return message + "; whether a signal is there is asked with has()" }
+        if left.type == .null || right.type == .null { return message + "; use has() to test whether a signal is present" }
         switch (left.type, right.type) {
         case (.int, .double), (.double, .int): return message + "; convert with double()"
         case (.int, .uint), (.uint, .int): return message + "; convert with int()"
@@ -197,7 +197,7 @@ package struct Checker {
         let full = parts.joined(separator: ".")
         let prefix = full + "."
         if scope.variables.keys.contains(where: { $0.hasPrefix(prefix) }) {
-            return try fault(.unknownName, "'\(full)' is a group of signals, not one of them", node.span, node.span)
+            return try fault(.unknownName, "'\(full)' is a group of signals, not a signal", node.span, node.span)
         }
         let hint = scope.nearest(to: full).map { "; did you mean '\($0)'?" } ?? ""
         return try fault(.unknownName, "unknown name '\(full)'\(hint)", node.span, node.span)
@@ -286,7 +286,7 @@ package struct Checker {
         case .list(let type): element = type
         case .map(let key, _): element = key
         case .dyn: break
-        default: try noOverload("\(kind.rawValue)() goes through a list or a map, not \(range.type.text)", node.spot)
+        default: try noOverload("\(kind.rawValue)() needs a list or a map, not \(range.type.text)", node.spot)
         }
         locals.append((variable, element))
         defer { locals.removeLast() }
@@ -294,7 +294,7 @@ package struct Checker {
         if let predicate {
             let resolved = try resolve(predicate)
             if !resolved.type.goesWith(.bool) {
-                try noOverload("\(kind.rawValue)() wants a bool, not \(resolved.type.text)", predicate.spot)
+                try noOverload("\(kind.rawValue)() needs a bool, not \(resolved.type.text)", predicate.spot)
             }
             resolvedPredicate = resolved
         }

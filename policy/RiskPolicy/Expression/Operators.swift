@@ -193,7 +193,7 @@ enum NumberOrder {
     }
 }
 
-/// Compares numbers across types: integers exactly, and with a double as doubles. Nil where one is no number.
+/// Compares numbers across types: integers exactly, and with a double as doubles. Nil if one is not a number.
 func compareNumbers(_ left: CELValue, _ right: CELValue) -> NumberOrder? {
     switch (left, right) {
     case (.int(let left), .int(let right)): NumberOrder(left, right)

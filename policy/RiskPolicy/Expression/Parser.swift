@@ -187,9 +187,9 @@ struct Parser {
                 try expect("]")
                 result = try node(.index(result, index), begin..<end, spot: spot, over: result, index)
             } else if isSymbol("{"), case .identifier = result.kind {
-                throw ExpressionFault("messages are outside this language", at: token.span)
+                throw ExpressionFault("messages are not supported", at: token.span)
             } else if isSymbol("{"), case .select = result.kind {
-                throw ExpressionFault("messages are outside this language", at: token.span)
+                throw ExpressionFault("messages are not supported", at: token.span)
             } else {
                 return result
             }
@@ -292,7 +292,7 @@ struct Parser {
         _ name: String, target: Syntax?, _ arguments: [Syntax], _ span: Range<Int>, _ spot: Range<Int>
     ) throws(ExpressionFault) -> Syntax {
         if name == "matches", target != nil ? arguments.count == 1 : arguments.count == 2 {
-            throw ExpressionFault("'matches' is outside this language: no regular expressions near user input", at: spot)
+            throw ExpressionFault("'matches' is not supported: no regular expressions on user input", at: spot)
         }
         if target == nil, name == "has", arguments.count == 1 {
             switch arguments[0].kind {

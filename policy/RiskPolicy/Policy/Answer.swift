@@ -1,4 +1,4 @@
-// A decision in words: for the operator, and for the team (POLICY-FORMAT.md, "What the team is told").
+// A decision in words: for the operator, and for the team (docs/POLICY.md, "What the team is told").
 
 /// Everything of a decision, in the words of the policy.
 package struct PolicyAnswer: Sendable, Equatable {

@@ -87,7 +87,7 @@ package enum BoundedYAML {
         return nil
     }
 
-    /// The first place in a text that is no YAML without them where an anchor or alias seems to be meant, for the message alone.
+    /// The first place in a text that is not YAML without them where an anchor or alias seems to be meant, for the message alone.
     private static func aliasLike(_ text: String) -> (line: Int, column: Int)? {
         var (line, column) = (1, 0)
         var before: UnicodeScalar = "\n"
@@ -133,7 +133,7 @@ package enum BoundedYAML {
 
 /// Private characters that stand for `&`, `*` and `?` while Yams reads; each takes one column, as what it stands for.
 private struct StandIns {
-    static let aliasMessage = "anchors and aliases are not part of the format; write it out"
+    static let aliasMessage = "anchors and aliases are not supported; write the value out"
     private static let hidden: [UnicodeScalar] = ["&", "*", "?"]
 
     private let standIns: [UnicodeScalar]
@@ -155,7 +155,7 @@ private struct StandIns {
         guard let first = text.unicodeScalars.first, let index = standIns.firstIndex(of: first) else { return nil }
         if Self.hidden[index] != "?" { return Self.aliasMessage }
         let next = text.unicodeScalars.dropFirst().first
-        return next == nil || next == " " || next == "\t" || next == "\n" ? "keys are written without '?'" : nil
+        return next == nil || next == " " || next == "\t" || next == "\n" ? "keys must be written without '?'" : nil
     }
 
     private static func replacing(_ old: [UnicodeScalar], by new: [UnicodeScalar], in text: String) -> String {

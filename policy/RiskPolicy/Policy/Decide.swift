@@ -1,4 +1,4 @@
-// The decision: what the rules came to, combined (POLICY-FORMAT.md, "Combining").
+// The decision: what the rules came to, combined (docs/POLICY.md, "Combining").
 
 /// A decision in compact form: sets of rules and codes by position. `Policy.answer` spells it out.
 package struct PolicyResult: Sendable, Equatable {
@@ -119,7 +119,7 @@ extension PolicyProgram {
             // Of two that contradict each other, the one that asks wins: later ones that allow are not even looked at.
             guard overriding < 0 || (entry.asks && !asks) else { continue }
             let truth = machine.run(from: entry.start, program: self, input: input, outcomes: &outcomes)
-            // One that asks, and for which no steps are left, is taken to hold: nobody gets by for want of them.
+            // One that asks, and for which no steps are left, is taken to hold: no one gets by for lack of them.
             guard truth == 1 || (truth == 3 && entry.asks && outcomes.stepsLeft < 0) else { continue }
             overriding = entry.guarantee
             asks = entry.asks

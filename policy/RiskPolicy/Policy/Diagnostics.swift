@@ -21,7 +21,7 @@ package struct PolicyDiagnostic: Sendable, Equatable {
     package let position: SourcePosition
     /// One line.
     package let message: String
-    /// The line it stands in, cut around the spot where long, with the caret's line below; empty where there is none.
+    /// The line it is in, cut around the spot where long, with the caret's line below; empty where there is none.
     package let excerpt: String
 
     /// `file:line:column: error: message`, then the excerpt.
@@ -79,7 +79,7 @@ struct SourceFile {
 
 /// Gathers the faults of one load.
 final class DiagnosticCollector {
-    /// More than these help nobody; the rest is dropped.
+    /// More than these help no one; the rest is dropped.
     static let maximum = 20
     private(set) var diagnostics: [PolicyDiagnostic] = []
 

@@ -19,7 +19,7 @@ package struct PolicyExpression: Sendable {
     package let text: String
     /// What is evaluated.
     package let resolved: ResolvedExpression
-    /// Where it stands in policy.yaml.
+    /// Where it is in policy.yaml.
     package let position: SourcePosition
 }
 

@@ -6,14 +6,14 @@
 //   15300 tests.yaml
 //   <15300 octets>
 //
-// Files stand in the order of their paths' octets; each is followed by a line feed that does not count.
+// Files are in the order of their paths' octets; each is followed by a line feed that does not count.
 
 /// The files of one policy.
 package struct PolicyDocument: Sendable, Equatable {
     /// Text by path relative to the policy's folder: `policy.yaml`, `tests.yaml` and what `lists:` names.
     package let files: [String: String]
 
-    /// Names of the two files with a meaning of their own.
+    /// Names of the two files with their own meaning.
     package static let policyFile = "policy.yaml"
     package static let testsFile = "tests.yaml"
     /// Octets of all files together.
@@ -56,7 +56,7 @@ package struct PolicyDocument: Sendable, Equatable {
     }
 
     /// Compiles the policy and holds its guarantees against generated inputs (`PolicyLoader.load`).
-    /// - Parameter folder: stands before the names of files in messages, as in `rules/juice/`.
+    /// - Parameter folder: is before the names of files in messages, as in `rules/juice/`.
     package func policy(folder: String = "", options: PolicyLoadOptions = PolicyLoadOptions()) throws(PolicyRefusal) -> Policy {
         let files = files
         var options = options
@@ -64,7 +64,7 @@ package struct PolicyDocument: Sendable, Equatable {
         let name = folder + Self.policyFile
         guard let text = files[Self.policyFile] else {
             let start = SourcePosition(line: 1, column: 1)
-            throw PolicyRefusal(diagnostics: [PolicyDiagnostic(file: name, position: start, message: "there is no such file", excerpt: "")])
+            throw PolicyRefusal(diagnostics: [PolicyDiagnostic(file: name, position: start, message: "the file does not exist", excerpt: "")])
         }
         return try PolicyLoader.load(text, file: name, options: options)
     }
@@ -75,7 +75,7 @@ package struct PolicyDocument: Sendable, Equatable {
         return try PolicyTestSuite.load(text, file: folder + Self.testsFile, policy: policy)
     }
 
-    /// Whether a path can stand in a document: relative, inside the folder, on one line.
+    /// Whether a path can be in a document: relative, inside the folder, on one line.
     package static func isPath(_ path: String) -> Bool {
         !path.isEmpty && !path.hasPrefix("/") && !path.split(separator: "/").contains("..")
             && !path.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F }

@@ -50,7 +50,7 @@ package enum BuiltInReason {
     package static let policyError = "POLICY_ERROR"
     /// A guarantee overrode the rules.
     package static let policyGuarantee = "POLICY_GUARANTEE"
-    /// What a team is told instead of any reason that reads `inbox.*`.
+    /// What a team learns instead of any reason that reads `inbox.*`.
     package static let accountHistory = "ACCOUNT_HISTORY"
 
     /// But for `accountHistory`.

@@ -87,7 +87,7 @@ extension Policy {
         guard let slot = slot(named: name) else {
             throw PolicyInputError(message: "unknown signal '\(name)'\(suggestion(for: name, among: signals.map(\.name)))")
         }
-        guard name != "event" else { throw PolicyInputError(message: "'event' is settled when the input is made") }
+        guard name != "event" else { throw PolicyInputError(message: "'event' is fixed when the input is created") }
         try set(slot: slot, to: value, in: &input)
     }
 

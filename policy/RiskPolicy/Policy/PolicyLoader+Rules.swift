@@ -11,7 +11,7 @@ extension PolicyLoader {
             guard let word = reader.word(node, "event", among: PolicyEvent.allCases.map(\.rawValue)),
                 let event = PolicyEvent(rawValue: word)
             else { continue }
-            if !events.insert(event).inserted { reader.report(node, "'\(word)' is named twice") }
+            if !events.insert(event).inserted { reader.report(node, "'\(word)' is given twice") }
         }
         if nodes.isEmpty, let node { reader.report(node, "\(what) is empty") }
         return events
@@ -27,7 +27,7 @@ extension PolicyLoader {
     mutating func readChallenges(_ node: Node) {
         guard let nodes = reader.list(node, "challenges") else { return }
         guard (1...PolicyFileLimits.maximumChallenges).contains(nodes.count) else {
-            return reader.report(node, "a policy has 1 to \(PolicyFileLimits.maximumChallenges) challenges")
+            return reader.report(node, "a policy must have 1 to \(PolicyFileLimits.maximumChallenges) challenges")
         }
         for node in nodes {
             guard
@@ -45,7 +45,7 @@ extension PolicyLoader {
             let offered = fields["events"].map { events($0, "events") ?? [] } ?? Set(PolicyEvent.allCases)
             let unavailable = fields["unavailable_when"].flatMap { condition($0, "unavailable_when") }
             if let unavailable, reads(unavailable, { $0.spansTeams }), let node = fields["unavailable_when"] {
-                reader.report(node, "which challenges are available must not depend on 'inbox.*': it would tell of other teams")
+                reader.report(node, "which challenges are available must not depend on 'inbox.*': it would reveal other teams")
             }
             parts.challenges.append(
                 PolicyChallenge(
@@ -144,7 +144,7 @@ extension PolicyLoader {
             && bytes.allSatisfy { $0 >= 65 && $0 <= 90 || $0.isASCIIDigit || $0 == UInt8(ascii: "_") }
         if !isCode { reader.report(node, "a reason is made of capital letters, digits and '_'") }
         if BuiltInReason.all.contains(reason) || reason == BuiltInReason.accountHistory {
-            reader.report(node, "'\(reason)' is a reason that only the evaluator gives")
+            reader.report(node, "'\(reason)' is a reserved reason of the evaluator")
         }
     }
 

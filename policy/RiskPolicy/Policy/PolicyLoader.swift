@@ -91,7 +91,7 @@ package struct PolicyLoader {
         let isWord = text.utf8.count <= 64 && text.utf8.allSatisfy { $0.isLetter || $0.isASCIIDigit || "-._:".utf8.contains($0) }
         let startsWell = text.utf8.first.map { ($0.isLetter || $0.isASCIIDigit) && $0 != UInt8(ascii: "_") } ?? false
         if !isWord || !startsWell {
-            reader.report(node, "'\(what)' is up to 64 letters, digits, '-', '_', '.' and ':', beginning with a letter or digit")
+            reader.report(node, "'\(what)' must be up to 64 letters, digits, '-', '_', '.' and ':', beginning with a letter or digit")
         }
         return text
     }
@@ -105,7 +105,7 @@ package struct PolicyLoader {
     private func isFree(_ name: String, _ node: Node) -> Bool {
         let scope = parts.scope
         guard scope.variables[name] == nil, scope.constants[name] == nil, scope.sets[name] == nil else {
-            reader.report(node, "'\(name)' is declared already")
+            reader.report(node, "'\(name)' is already declared")
             return false
         }
         return true
@@ -161,7 +161,7 @@ package struct PolicyLoader {
         } else {
             guard let standard = StandardSignals.types[name] else {
                 let hint = suggestion(for: name, among: Array(StandardSignals.types.keys))
-                reader.report(nameNode, "Postern supplies no signal '\(name)'\(hint); an operator's own begin with 'context.'")
+                reader.report(nameNode, "Postern supplies no signal '\(name)'\(hint); an operator's own signals must begin with 'context.'")
                 return nil
             }
             guard text == standard else {

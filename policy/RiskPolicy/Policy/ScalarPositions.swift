@@ -1,10 +1,10 @@
-// Where a character of a YAML scalar's value stands in the file, for plain, quoted, literal and folded scalars,
+// Where a character of a YAML scalar's value is in the file, for plain, quoted, literal and folded scalars,
 // so that a fault of an expression points at the right spot.
 
 import Yams
 
 extension YAMLFile {
-    /// The place of the `offset`-th UTF-8 byte of a scalar's value; the scalar's own place where it cannot be told.
+    /// The place of the `offset`-th UTF-8 byte of a scalar's value; the scalar's own place where it cannot be determined.
     func position(in scalar: Node.Scalar, utf8Offset offset: Int) -> SourcePosition {
         let start = SourcePosition(line: max(1, scalar.mark?.line ?? 1), column: max(1, scalar.mark?.column ?? 1))
         var walker = ScalarWalker(lines: source.lines, line: start.line - 1, column: start.column - 1)

@@ -25,7 +25,7 @@ package struct SignalDeclaration: Sendable, Equatable {
     package var spansTeams: Bool { name.hasPrefix("inbox.") }
 }
 
-/// The signals that Postern supplies (POLICY-FORMAT.md, `signals:`). An operator's own are under `context.`.
+/// The signals that Postern supplies (docs/POLICY.md, `signals:`). An operator's own are under `context.`.
 package enum StandardSignals {
     /// Type by name, in the notation of the format.
     package static let types: [String: String] = [

@@ -1,4 +1,4 @@
-// A decision as a person reads it: what was asked and by which rule, what was waived, what could not be told.
+// A decision as a person reads it: what was asked and by which rule, what was waived, what could not be determined.
 
 /// Words for a trace.
 package struct Explanation {
@@ -34,7 +34,7 @@ package struct Explanation {
 
     private static let titles: [(RuleOutcome, String)] = [
         (.matched, "matched"), (.waived, "matched, but waived"), (.error, "ended in an error"),
-        (.shadow, "would have counted (shadow)"), (.missing, "could not be told: a signal is missing"),
+        (.shadow, "would have counted (shadow)"), (.missing, "unknown: a signal is missing"),
         (.notMatched, "did not match"),
     ]
 

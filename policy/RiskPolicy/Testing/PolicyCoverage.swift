@@ -27,7 +27,7 @@ package struct PolicyCoverage: Sendable {
         package var notMatched = 0
     }
 
-    /// A side of a condition: what stands between `&&`, `||`, `!` and `?:`.
+    /// A side of a condition: what is between `&&`, `||`, `!` and `?:`.
     package struct Part: Sendable {
         /// As written.
         package let text: String
@@ -46,7 +46,7 @@ package struct PolicyCoverage: Sendable {
     /// Every rule that is not disabled, in the policy's order, then the conditions of challenges.
     package var rules: [Rule]
 
-    /// Counts over the tests of a suite. Each part is evaluated for itself, whatever stands before it.
+    /// Counts over the tests of a suite. Each part is evaluated for itself, whatever is before it.
     package init(policy: Policy, suite: PolicyTestSuite) {
         rules = policy.rules.enumerated().filter { $0.element.mode != .disabled }.map { position, rule in
             Self.covered(rule.id, rule.condition, rule.events, policy, suite) { policy.outcome(of: position, $0) == .matched }

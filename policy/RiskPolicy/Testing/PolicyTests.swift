@@ -1,10 +1,10 @@
-// tests.yaml → cases (POLICY-FORMAT.md, "tests.yaml"), with every name and value checked against the policy.
+// tests.yaml → cases (docs/POLICY.md, "tests.yaml"), with every name and value checked against the policy.
 
 import Yams
 
 /// A case: a question and what is expected of its answer.
 package struct PolicyTest: Sendable {
-    /// The name of the section it stands in.
+    /// The name of the section it is in.
     package let section: String
     /// Its name, distinct within the section.
     package let name: String
@@ -12,7 +12,7 @@ package struct PolicyTest: Sendable {
     package let input: PolicyInput
     /// Only what was named under `output`.
     package let expected: [PolicyTestExpectation]
-    /// Where it stands in the tests file.
+    /// Where it is in the tests file.
     package let position: SourcePosition
 
     /// `section/name`.
@@ -96,7 +96,7 @@ struct PolicyTestReader {
         else { return nil }
         guard let input = input(given: given, own: values(inputNode), node: inputNode) else { return nil }
         let expected = expectations(outputNode)
-        if expected.isEmpty { reader.report(outputNode, "a test without expectations under 'output' shows nothing") }
+        if expected.isEmpty { reader.report(outputNode, "a test without expectations under 'output' tests nothing") }
         return PolicyTest(
             section: section, name: name, input: input, expected: expected, position: reader.file.position(of: node))
     }
@@ -153,13 +153,13 @@ struct PolicyTestReader {
             switch name {
             case "history":
                 guard case .string("unavailable") = assignment.value else {
-                    reader.report(assignment.node, "'history' is 'unavailable' or not named")
+                    reader.report(assignment.node, "'history' must be 'unavailable' or omitted")
                     continue
                 }
                 input.isHistoryUnavailable = true
             case "now":
                 guard case .string(let text) = assignment.value, let time = CELTimestamp(text: text) else {
-                    reader.report(assignment.node, "'now' is a time as in 2026-11-20T21:14:03Z")
+                    reader.report(assignment.node, "'now' must be a time as in 2026-11-20T21:14:03Z")
                     continue
                 }
                 input.now = time
@@ -228,7 +228,7 @@ struct PolicyTestReader {
         return expected
     }
 
-    /// What may stand under a key, so that a slip is found.
+    /// What may be under a key, so that a slip is found.
     private func known(_ key: String) -> [String]? {
         switch key {
         case "challenges": policy.challenges.map(\.kind)

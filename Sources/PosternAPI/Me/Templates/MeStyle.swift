@@ -1,4 +1,4 @@
-// How the page looks: one style sheet and one mark, both our own. Colours stand at its head, for light and for dark; a test
+// How the page looks: one style sheet and one mark, both our own. Colours are at its head, for light and for dark; a test
 // computes their contrast.
 
 import MailCrypto
@@ -14,7 +14,7 @@ enum MeStyle {
         <svg class="mark" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true" focusable="false">\(shapes)</svg>
         """
 
-    /// The mark as a file of its own, in a colour for light and for dark tabs.
+    /// The mark as its own file, in a colour for light and for dark tabs.
     static let icon = """
         <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" color="#1f8a7d">\(shapes)</svg>
         """

@@ -1,10 +1,10 @@
-// The pages for whoever is signed in.
+// The pages for anyone who is signed in.
 
 extension MeTemplates {
     static let overview = #"""
         <div class="head">
         <h1>Your addresses</h1>
-        {{#inbox}}<p class="lead">Mail to them is sent on to <strong>{{inbox}}</strong>{{#has_others}}, unless another inbox is named with an address{{/has_others}}. <a href="/me/inboxes">Change</a></p>{{/inbox}}
+        {{#inbox}}<p class="lead">Mail to them is sent on to <strong>{{inbox}}</strong>{{#has_others}}, unless an address below names another inbox{{/has_others}}. <a href="/me/inboxes">Change</a></p>{{/inbox}}
         {{^inbox}}<p class="lead">No inbox of yours is confirmed, so nothing is sent on. <a href="/me/inboxes">Confirm one</a></p>{{/inbox}}
         </div>
         {{^has_active}}
@@ -55,13 +55,13 @@ extension MeTemplates {
         {{/has_open}}
         {{#has_moved}}
         <section class="ended" aria-labelledby="moved">
-        <h2 id="moved">Gone to another company</h2>
-        <p class="quiet">Your app went there, and your consent with it. The old address ends on the day that is given.</p>
+        <h2 id="moved">Moved to another company</h2>
+        <p class="quiet">Your app moved there, and your consent with it. The old address stops working on the day shown.</p>
         <ul class="rows">
         {{#moved}}
         <li><a href="/me/addresses/{{number}}">{{team}}</a>{{#address}} <code>{{address}}</code>{{/address}}
-        {{#move}}<p class="quiet">{{app}} is with <a href="/me/addresses/{{number}}">{{team}}</a> since {{on}}; the old address takes their mail until {{until}}.</p>{{/move}}
-        {{#known}}<p class="quiet">They were given <strong>{{known}}</strong>, and know it still.</p>{{/known}}</li>
+        {{#move}}<p class="quiet">{{app}} moved to <a href="/me/addresses/{{number}}">{{team}}</a> on {{on}}; the old address accepts their mail until {{until}}.</p>{{/move}}
+        {{#known}}<p class="quiet">They were given <strong>{{known}}</strong>, and still know it.</p>{{/known}}</li>
         {{/moved}}
         </ul>
         </section>
@@ -73,7 +73,7 @@ extension MeTemplates {
         <ul class="rows">
         {{#ended}}
         <li><a href="/me/addresses/{{number}}">{{team}}</a>{{#address}} <code>{{address}}</code>{{/address}}
-        {{#known}}<p class="quiet">They were given <strong>{{known}}</strong>, and know it still.</p>{{/known}}</li>
+        {{#known}}<p class="quiet">They were given <strong>{{known}}</strong>, and still know it.</p>{{/known}}</li>
         {{/ended}}
         </ul>
         </section>
@@ -93,11 +93,11 @@ extension MeTemplates {
         <div>
         <h2 id="forwarding">Forwarding</h2>
         {{#is_ended}}<p class="quiet">You have stopped using every app of this team{{#address}}: mail is refused{{/address}}.</p>{{/is_ended}}
-        {{#is_open}}<p class="quiet">Nothing of this team comes through here, so there is nothing to turn off.</p>{{/is_open}}
-        {{#move}}<p class="quiet">{{app}} went to <a href="/me/addresses/{{number}}">{{team}}</a> on {{on}}, and your consent with it. Until {{until}} this address takes their mail; other mail to it is refused.</p>{{/move}}
+        {{#is_open}}<p class="quiet">No mail from this team comes through here, so there is nothing to turn off.</p>{{/is_open}}
+        {{#move}}<p class="quiet">{{app}} moved to <a href="/me/addresses/{{number}}">{{team}}</a> on {{on}}, and your consent with it. Until {{until}} this address accepts their mail; other mail to it is refused.</p>{{/move}}
         {{#is_active}}
         {{#on}}<p class="quiet">What {{team}} sends reaches {{#inbox}}<strong>{{inbox}}</strong>{{/inbox}}{{^inbox}}you once an inbox is confirmed{{/inbox}}.</p>{{/on}}
-        {{^on}}<p class="quiet">What {{team}} sends is refused, and the sender is told so. You can still write to them.</p>{{/on}}
+        {{^on}}<p class="quiet">What {{team}} sends is refused, and the sender is notified. You can still write to them.</p>{{/on}}
         {{/is_active}}
         </div>
         {{#is_active}}
@@ -113,17 +113,17 @@ extension MeTemplates {
 
         {{#known}}
         <section class="card" aria-labelledby="given">
-        <h2 id="given">What they know of you</h2>
+        <h2 id="given">What they know about you</h2>
         <p>You gave {{team}} <strong>{{known}}</strong>.</p>
-        {{#is_real}}<p class="quiet">What they send to it does not come through here, and cannot be stopped here. {{#is_past}}You have stopped using their apps, and they know it still: ask them to delete it.{{/is_past}}{{^is_past}}If you stop using the apps, ask them to delete it.{{/is_past}}</p>{{/is_real}}
+        {{#is_real}}<p class="quiet">What they send to it does not come through here, and cannot be stopped here. {{#is_past}}You have stopped using their apps, but they still know it: ask them to delete it.{{/is_past}}{{^is_past}}If you stop using the apps, ask them to delete it.{{/is_past}}</p>{{/is_real}}
         </section>
         {{/known}}
 
         {{#written_day}}
         <section class="card" aria-labelledby="known">
         <h2 id="known">They wrote your own address</h2>
-        <p>A message from {{team}} had an address of yours in its text, last on {{written_day}}. You hide it from them here, so they know it from elsewhere, or guessed.</p>
-        <p class="quiet">It stays hidden in your answers, as before. Do not confirm it to them; and if you do not want their mail any more, turn forwarding off.</p>
+        <p>A message from {{team}} had an address of yours in its text, last on {{written_day}}. You hide it from them here, so they know it from elsewhere, or guessed it.</p>
+        <p class="quiet">It stays hidden in your replies, as before. Do not confirm it to them; and if you do not want their mail any more, turn forwarding off.</p>
         </section>
         {{/written_day}}
 
@@ -133,7 +133,7 @@ extension MeTemplates {
         <div class="result" role="status">
         <p>To reach <strong>{{to}}</strong>, write from your inbox to:</p>
         <p class="mail big"><code>{{reverse}}</code></p>
-        <p class="quiet">Keep it among your contacts: it works for you alone, and they see your relay address. Write from an inbox that you have confirmed here.</p>
+        <p class="quiet">Add it to your contacts: it works only for you, and they see your relay address. Write from an inbox that you have confirmed here.</p>
         </div>
         {{/written}}
         {{#can_write}}
@@ -146,12 +146,12 @@ extension MeTemplates {
         <button class="second" type="submit">Get an address</button>
         </div>
         {{#problem}}<p class="field-problem" id="problem" role="alert">{{problem}}</p>{{/problem}}
-        <div class="help" id="correspondent-help">You get an address to write to in its place, which does not show your own. {{team}} can be reached at:
+        <div class="help" id="correspondent-help">You get another address to write to, which does not show your own. {{team}} can be reached at:
         <ul class="chips">{{#sources}}<li><code>{{name}}</code></li>{{/sources}}</ul></div>
         </div>
         </form>
         {{/can_write}}
-        {{^can_write}}<p class="quiet">This is possible as long as you use an app of this team, and where the team has said from where it writes.</p>{{/can_write}}
+        {{^can_write}}<p class="quiet">This is possible as long as you use an app of this team, and if the team has registered the addresses it writes from.</p>{{/can_write}}
         </section>
 
         <section class="card" aria-labelledby="apps">
@@ -194,11 +194,11 @@ extension MeTemplates {
         <form class="card stack" method="post" action="/me/addresses/{{number}}/apps/{{group}}">
         <input type="hidden" name="csrf" value="{{csrf}}">
         <ul class="points">
-        <li>{{team}} is told that you no longer want to use it.</li>
-        <li>You are signed out there; what they know of you is theirs to delete.</li>
+        <li>{{team}} is notified that you no longer want to use it.</li>
+        <li>You are signed out there; only they can delete what they know about you.</li>
         {{#is_last}}{{#address}}<li>It is the last app with <code>{{address}}</code>: mail to it is refused from then on.</li>{{/address}}{{/is_last}}
-        {{#is_real}}<li>They go on knowing your own address: ask them to delete it.</li>{{/is_real}}
-        {{^is_last}}<li>Your address goes on working for the other apps of {{team}}.</li>{{/is_last}}
+        {{#is_real}}<li>They still know your own address: ask them to delete it.</li>{{/is_real}}
+        {{^is_last}}<li>Your address keeps working for the other apps of {{team}}.</li>{{/is_last}}
         <li>If you come back one day, you get the same address.</li>
         </ul>
         <div class="actions">
@@ -211,7 +211,7 @@ extension MeTemplates {
     static let inboxes = #"""
         <div class="head">
         <h1>Your inboxes</h1>
-        <p class="lead">Mail goes to one of them. You can write to apps from any that you have confirmed.</p>
+        <p class="lead">Mail goes to one of them. You can write to apps from any inbox that you have confirmed.</p>
         </div>
         <ul class="cards">
         {{#inboxes}}
@@ -234,7 +234,7 @@ extension MeTemplates {
         <input id="code-{{number}}" name="code" class="code" type="text" inputmode="numeric" autocomplete="one-time-code" required maxlength="16" pattern="[0-9 ]{6,10}" aria-describedby="code-help-{{number}}{{#item_problem}} problem{{/item_problem}}"{{#item_problem}} aria-invalid="true"{{/item_problem}}>
         <button type="submit">Confirm</button>
         </div>
-        <p class="help" id="code-help-{{number}}">Six digits. Its link, or any answer to it, does the same.</p>
+        <p class="help" id="code-help-{{number}}">Six digits. Its link, or any reply to it, does the same.</p>
         </div>
         </form>
         {{/under_way}}
@@ -267,13 +267,13 @@ extension MeTemplates {
         <input type="hidden" name="csrf" value="{{csrf}}">
         <h2>Another inbox</h2>
         <div class="field">
-        <label for="email">E-mail address</label>
+        <label for="email">Email address</label>
         <div class="pair">
         <input id="email" name="email" type="email" inputmode="email" autocomplete="email" spellcheck="false" autocapitalize="none" required maxlength="254" value="{{typed}}" aria-describedby="email-help{{#problem}} problem{{/problem}}"{{#problem}} aria-invalid="true"{{/problem}}>
         <button type="submit">Add</button>
         </div>
         {{#problem}}<p class="field-problem" id="problem" role="alert">{{problem}}</p>{{/problem}}
-        <p class="help" id="email-help">A message with a code is sent there. To change your inbox: add the new one, confirm it, and let mail go to it.</p>
+        <p class="help" id="email-help">A message with a code is sent there. To change your inbox: add the new one, confirm it, and send mail there.</p>
         </div>
         </form>
         """#
@@ -297,16 +297,16 @@ extension MeTemplates {
     static let data = #"""
         <div class="head">
         <h1>Your data</h1>
-        <p class="lead">What {{service}} knows about you is yours to see, to take away and to delete.</p>
+        <p class="lead">You can see, download and delete everything that {{service}} knows about you.</p>
         </div>
         <section class="card" aria-labelledby="take">
-        <h2 id="take">Take it away</h2>
-        <p>One file with everything: your inboxes and addresses, the apps and since when, counts by day, each decision about your account with its reasons, and every change. Messages are not among it: they are never kept.</p>
+        <h2 id="take">Download it</h2>
+        <p>One file with everything: your inboxes and addresses, the apps and since when, counts by day, each decision about your account with its reasons, and every change. It contains no messages: they are never kept.</p>
         <p class="actions"><a class="button" href="/me/data.json" download>Download as JSON</a></p>
         </section>
         <section class="card" aria-labelledby="browsers">
         <h2 id="browsers">Signed in elsewhere?</h2>
-        <p>End every session of yours, in this and all other browsers.</p>
+        <p>End all your sessions, in this and all other browsers.</p>
         <form class="actions" method="post" action="/me/sign-out">
         <input type="hidden" name="csrf" value="{{csrf}}">
         <input type="hidden" name="everywhere" value="yes">
@@ -315,7 +315,7 @@ extension MeTemplates {
         </section>
         <section class="card" aria-labelledby="away">
         <h2 id="away">Delete everything</h2>
-        <p>Ends all your addresses for good.</p>
+        <p>Ends all your addresses permanently.</p>
         <p class="actions"><a class="button danger" href="/me/delete">Delete everything…</a></p>
         </section>
         """#
@@ -324,8 +324,8 @@ extension MeTemplates {
         <p class="back"><a href="/me/data">Your data</a></p>
         {{#sent}}
         <div class="head">
-        <h1>Look into your inbox</h1>
-        <p class="lead">A link was sent to the inbox with which you signed in. Open it in this browser to go on; until then nothing is deleted.</p>
+        <h1>Check your inbox</h1>
+        <p class="lead">A link was sent to the inbox with which you signed in. Open it in this browser to continue; until then nothing is deleted.</p>
         </div>
         {{/sent}}
         {{^sent}}
@@ -333,10 +333,10 @@ extension MeTemplates {
         <form class="card stack" method="post" action="/me/delete">
         <input type="hidden" name="csrf" value="{{csrf}}">
         <ul class="points">
-        <li>All your relay addresses stop working, for good. Apps that write to them are told that they do not exist.</li>
-        <li>Each app is told that your account here is deleted. You may not be able to sign in there any more.</li>
-        <li>Your inboxes, names and counts are deleted. If you come back, you are somebody new.</li>
-        <li>Nobody can undo it.</li>
+        <li>All your relay addresses stop working permanently. Apps that write to them get the answer that they do not exist.</li>
+        <li>Each app is notified that your account here is deleted. You may not be able to sign in there any more.</li>
+        <li>Your inboxes, names and counts are deleted. If you come back, you are a new user.</li>
+        <li>This cannot be undone.</li>
         </ul>
         <p>To be sure that it is you, a link is sent to the inbox with which you signed in.</p>
         <div class="actions">
@@ -350,7 +350,7 @@ extension MeTemplates {
     static let deleteNow = #"""
         <div class="head">
         <h1>Delete everything now?</h1>
-        <p class="lead">This is the last step. Nobody can undo it.</p>
+        <p class="lead">This is the last step. This cannot be undone.</p>
         </div>
         <form class="card stack" method="post" action="/me/delete/{{token}}">
         <input type="hidden" name="csrf" value="{{csrf}}">

@@ -1,4 +1,4 @@
-// The layout, and the pages for whoever comes: the door and the links of messages. Mustache; `{{…}}` is escaped.
+// The layout, and the pages for anyone who comes: the door and the links of messages. Mustache; `{{…}}` is escaped.
 
 enum MeTemplates {
     /// Every view by its name.
@@ -65,7 +65,7 @@ enum MeTemplates {
         <form class="card stack" method="post" action="/me/sign-in">
         <input type="hidden" name="csrf" value="{{csrf}}">
         <div class="field">
-        <label for="email">Your real e-mail address</label>
+        <label for="email">Your real email address</label>
         <input id="email" name="email" type="email" autocomplete="email" inputmode="email" spellcheck="false" autocapitalize="none" required maxlength="254" placeholder="name@example.com" aria-describedby="email-help{{#problem}} problem{{/problem}}"{{#problem}} aria-invalid="true"{{/problem}} value="{{typed}}">
         {{#problem}}<p class="field-problem" id="problem" role="alert">{{problem}}</p>{{/problem}}
         <p class="help" id="email-help">The inbox that mail is sent on to. There is no password: a link that works once is sent there.</p>
@@ -76,23 +76,23 @@ enum MeTemplates {
 
     private static let sent = #"""
         <div class="door">
-        <h1>Look into your inbox</h1>
+        <h1>Check your inbox</h1>
         <p class="lead">If this address is known here, a link is on its way to it.</p>
         </div>
         <div class="card">
         <ul class="points">
         <li>Open it <strong>in this browser</strong>; elsewhere it does nothing.</li>
         <li>It works once, for 20 minutes.</li>
-        <li>Nothing came? Look into the spam folder, and check that the address is the one that your mail is sent on to.</li>
+        <li>Nothing came? Check the spam folder, and check that the address is the one that your mail is sent on to.</li>
         </ul>
-        <p><a href="/me/sign-in">Ask for another link</a></p>
+        <p><a href="/me/sign-in">Request another link</a></p>
         </div>
         """#
 
     private static let signInLink = #"""
         <div class="door">
         <h1>You are almost in</h1>
-        <p class="lead">One more step, so that programs that look at your mail do not sign in for you.</p>
+        <p class="lead">One more step, so that programs that scan your mail do not sign in for you.</p>
         </div>
         <form class="card stack" method="post" action="/me/sign-in/{{token}}">
         <input type="hidden" name="csrf" value="{{csrf}}">
@@ -104,19 +104,19 @@ enum MeTemplates {
         <div class="door">
         {{#other_browser}}
         <h1>This link belongs to another browser</h1>
-        <p class="lead">Open it in the browser in which you asked for it, or ask for one here.</p>
+        <p class="lead">Open it in the browser in which you requested it, or request a new one here.</p>
         {{/other_browser}}
         {{^other_browser}}
         <h1>This link has expired</h1>
-        <p class="lead">Each link works once and for a while, and a newer one takes the place of the one before.</p>
+        <p class="lead">Each link works once and for a limited time, and a newer one replaces the previous one.</p>
         {{/other_browser}}
         </div>
         <div class="card">
         {{#is_confirmation}}
-        <p>Ask for another message where you gave your address, or <a href="/me/sign-in">sign in</a> with an inbox that is confirmed already.</p>
+        <p>Request another message where you gave your address, or <a href="/me/sign-in">sign in</a> with an inbox that is already confirmed.</p>
         {{/is_confirmation}}
         {{^is_confirmation}}
-        <p><a class="button" href="/me/sign-in">Ask for a new link</a></p>
+        <p><a class="button" href="/me/sign-in">Request a new link</a></p>
         {{/is_confirmation}}
         </div>
         """#
@@ -128,7 +128,7 @@ enum MeTemplates {
         </div>
         <form class="card stack" method="post" action="/me/confirm/{{token}}">
         <button type="submit">Yes, confirm it</button>
-        <p class="help">You did not ask for this? Then close this page: nothing happens.</p>
+        <p class="help">If you did not request this, close this page: nothing happens.</p>
         </form>
         """#
 
@@ -155,7 +155,7 @@ enum MeTemplates {
     private static let goodbye = #"""
         <div class="door">
         <h1>Everything is deleted</h1>
-        <p class="lead">Your addresses no longer exist. Mail to them is refused as for an address that never was.</p>
+        <p class="lead">Your addresses no longer exist. Mail to them is refused as if they had never existed.</p>
         </div>
         """#
 }

@@ -47,7 +47,7 @@ struct CalendarAddresses {
             let parameter = line[(index + 1)...].prefix { !"=;:".utf8.contains($0) }
             let isEmail = parameter.equalsIgnoringASCIICase("EMAIL".utf8)
             index = parameter.endIndex
-            // Values stand after the equals sign, with commas between them.
+            // Values are after the equals sign, with commas between them.
             while index < line.endIndex, line[index] == UInt8(ascii: "=") || line[index] == UInt8(ascii: ",") {
                 index += 1
                 let isQuoted = index < line.endIndex && line[index] == UInt8(ascii: "\"")

@@ -5,7 +5,7 @@ import MailCrypto
 
 /// One body. Not thread-safe.
 final class ForwardBody {
-    /// Why a body has to be rewritten.
+    /// Why a body must be rewritten.
     enum Need { case links, calendar }
 
     private var walker: TextWalker
@@ -20,7 +20,7 @@ final class ForwardBody {
     private var taken = 0
     private var takenUndecided = 0
     private(set) var count = 0
-    /// What has to be done, as far as it is known.
+    /// What must be done, as far as it is known.
     private(set) var need: Need?
     /// Whether the message came before, and had to be held.
     private let isExpected: Bool
@@ -105,8 +105,8 @@ final class ForwardBody {
         takenUndecided = 0
     }
 
-    /// Works on the whole body where it has to be rewritten.
-    /// - Returns: nil where nothing has to be done, or only links are left in a body that is larger than can ever be held.
+    /// Works on the whole body where it must be rewritten.
+    /// - Returns: nil where nothing must be done, or only links are left in a body that is larger than can ever be held.
     /// - Throws: `452 4.3.1` where there was no room to hold it: it comes again, and is held then.
     func rewrite<Result>(_ work: ([UInt8]) throws(Refusal) -> Result) throws(Refusal) -> Result? {
         guard let need else { return nil }

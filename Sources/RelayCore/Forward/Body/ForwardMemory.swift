@@ -40,7 +40,7 @@ package final class ForwardMemory: Sendable {
     /// Takes octets for a body; false, and nothing taken, where there is no room.
     /// - Parameters:
     ///   - size: octets of the body so far, these among them.
-    ///   - isNeeded: whether it is known that the body has to be rewritten.
+    ///   - isNeeded: whether it is known that the body must be rewritten.
     func take(_ octets: Int, size: Int, isNeeded: Bool) -> Bool {
         state.withLock { state in
             let isFree =
@@ -55,7 +55,7 @@ package final class ForwardMemory: Sendable {
     }
 
     /// Gives back what was taken.
-    /// - Parameter undecided: how much of it was taken before it was known that the body has to be rewritten.
+    /// - Parameter undecided: how much of it was taken before it was known that the body must be rewritten.
     func give(back octets: Int, undecided: Int) {
         state.withLock { state in
             state.held -= octets
@@ -73,7 +73,7 @@ package final class ForwardMemory: Sendable {
         }
     }
 
-    /// Whether a message came before, and has to be held from its beginning. The mark is asked for only where any is kept.
+    /// Whether a message came before, and must be held from its beginning. The mark is asked for only where any is kept.
     func isExpected(_ mark: @autoclosure () -> [UInt8], now: Int64) -> Bool {
         guard state.withLock({ !$0.expected.isEmpty }) else { return false }
         let mark = mark()

@@ -53,7 +53,7 @@ struct MailtoLinks {
         }
     }
 
-    /// Whether something that may be such a link stands in a stretch of text.
+    /// Whether something that may be such a link is in a stretch of text.
     static func occur(in stretch: TextStretch) -> Bool {
         let isMarkup = PartKind.syntax(stretch.part.contentType) == .markup
         func occur(_ text: [UInt8]) -> Bool {
@@ -136,7 +136,7 @@ struct MailtoLinks {
         if syntax == .markup, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'"), before > 1,
             text[before - 2] == UInt8(ascii: "=") || text[before - 2].isFoldingWhiteSpace
         {
-            // An attribute runs to its quote, whatever stands in it.
+            // An attribute runs to its quote, whatever is in it.
             let end = text.first(quote, or: quote, from: found.upperBound)
             if end < text.count { return end }
         }

@@ -5,7 +5,7 @@ import InternetMessage
 /// Counts what reads like an address, each once, in the text of one forward, as its reader sees it or a link in it means it. It asks nothing
 /// of the user's inbox: the count is the same whether one of them is right or none is.
 struct TextAddresses {
-    /// Domains that do not count, with what lies below them: the team's own, and the relay's.
+    /// Domains that do not count, with what is below them: the team's own, and the relay's.
     private let known: Set<String>
     /// Beyond so many no further ones are looked for.
     private let limit: Int
@@ -30,7 +30,7 @@ struct TextAddresses {
     /// - Parameters:
     ///   - text: in UTF-8 or another superset of ASCII.
     ///   - isMarkup: whether it is HTML, in which tags are not seen.
-    ///   - isBegun: whether text stands before it, so that what touches its first octet may be cut off.
+    ///   - isBegun: whether text is before it, so that what touches its first octet may be cut off.
     ///   - goesOn: the same of its end.
     mutating func look(at text: [UInt8], isMarkup: Bool = false, isBegun: Bool = false, goesOn: Bool = false) {
         text.withUnsafeBufferPointer { text in

@@ -67,7 +67,7 @@ enum Archive {
         return index < bytes.count ? index : nil
     }
 
-    /// Behind `stream` and a zlib header; but pictures, as their pixels are no text.
+    /// Behind `stream` and a zlib header; but pictures, as their pixels are not text.
     private static func pdf(_ bytes: [UInt8]) -> [Int] {
         let word = Array("stream".utf8)
         var starts: [Int] = []

@@ -2,7 +2,7 @@
 
 /// Not thread-safe: one for each message.
 final class ArchiveScan {
-    /// Levels of archives within archives that are opened; what lies deeper is searched as octets.
+    /// Levels of archives within archives that are opened; what is deeper is searched as octets.
     private static let maximumDepth = 3
     /// Octets of archives within an archive, which are held whole: so many at least, and so many times those of the outermost one. What is
     /// larger ends the budget: a message must not take more memory than mail of its size may (`ReplyMemory`).

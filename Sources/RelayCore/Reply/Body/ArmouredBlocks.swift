@@ -2,7 +2,7 @@
 
 import InternetMessage
 
-/// The blocks of OpenPGP in one text. Only those that stand at the beginning of a line: quoted ones are another's, and broken already.
+/// The blocks of OpenPGP in one text. Only those that are at the beginning of a line: quoted ones are another's, and broken already.
 struct ArmouredBlocks {
     /// What takes out signatures and public keys, and makes text that was signed within itself plain text again.
     private(set) var removals: [TextEdit] = []
@@ -103,11 +103,11 @@ struct ArmouredBlocks {
         return nil
     }
 
-    /// Whether one of these edits, which are in order, lies within a block that it would break, a certificate or a message. A block
+    /// Whether one of these edits, which are in order, is within a block that it would break, a certificate or a message. A block
     /// that does not end is none: it is broken already. What is taken out of a reply anyway does not count.
     static func hold(_ edits: [TextEdit], in text: [UInt8]) -> Bool { outside(edits, in: text, ofReply: true).count < edits.count }
 
-    /// The edits, which are in order, that lie within no block.
+    /// The edits, which are in order, that are within no block.
     static func outside(_ edits: [TextEdit], in text: [UInt8], ofReply: Bool = false) -> [TextEdit] {
         text.withUnsafeBufferPointer { text in
             var rest = edits[...]

@@ -133,7 +133,7 @@ struct Base64Run {
         }
     }
 
-    /// Whether a few printable octets stand in a row, NUL between them aside.
+    /// Whether a few printable octets are in a row, NUL between them aside.
     private var mayBeText: Bool {
         var row = 0
         for octet in output.contents {

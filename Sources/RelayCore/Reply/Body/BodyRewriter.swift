@@ -10,16 +10,16 @@ package struct RewrittenBody {
     package var body: [ArraySlice<UInt8>]?
     /// What was let through although it could not be rewritten (`reply_unrewritable: deliver`).
     package var reasons: [RelayReason]
-    /// Stretches of the body that came in, of which nothing has to be hidden.
+    /// Stretches of the body that came in, of which nothing must be hidden.
     var searched: [SearchedStretch] = []
 }
 
-/// What rewrites the body of one reply. A protocol, so that a test can hand in one that overlooks something, and see the last look.
+/// What rewrites the body of one reply. A protocol, so that a test can hand in one that overlooks something, and see the leak check.
 protocol BodyRewriting {
     /// - Parameters:
     ///   - header: the header section of the message; only its Content-* fields are read.
     ///   - body: everything behind the empty line, line ends as CRLF.
-    /// - Throws: `550 5.7.7` where a name stands in a part that cannot be rewritten, where a signature cannot be taken out, or where that
+    /// - Throws: `550 5.7.7` where a name is in a part that cannot be rewritten, where a signature cannot be taken out, or where that
     ///   takes too much work; `550 5.7.4` where a part is encrypted.
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody
 }
@@ -43,7 +43,7 @@ package struct BodyRewriter: BodyRewriting {
     /// Units of work for each octet of a text that is rewritten.
     private static let textWork = 30
 
-    /// Messages within encoded messages that are opened; what lies deeper is searched, not rewritten.
+    /// Messages within encoded messages that are opened; what is deeper is searched, not rewritten.
     private static let maximumNesting = 4
 
     package func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
@@ -174,11 +174,11 @@ package struct BodyRewriter: BodyRewriting {
         return child.contentType.type + "/" + child.contentType.subtype == type
     }
 
-    /// Appends a part: its header as it came where the fields are the same, else written anew, and its body.
+    /// Appends a part: its header as it came where the fields are the same, else rewritten, and its body.
     private func append(_ part: MIMEPart, _ result: Result, fields: [HeaderField]?, to output: inout PieceBuilder) {
         if let fields {
             output.write(HeaderSection(fields).serialized, inPlaceOf: part.headerRange)
-            // A part whose header ran to its end needs an empty line of its own now.
+            // A part whose header ran to its end needs its own empty line now.
             let separator = part.headerRange.upperBound..<part.bodyRange.lowerBound
             if separator.isEmpty, !part.bodyRange.isEmpty {
                 output.write([0x0D, 0x0A], inPlaceOf: separator)
@@ -196,7 +196,7 @@ package struct BodyRewriter: BodyRewriting {
         text.rewrite(Array(work.bytes[range]), place: work.isForward ? .quoted : .typed)
     }
 
-    /// An encrypted part passes as it is, where the operator allows it.
+    /// An encrypted part passes unchanged, where the operator allows it.
     private func passEncrypted(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         guard encrypted == .deliver else { throw .encryptedReply }
         if opaque.finds(in: work.bytes[part.bodyRange], encoding: part.transferEncoding, isOfMessage: work.nesting == 0) { try refuse(part, title, in: &work) }
@@ -210,7 +210,7 @@ package struct BodyRewriter: BodyRewriting {
         output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound)
         let wasForward = work.isForward
         let wasSigned = work.isSigned
-        // What stands around a forward is the user's, whatever it says it is.
+        // What is around a forward is the user's, whatever it says it is.
         if !wasForward { work.isSigned = false }
         work.isForward = wasForward || text.names.isForward(nested.header)
         let result = try rewrite(nested, in: &work, PartTitle(place: .attachedMessageText))
@@ -313,7 +313,7 @@ package struct BodyRewriter: BodyRewriting {
     /// What a message says of its types and charsets goes into answer and log, and may be anything.
     private func clean(_ words: String) -> String { isClean(Array(words.utf8)) ? words : "an attachment" }
 
-    /// Whether nothing that the rewriting hides, or the last look finds, stands in a name.
+    /// Whether nothing that the rewriting hides, or the leak check finds, is in a name.
     private func isClean(_ name: [UInt8]) -> Bool {
         text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil && !opaque.finds(inName: name)
     }

@@ -1,4 +1,4 @@
-// A multipart's boundary, which has to change where an address or the name of a machine stands in it.
+// A multipart's boundary, which has to change where an address or the name of a machine is in it.
 
 import InternetMessage
 import MailCrypto
@@ -25,7 +25,7 @@ struct Boundary {
         contentType = changed
     }
 
-    /// Whether a host name stands in it, as some programs write their machine's. Any but a provider's or the team's counts.
+    /// Whether a host name is in it, as some programs write their machine's. Any but a provider's or the team's counts.
     private static func mayTell(_ boundary: [UInt8], _ names: ReplyNames) -> Bool {
         boundary.split { !($0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")) }.contains { word in
             guard let last = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last else { return false }

@@ -64,7 +64,7 @@ enum ContentLines {
         return edits
     }
 
-    /// Edits that cover whole content lines where a line has become too long; the others stay as they are.
+    /// Edits that cover whole content lines where a line has become too long; the others stay unchanged.
     static func refolding(_ edits: [TextEdit], in text: [UInt8]) -> [TextEdit] {
         var output: [TextEdit] = []
         var index = 0
@@ -95,7 +95,7 @@ enum ContentLines {
         return output
     }
 
-    /// The whole content line, continuations included and without its last line break, that a range lies in.
+    /// The whole content line, continuations included and without its last line break, that a range is in.
     private static func contentLine(around range: Range<Int>, in text: [UInt8]) -> Range<Int> {
         var start = range.lowerBound
         while start > 0 {

@@ -1,4 +1,4 @@
-// The last look at a finished reply: an independent search for the inbox in everything that is about to leave.
+// The leak check at a finished reply: an independent search for the inbox in everything that is about to leave.
 
 import InternetMessage
 

@@ -8,7 +8,7 @@ import Support
 struct LeakForms {
     struct Needle {
         let octets: [UInt8]
-        /// Whether the local part comes first, so that more of it could stand before.
+        /// Whether the local part comes first, so that more of it could be before.
         let startsWithLocal: Bool
         /// Whether the domain comes last, so that more of it could follow.
         let endsWithDomain: Bool
@@ -16,7 +16,7 @@ struct LeakForms {
         let bare: LocalPartGuard?
         /// For `local+`: what has to follow the tag.
         let afterTag: [UInt8]?
-        /// Whether it is the beginning of a token of the account, which has to be read whole.
+        /// Whether it is the beginning of a token of the account, which must be read whole.
         var isToken = false
         /// Whether it counts with more letters glued to its front, too: a long local part at a domain of the user's own.
         var countsGlued = false
@@ -96,16 +96,16 @@ struct LeakForms {
 
     // MARK: Search
 
-    /// Whether a needle may stand in octets as they are, white space and NUL aside; no costs nearly nothing.
+    /// Whether a needle may be in octets as they are, white space and NUL aside; no costs nearly nothing.
     func mayBegin(in octets: UnsafeBufferPointer<UInt8>) -> Bool { beginnings?.occur(in: octets) ?? true }
 
     /// What is known of an octet beside its value.
     static let afterGap: UInt8 = 1
     static let wasCapital: UInt8 = 2
-    /// A single NUL stood before: in UTF-16 before every octet, in other data between two texts.
+    /// A single NUL was before: in UTF-16 before every octet, in other data between two texts.
     static let afterNul: UInt8 = 4
 
-    /// What stands in a view.
+    /// What is in a view.
     enum Finding {
         case nothing
         /// So many needles that end with the view: what follows may make each of them a piece of something else.
@@ -116,7 +116,7 @@ struct LeakForms {
     /// - Parameters:
     ///   - view: lower case, without white space.
     ///   - marks: `afterGap` and `wasCapital` for each octet.
-    ///   - first: where a needle may begin: what stands before was searched with what stands before that.
+    ///   - first: where a needle may begin: what is before was searched with what is before that.
     ///   - isLast: whether nothing follows, so that words end with the view.
     func find(
         in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, from first: Int, withoutDots: Bool, isBinary: Bool, isLast: Bool
@@ -144,7 +144,7 @@ struct LeakForms {
             return own.find(around: index, in: view, joins: { _ in true }, isApart: { marks[$0] & Self.afterGap != 0 }) != nil
         }
         if let bare = needle.bare { return isBare(bare, index..<end, view, marks, endsThere) }
-        // In data that is no text a length or a tag may look like a letter: there every occurrence counts.
+        // In data that is not text a length or a tag may look like a letter: there every occurrence counts.
         if isBinary { return needle.afterTag.map { tagLeads(from: end, to: $0, in: view) } ?? true }
         if needle.startsWithLocal, !needle.countsGlued, !beginsWord(index, view, marks, isAddress: !needle.octets.contains(0x3D)) { return false }
         if let afterTag = needle.afterTag { return tagLeads(from: end, to: afterTag, in: view) }
@@ -205,7 +205,7 @@ struct LeakForms {
     private static let reach = 512
 
     /// Whether nothing around a bare local part could make it a piece of an address, a host name or a URL. The rewriting says exactly
-    /// which it is (`Surroundings`); here, where one and the same octets are read in many ways, a doubt is no incident.
+    /// which it is (`Surroundings`); here, where one and the same octets are read in many ways, a doubt is not an incident.
     private func standsAlone(
         _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, _ endsThere: Bool
     ) -> Bool {
@@ -219,7 +219,7 @@ struct LeakForms {
         var start = range.lowerBound
         while start > 0 {
             let before = view[start - 1]
-            // A soft line break: what stands before it belongs to the word, in the reading that knows it.
+            // A soft line break: what is before it belongs to the word, in the reading that knows it.
             if isGap(start) { return before != UInt8(ascii: "=") }
             if "<>\"'()[]{}|^`".utf8.contains(before) { return true }
             if "/@?%&#\\".utf8.contains(before) || range.lowerBound - start == Self.reach { return false }

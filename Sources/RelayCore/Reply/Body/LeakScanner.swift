@@ -10,7 +10,7 @@ struct LeakScanner {
     func feeder(_ work: WorkBudget? = nil) -> LeakFeeder { LeakFeeder(forms: forms, depth: 0, work: work) }
 }
 
-/// Takes octets in any number of pieces. Runs of base64 in them are decoded and fed to a feeder of their own.
+/// Takes octets in any number of pieces. Runs of base64 in them are decoded and fed to their own feeder.
 final class LeakFeeder {
     private let forms: LeakForms
     private let depth: Int
@@ -20,7 +20,7 @@ final class LeakFeeder {
     private var run = Base64Run()
     private var inner: LeakFeeder?
     private(set) var isFound = false
-    /// Whether a needle stands at the end of what was looked at last, and what follows says whether it counts.
+    /// Whether a needle is at the end of what was looked at last, and what follows says whether it counts.
     private var isOpen = false
     private let view = OctetBuffer(capacity: 0)
     private let marks = OctetBuffer(capacity: 0)
@@ -57,10 +57,10 @@ final class LeakFeeder {
 
     // MARK: Stretches that were searched already
 
-    /// Where a search stands at one level of base64.
+    /// Where a search is at one level of base64.
     fileprivate typealias Level = (held: [UInt8], isOpen: Bool, run: Base64Run.State)
 
-    /// Where a search stands between two octets, at every level of base64.
+    /// Where a search is between two octets, at every level of base64.
     struct State {
         fileprivate var levels: [Level] = []
 
@@ -68,7 +68,7 @@ final class LeakFeeder {
         var count: Int { levels.reduce(0) { $0 + $1.held.count + $1.run.count } }
     }
 
-    /// Octets at the beginning of a stretch that are searched once more, behind what stands before it now: so many that a piece as long as
+    /// Octets at the beginning of a stretch that are searched again, behind what is before it now: so many that a piece as long as
     /// two looks share comes out of them at the last level, where 27 of 64 are left.
     static let lead = 4_096
 
@@ -90,7 +90,7 @@ final class LeakFeeder {
         if depth < Self.maximumDepth { inner?.pause(into: &state) }
     }
 
-    /// Goes on as a feeder would that was fed what stands before. What this one was fed has to be finished.
+    /// Goes on as a feeder would that was fed what is before. What this one was fed must be finished.
     func resume(_ state: State) { resume(state.levels[...]) }
 
     private func resume(_ levels: ArraySlice<Level>) {
@@ -117,7 +117,7 @@ final class LeakFeeder {
         buffer.count = kept.count
     }
 
-    /// Ends the octets; says whether anything was found in them. The feeder may be used anew.
+    /// Ends the octets; says whether anything was found in them. The feeder may be used again.
     func finish() -> Bool {
         if buffer.count > carried || isOpen, !isFound { look(isLast: true) }
         if depth < Self.maximumDepth {
@@ -235,7 +235,7 @@ final class LeakFeeder {
         }
     }
 
-    /// How many needles stand at the end of the octets that the next look sees again.
+    /// How many needles are at the end of the octets that the next look sees again.
     private func atEndOfKept(_ kind: LeakView, _ withoutDots: Bool) -> Int {
         let kept = UnsafeBufferPointer(rebasing: buffer.contents.suffix(Self.overlap))
         work?.charge(kept.count * (Self.readingWork + Self.searchWork))

@@ -36,12 +36,12 @@ final class OctetBuffer {
     var contents: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: base, count: count) }
 }
 
-/// Numbered words, found where they stand in a text in time that does not grow with how many there are.
+/// Numbered words, found where they are in a text in time that does not grow with how many there are.
 struct WordTable {
     /// One more octet of a word behind its first two.
     private struct Node {
         let octet: UInt8
-        /// The first node of the octets that may follow, and the next one that may stand here instead; -1 for none.
+        /// The first node of the octets that may follow, and the next one that may be here instead; -1 for none.
         var child: Int32 = -1
         var sibling: Int32
         /// The last word that ends here, and one; 0 for none.
@@ -85,7 +85,7 @@ struct WordTable {
         nodes[Int(last)].word = number
     }
 
-    /// Calls back with each word that stands at an index, shorter ones first, until it says true; whether it did.
+    /// Calls back with each word that is at an index, shorter ones first, until it says true; whether it did.
     /// - Parameter index: two octets at least stand from there on.
     @inline(__always)
     func contains(at index: Int, in octets: UnsafeBufferPointer<UInt8>, where body: (Int) -> Bool) -> Bool {
@@ -152,7 +152,7 @@ struct PairSet {
         return words[pair >> 6] >> UInt64(pair & 63) & 1 != 0
     }
 
-    /// Whether octets in which text may stand are worth a look: a pair of the set stands there, white space and NUL aside; so many letters
+    /// Whether octets in which text may stand are worth a look: a pair of the set is there, white space and NUL aside; so many letters
     /// and digits in a row may be base64; or it is text throughout, with marks in it that may stand for other characters.
     func mayBegin(in octets: UnsafeBufferPointer<UInt8>, row limit: Int) -> Bool {
         words.withUnsafeBufferPointer { words in

@@ -14,13 +14,13 @@ final class OpaqueScan {
     private(set) var searched: [SearchedStretch] = []
     private lazy var archives = ArchiveScan(work: work) { [scanner, work] in scanner.feeder(work) }
 
-    /// - Parameter work: what the message may cost. Where it is spent, nothing more is found, and whoever asks has to refuse.
+    /// - Parameter work: what the message may cost. Where it is spent, nothing more is found, and anyone who asks has to refuse.
     init(names: ReplyNames, work: WorkBudget) {
         self.names = names
         self.work = work
     }
 
-    /// Whether a name stands in a part, in any form and encoding.
+    /// Whether a name is in a part, in any form and encoding.
     /// - Parameter isOfMessage: whether the octets are a stretch of the message's own body, and not of something decoded.
     func finds(in raw: ArraySlice<UInt8>, encoding: TransferEncoding, isOfMessage: Bool = false) -> Bool {
         if isOfMessage && raw.count >= SearchedStretch.minimumLength ? searchStretch(raw) : search(raw) { return true }
@@ -44,21 +44,21 @@ final class OpaqueScan {
         return archives.finds(in: decoded)
     }
 
-    /// Whether a name stands in the name of a file, whatever work is left.
+    /// Whether a name is in the name of a file, whatever work is left.
     func finds(inName name: [UInt8]) -> Bool {
         let feeder = scanner.feeder()
         name.withUnsafeBufferPointer { feeder.feed($0) }
         return feeder.finish()
     }
 
-    /// Whether a name stands in a uuencoded block within a text.
+    /// Whether a name is in a uuencoded block within a text.
     func findsInBlocks(of text: [UInt8]) -> Bool {
         guard UUEncoding.mayHoldBlock(text) else { return false }
         let decoded = UUEncoding.decode(text, onlyBlocks: true)
         return search(decoded[...]) || archives.finds(in: decoded)
     }
 
-    /// Whether octets under an encoding that nobody here knows are prose or markup as they stand, and hide nothing: letters for the greater
+    /// Whether octets under an encoding that no one here knows are prose or markup unchanged, and hide nothing: letters for the greater
     /// part and broken by white space. Encoded data has none but its line breaks. What is not readable may hold a name, and is refused.
     private static func isReadable(_ raw: ArraySlice<UInt8>) -> Bool {
         guard !raw.contains(where: { $0 < 0x20 && !(0x09...0x0D).contains($0) || $0 == 0x7F }), Array(raw).isValidUTF8 else {

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Decodes the strings `<616E6E61>` of a PDF, or of one of its streams, and searches them. Pieces of one word, as they stand in an array
+/// Decodes the strings `<616E6E61>` of a PDF, or of one of its streams, and searches them. Pieces of one word, unchanged in an array
 /// with numbers between them, are put together. Not thread-safe.
 final class PDFHexStrings {
     /// Octets of strings that are searched at once.
@@ -89,7 +89,7 @@ final class PDFHexStrings {
         whole = 0
     }
 
-    /// Whether an octet may stand between the pieces of a word: white space, and the numbers that move them.
+    /// Whether an octet may be between the pieces of a word: white space, and the numbers that move them.
     private static func standsBetween(_ octet: UInt8) -> Bool {
         octet <= 0x20 || (0x30...0x39).contains(octet) || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ".")
     }

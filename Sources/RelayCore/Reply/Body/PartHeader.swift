@@ -10,7 +10,7 @@ enum PartHeader {
         "content-location", "content-class", "content-duration", "content-features", "content-alternative", "mime-version",
     ]
 
-    /// Fields of an attached message that go: what its way tells of the user, and signatures that no longer hold.
+    /// Fields of an attached message that go: what its way reveals about the user, and signatures that no longer hold.
     private static let droppedOfMessage: Set<String> = [
         "received", "return-path", "delivered-to", "x-delivered-to", "x-original-to", "x-envelope-to", "x-envelope-from",
         "envelope-to",
@@ -34,7 +34,7 @@ enum PartHeader {
     /// Fields of an attached message that name messages: an id is the team's, or hidden.
     private static let idFields: Set<String> = ["message-id", "resent-message-id", "in-reply-to", "references"]
 
-    /// Defects of a header section that is written anew, even where each of its fields stays.
+    /// Defects of a header section that is rewritten, even where each of its fields stays.
     private static let unsafe: Set<MessageDefect> = [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName]
 
     /// The Content-* fields of the message itself.
@@ -83,7 +83,7 @@ enum PartHeader {
                 if text.names.isShadow { continue }
                 let new = outward.outward(old)
                 if !Set(old).isDisjoint(with: new) { _ = text.names.judge.keepsAnother() }
-                // What stands beside ids is no part of them (RFC 5322 section 3.6.4).
+                // What is next to ids is not part of them (RFC 5322 section 3.6.4).
                 if new == old, field.rawValue.filter({ !$0.isFoldingWhiteSpace }) == old.flatMap({ [0x3C] + $0 + [0x3E] }) {
                     fields.append(field)
                 } else {
@@ -162,7 +162,7 @@ enum PartHeader {
         return (isChanged, kept)
     }
 
-    /// Whether a mention stands in a field beside the parameters in which one stays: in a comment, say, which no value shows.
+    /// Whether a mention is in a field beside the parameters in which one stays: in a comment, say, which no value shows.
     private static func holdsMention(_ field: HeaderField, beside kept: Set<String>, text: TextRewriter) -> Bool {
         guard !kept.isEmpty else { return text.rewrite(field.bytes) != nil }
         var seen: Set<String> = []
@@ -176,7 +176,7 @@ enum PartHeader {
         return text.rewrite(rest) != nil
     }
 
-    /// What stands between the semicolons that are not within a quoted string.
+    /// What is between the semicolons that are not within a quoted string.
     private static func segments(_ value: some Collection<UInt8>) -> [[UInt8]] {
         var segments: [[UInt8]] = [[]]
         var isQuoted = false

@@ -61,7 +61,7 @@ enum PartKind {
         return [".ics", ".ical", ".icalendar", ".vcs", ".ifb"].contains { name.hasSuffix($0) }
     }
 
-    /// Whether a part of a forward is text that programs show, with links that lead somewhere. An attached file stays as it is.
+    /// Whether a part of a forward is text that programs show, with links that lead somewhere. An attached file stays unchanged.
     static func isShown(_ part: MIMEPart) -> Bool {
         let type = part.contentType
         guard type.matches("text") || type.matches("application", "xhtml+xml") else { return false }

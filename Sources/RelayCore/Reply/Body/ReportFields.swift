@@ -1,4 +1,4 @@
-// Bodies that are header fields: what such a field tells of the user's machine goes.
+// Bodies that are header fields: what such a field reveals about the user's machine goes.
 
 import InternetMessage
 

@@ -1,13 +1,13 @@
-// Stretches of a body that were searched before they go on as they came: the last look need not search them a second time.
+// Stretches of a body that were searched before they go on as they came: the leak check need not search them a second time.
 
 /// A stretch in which the search of the parts found nothing.
 struct SearchedStretch {
     /// Octets of the body that came in.
     let range: Range<Int>
-    /// How the search stood at its end.
+    /// How the search was at its end.
     let end: LeakFeeder.State
 
-    /// Shorter ones are searched twice, and so is where what has to be remembered is more than half of what is searched: as a rule it is
+    /// Shorter ones are searched twice, and so is where what must be remembered is more than half of what is searched: as a rule it is
     /// 1 to 13 KB.
     static let minimumLength = 32_768
 }
@@ -16,7 +16,7 @@ extension LeakFeeder {
     /// Takes octets, and passes over the stretches among them that were searched already.
     ///
     /// Nothing escapes that a search of all octets would find. A mention that begins before a stretch, at whatever level of base64, ends
-    /// within its lead, which is searched behind what stands before it. One that ends behind a stretch is found by going on from where the
+    /// within its lead, which is searched behind what is before it. One that ends behind a stretch is found by going on from where the
     /// search of the stretch stood.
     /// - Parameters:
     ///   - searched: in the order of the body; those that overlap one before are searched.

@@ -8,7 +8,7 @@ enum TextCoding {
         case unchanged
         /// The new encoded body; charset and transfer encoding are set where they could not be kept.
         case changed([UInt8], charset: String?, encoding: TransferEncoding?)
-        /// A name stands in it that cannot be replaced; the text says why.
+        /// A name is in it that cannot be replaced; the text says why.
         case impossible(String)
         /// No text after all.
         case opaque
@@ -53,7 +53,7 @@ enum TextCoding {
                 edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, finding: find)
         case .unknown(let charset, let isSuperset):
             let edits = find(decoded.bytes)
-            // What the octets say is known only if they are written as ASCII is, and say nothing else to whoever reads them otherwise.
+            // What the octets say is known only if they are written as ASCII is, and say nothing else to anyone who reads them otherwise.
             guard UnknownCharset.isLikeASCII(decoded.bytes), !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(where: isLeft)
             else { return .impossible("text in an unknown charset") }
             if edits.isEmpty { return .unchanged }
@@ -76,7 +76,7 @@ enum TextCoding {
     /// Has a text looked at for mentions, as `rewrite` would.
     /// - Parameters:
     ///   - utf8: as `readable` gives it.
-    ///   - filter: says of most texts that nothing stands in them.
+    ///   - filter: says of most texts that nothing is in them.
     ///   - text: asked for where something may.
     static func look(at utf8: [UInt8], part: MIMEPart, unless filter: MentionFilter, with text: @autoclosure () -> TextRewriter) {
         let syntax = PartKind.syntax(part.contentType)
@@ -88,7 +88,7 @@ enum TextCoding {
 
     /// An opaque part whose content is text all the same; nil where it is none.
     static func rewriteDisguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding, place: TextPlace = .body, with text: TextRewriter) -> [UInt8]? {
-        // Whoever does not know an encoding shows the octets as they stand.
+        // Anyone who does not know an encoding shows the octets unchanged.
         let decoded = encoding.decode(raw) ?? DecodedText(identity: raw)
         guard decoded.defects.isSubset(of: harmless), decoded.bytes.isValidUTF8,
             !decoded.bytes.contains(where: \.isForbiddenControl)
@@ -126,7 +126,7 @@ enum TextCoding {
         case ascii
         /// To be decoded first.
         case other(String)
-        /// A label that nobody knows; whether it begins as those of supersets of ASCII do.
+        /// A label that no one knows; whether it begins as those of supersets of ASCII do.
         case unknown(String, isSuperset: Bool)
 
         init(_ label: String?, bytes: [UInt8]) {
@@ -134,7 +134,7 @@ enum TextCoding {
             if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
                 self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
             } else if Self.isSuperset(name) {
-                // Characters beyond ASCII may be of a name, or stand unseen within one: they have to be read as what they are.
+                // Characters beyond ASCII may be of a name, or stand unseen within one: they must be read as what they are.
                 let isPlain = name.hasPrefix("utf-8") || name.hasPrefix("utf8") || !bytes.contains { $0 >= 0x80 } || bytes.isValidUTF8
                 if let wide = Self.wide(bytes) {
                     self = .other(wide)
@@ -172,13 +172,13 @@ enum TextCoding {
         }
     }
 
-    /// A text whose charset is no superset of ASCII: kept in its charset where that can say it, else UTF-8.
+    /// A text whose charset is not a superset of ASCII: kept in its charset where that can say it, else UTF-8.
     private static func recode(
         _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, isDecodable: Bool, part: MIMEPart,
         finding find: ([UInt8]) -> [TextEdit]
     ) -> Outcome {
         let wanted = String(decoding: edits.applied(to: utf8), as: UTF8.self)
-        // The octets around a name stay as they are where the names stand in plain ASCII, as in ISO-2022-JP.
+        // The octets around a name stay unchanged where the names are in plain ASCII, as in ISO-2022-JP.
         let rawEdits = find(decoded.bytes)
         if !rawEdits.isEmpty, Charset.decode(rawEdits.applied(to: decoded.bytes), charset) == wanted {
             return splice(rawEdits, into: decoded, part: part)
@@ -205,7 +205,7 @@ enum TextCoding {
 
     // MARK: Transfer encodings
 
-    /// The body with only the edited stretches encoded anew.
+    /// The body with only the edited stretches re-encoded.
     private static func splice(_ edits: [TextEdit], into decoded: DecodedText, part: MIMEPart) -> Outcome {
         let isASCII = edits.allSatisfy { $0.replacement.allSatisfy { $0 < 0x80 } }
         if part.transferEncoding == .sevenBit, !isASCII, decoded.bytes.allSatisfy({ $0 < 0x80 }) {
@@ -222,7 +222,7 @@ enum TextCoding {
         }
     }
 
-    /// The whole text encoded anew.
+    /// The whole text re-encoded.
     private static func encoded(_ bytes: [UInt8], like decoded: DecodedText, part: MIMEPart, charset: String?) -> Outcome {
         if part.transferEncoding == .sevenBit, bytes.contains(where: { $0 >= 0x80 || $0 == 0 }) {
             return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)

@@ -26,7 +26,7 @@ enum UUEncoding {
 
     /// Decodes every line that can be one of data. What is none (`begin`, `end`, prose) is left out; too short a line is filled with
     /// zeros, as trailing spaces get lost on the way.
-    /// - Parameter onlyBlocks: whether only what stands behind a `begin` line is data.
+    /// - Parameter onlyBlocks: whether only what is behind a `begin` line is data.
     static func decode(_ text: some Collection<UInt8>, onlyBlocks: Bool) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(text.count / 4 * 3)

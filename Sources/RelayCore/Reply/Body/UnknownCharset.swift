@@ -1,9 +1,9 @@
-// Text in a charset that nobody here knows: whether its octets may be searched as they are.
+// Text in a charset that no one here knows: whether its octets may be searched as they are.
 
 import InternetMessage
 
 enum UnknownCharset {
-    /// Octets among which one of ASCII's white space has to be, on the average: prose in an 8-bit charset has one in six, Chinese in lines
+    /// Octets among which one of ASCII's white space must be, on the average: prose in an 8-bit charset has one in six, Chinese in lines
     /// one in eighty. EBCDIC has none.
     private static let blankEvery = 128
     /// Fewer octets hold no address.

@@ -22,7 +22,7 @@ package final class WorkBudget {
     /// A budget of so many units.
     package init(limit: Int) { self.limit = limit }
 
-    /// Whether more was asked for than there is: then nobody goes on.
+    /// Whether more was asked for than there is: then no one goes on.
     var isSpent: Bool { spent > limit }
 
     @inline(__always)

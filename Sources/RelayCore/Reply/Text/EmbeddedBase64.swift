@@ -1,13 +1,13 @@
-// base64 that stands in text: in links that name their reader, in data URLs, in vCard and quoted sources of messages.
+// base64 that is in text: in links that name their reader, in data URLs, in vCard and quoted sources of messages.
 
 import InternetMessage
 import Support
 
-/// Finds runs of base64 in a text and writes them anew. Keeps its memory between texts; not thread-safe, one for each level of nesting.
+/// Finds runs of base64 in a text and writes them again. Keeps its memory between texts; not thread-safe, one for each level of nesting.
 final class EmbeddedBase64 {
     /// A run of base64 in a text, its lines joined.
     private struct Run {
-        /// Where it stands, padding included.
+        /// Where it is, padding included.
         let range: Range<Int>
         /// The break between its lines, and the characters of the first; nil where it is one line.
         let lines: (lineBreak: [UInt8], length: Int)?
@@ -20,10 +20,10 @@ final class EmbeddedBase64 {
     /// Lines shorter than this are words.
     private static let shortestLine = 40
 
-    /// The runs of a text that have to be written anew, in order.
+    /// The runs of a text that must be rewritten, in order.
     /// - Parameters:
     ///   - mayHold: whether decoded octets are worth a look; asked for every run, and for short ones up to four times.
-    ///   - rewrite: the content as it has to be, of a run that stands there; nil where it stays.
+    ///   - rewrite: the content as it must be, of a run that is there; nil where it stays.
     func edits(
         in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool, rewrite: ([UInt8], Range<Int>) -> [UInt8]?
     ) -> [TextEdit] {

@@ -10,7 +10,7 @@ enum HeaderText {
     /// An unstructured value without its leading space.
     /// - Parameters:
     ///   - text: UTF-8 without control characters.
-    ///   - column: octets that stand before it on the first line.
+    ///   - column: octets that are before it on the first line.
     static func unstructured(_ text: [UInt8], startingAt column: Int) -> [UInt8] {
         let isPlain = text.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && !EncodedWord.occurs(in: text[...])
         return isPlain ? fold(text, startingAt: column) : encodedWords(text, startingAt: column)

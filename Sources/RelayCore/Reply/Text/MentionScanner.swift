@@ -3,12 +3,12 @@
 import InternetMessage
 import Support
 
-/// How replacements have to be written where they come to stand.
+/// How replacements must be written where they come to stand.
 package enum TextSyntax: Sendable, Hashable {
     case plain
     /// HTML and XML: `&`, `<`, `>` and quotes are written as references.
     case markup
-    /// A file name: what stands around an address in it, as in `bill-anna@example.org.pdf`, is not part of the address.
+    /// A file name: what is around an address in it, as in `bill-anna@example.org.pdf`, is not part of the address.
     case fileName
 }
 
@@ -20,7 +20,7 @@ struct MentionScanner {
     private let relayLocal: [UInt8]
     private let relayDomain: [UInt8]
 
-    /// Octets of the longest local part looked at, tag included; anything longer is no address that is delivered.
+    /// Octets of the longest local part looked at, including its tag; anything longer is not a deliverable address.
     private static let maximumLocal = 128
     /// Tags of one local part that are tried; `a+b+c+…` with more is read without them.
     private static let maximumTags = 8
@@ -36,7 +36,7 @@ struct MentionScanner {
 
     /// - Parameters:
     ///   - text: the whole text; the window's offsets are its own.
-    ///   - range: offsets at which the word that a mention is told by may begin; what stands before and behind belongs to other windows,
+    ///   - range: offsets at which the word that a mention is told by may begin; what is before and behind belongs to other windows,
     ///     and is there to be looked at.
     func scan(
         _ window: LensWindow, text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, range: Range<Int>,
@@ -77,7 +77,7 @@ struct MentionScanner {
 
         func hasGap(_ unit: Int) -> Bool { window.gaps[unit] != 0 }
 
-        /// Whether only line breaks, no plain spaces, stand between the units of a range.
+        /// Whether only line breaks, no plain spaces, are between the units of a range.
         func isUnspaced(_ range: Range<Int>) -> Bool {
             range.dropFirst().allSatisfy { window.gaps[$0] & ~LensWindow.unseen == 0 || window.gaps[$0] & LensWindow.lineBreak != 0 }
         }
@@ -98,7 +98,7 @@ struct MentionScanner {
             return !(joins && end + 1 < window.units.count && !hasGap(end + 1) && isAlphanumeric(end + 1))
         }
 
-        /// Whether a word can begin at this unit: nothing that belongs to it stands right before it.
+        /// Whether a word can begin at this unit: nothing that belongs to it is right before it.
         func wordBegins(at unit: Int) -> Bool {
             guard unit > 0, !hasGap(unit), isAlphanumeric(unit - 1) else { return true }
             return isEscapedBreak(unit - 1)
@@ -154,7 +154,7 @@ struct MentionScanner {
         if isQuoted { end -= 1 }
         guard end > 0 else { return nil }
         if let range = local(view, endingAt: end, separator, group) { return range }
-        // `anna+tag@`: what stands before a plus may be the local part.
+        // `anna+tag@`: what is before a plus may be the local part.
         var tags = 0
         var at = end - 1
         while at > 0, end - at < Self.maximumLocal, tags < Self.maximumTags, !view.hasGap(at) || at == end - 1 {
@@ -229,7 +229,7 @@ struct MentionScanner {
             guard let run = tokenRun(view, endingAt: separator.start, allowsBreaks: allowsBreaks) else { continue }
             let dot = view.window.units[run].lastIndex(of: UInt8(ascii: "."))
             for start in starts(view, run) {
-                // Most words before a relay domain are no token: told before any text is made of them.
+                // Most words before a relay domain are not token: told before any text is made of them.
                 let tail = max(start, dot.map { $0 + 1 } ?? start)..<run.upperBound
                 guard TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: view.window.units[tail])) || isRelayLocal(view, start..<run.upperBound)
                 else { continue }
@@ -279,7 +279,7 @@ struct MentionScanner {
         return at < end ? at..<end : nil
     }
 
-    /// Where a token may begin in a run: at its beginning, and behind each mark that is no part of a readable address as programs write it.
+    /// Where a token may begin in a run: at its beginning, and behind each mark that is not part of a readable address as programs write it.
     private func starts(_ view: View, _ run: Range<Int>) -> [Int] {
         [run.lowerBound]
             + run.dropFirst().filter {
@@ -287,7 +287,7 @@ struct MentionScanner {
             }
     }
 
-    /// A local part as it has to be written in its place.
+    /// A local part as it must be written in its place.
     private func written(_ local: String, _ view: View) -> [UInt8] {
         var output: [UInt8] = []
         for octet in local.utf8 {
@@ -307,11 +307,11 @@ struct MentionScanner {
     }
 }
 
-/// What stands between local part and domain.
+/// What is between local part and domain.
 private struct Separator {
     /// The first unit of the separator.
     let start: Int
-    /// `=`, `#`, `%`: the form in which an address stands within the local part of another.
+    /// `=`, `#`, `%`: the form in which an address is within the local part of another.
     let isVERP: Bool
 
     /// Octets of the longest comment that is looked over.

@@ -1,16 +1,16 @@
-// The names of one reply arranged for search: which words begin a mention, and what may stand before and behind them.
+// The names of one reply arranged for search: which words begin a mention, and what may be before and behind them.
 
 import InternetMessage
 import Support
 
-/// Search tables over the lower-cased spellings of everything that has to be found. Built once for a message.
+/// Search tables over the lower-cased spellings of everything that must be found. Built once for a message.
 struct NameIndex {
     enum Kind {
-        /// A domain of a hidden address, which tells nothing without a local part; the value is its group.
+        /// A domain of a hidden address, which reveals nothing without a local part; the value is its group.
         case hiddenDomain(Int)
         /// A relay domain.
         case relayDomain(String)
-        /// A local part that is hidden also where it stands alone.
+        /// A local part that is hidden also where it is alone.
         case bareLocal(LocalPartGuard)
         /// What the account's tokens hold behind their key id.
         case token
@@ -91,7 +91,7 @@ struct NameIndex {
     }
 
     private mutating func add(_ octets: [UInt8], _ kind: Kind) {
-        // One octet is no domain of mail, and would be found in every word.
+        // One octet is not a domain of mail, and would be found in every word.
         guard octets.count >= 2, seen.insert(octets).inserted else { return }
         guard patterns.count < Self.maximumPatterns else {
             isOverfull = true
@@ -104,7 +104,7 @@ struct NameIndex {
     /// The first two octets of every pattern.
     var pairs: PairSet { table.pairs }
 
-    /// Whether anything beyond ASCII is looked for, so that letters beyond ASCII have to be folded too.
+    /// Whether anything beyond ASCII is looked for, so that letters beyond ASCII must be folded too.
     var needsUnicodeFolding: Bool { patterns.contains { $0.octets.contains { $0 >= 0x80 } } }
 }
 

@@ -11,7 +11,7 @@ final class OwnTokens {
     /// How tails are written, by letter.
     private var shapes: [UInt8: TokenShape] = [:]
     private var readings = 0
-    /// What stands in runs of octets that were read already; nil for none of ours.
+    /// What is in runs of octets that were read already; nil for none of ours.
     private var known: [[UInt8]: Reading?] = [:]
     private let maximumReadings: Int
 
@@ -47,7 +47,7 @@ final class OwnTokens {
     /// - Parameters:
     ///   - anchor: the index of an anchor's first octet in `text`, which is lower case.
     ///   - joins: whether an octet belongs to the same word as the one before.
-    ///   - isApart: whether white space stands before an octet.
+    ///   - isApart: whether white space is before an octet.
     func find(around anchor: Int, in text: UnsafeBufferPointer<UInt8>, joins: (Int) -> Bool, isApart: (Int) -> Bool) -> Found? {
         let start = anchor - 1
         guard start >= text.startIndex, let shape = shapes[text[anchor]], start + shape.length <= text.endIndex else { return nil }
@@ -55,7 +55,7 @@ final class OwnTokens {
         // Base32 in lower case: told here, as it is asked for every anchor.
         for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37) { return nil }
         for index in anchor..<end where !joins(index) { return nil }
-        // The MAC of a stored one cannot be told without the address: `agaaaaaabaaaa…` within base64 is chance, as a word it is none.
+        // The MAC of a stored one cannot be determined without the address: `agaaaaaabaaaa…` within base64 is chance, as a word it is none.
         func isWord() -> Bool {
             (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))

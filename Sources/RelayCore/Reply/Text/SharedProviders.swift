@@ -38,7 +38,7 @@ package enum SharedProviders {
     /// - Parameter domain: lower case.
     package static func contains(_ domain: String) -> Bool { domains.contains(domain) }
 
-    /// Whether a host lies at or below such a domain, as a provider's mail servers do.
+    /// Whether a host is at or below such a domain, as a provider's mail servers do.
     package static func isBelow(_ host: String) -> Bool {
         var rest = Substring(host)
         while true {

@@ -9,12 +9,12 @@ struct Surroundings {
     private let isFileName: Bool
     private let hiddenDomains: Set<[UInt8]>
 
-    /// The octets without a break in between that the last word asked for stood in, as far as they may belong to a URL.
+    /// The octets without a break in between that the last word asked for was in, as far as they may belong to a URL.
     private var token = 0..<0
     /// Up to where the token was searched for schemes, and the host behind the last one.
     private var searched = 0
     private var host: Range<Int>?
-    /// Whether that host is a domain of the user's addresses or lies below one.
+    /// Whether that host is a domain of the user's addresses or is below one.
     private var isHostHidden = false
     /// Where the path behind that host begins.
     private var path = 0
@@ -59,7 +59,7 @@ struct Surroundings {
         "@", "\\@", "(at)", "[at]", "{at}", "(@)", "(a)", "%40", "=40", "+40", "=", "#", "%",
     ].map { Array($0.utf8) }
 
-    /// The unit behind what parts a local part from its domain; nil where no such thing stands here.
+    /// The unit behind what parts a local part from its domain; nil where no such thing is here.
     private func separator(at unit: Int) -> Int? {
         guard unit < units.count, !isBreak(unit) else { return nil }
         return Self.separators.first { separator in
@@ -114,7 +114,7 @@ struct Surroundings {
 
     private func isURL(_ octet: UInt8) -> Bool { octet > 0x20 && octet != 0x7F && !"<>\"'()[]{}|^`".utf8.contains(octet) }
 
-    /// Whether the word stands in a URL, with a scheme or without, whose host is none of the user's: there it is a name at that host.
+    /// Whether the word is in a URL, with a scheme or without, whose host is none of the user's: there it is a name at that host.
     private mutating func isInURLOfAnother(_ range: Range<Int>) -> Bool {
         if range.lowerBound >= token.upperBound { open(around: range.lowerBound) }
         advance(to: range.lowerBound)
@@ -140,7 +140,7 @@ struct Surroundings {
         if isTopLevel(before: slash, from: first) { enter(first..<slash, path: slash) }
     }
 
-    /// Looks for schemes up to a unit; the last one counts, as URLs stand within URLs.
+    /// Looks for schemes up to a unit; the last one counts, as URLs are within URLs.
     private mutating func advance(to unit: Int) {
         while searched < unit {
             defer { searched += 1 }

@@ -5,7 +5,7 @@ package struct TextEdit: Sendable, Hashable {
     package let range: Range<Int>
     package let replacement: [UInt8]
 
-    /// Whether it gives way to any other edit that it overlaps with, which knows more of what stands around.
+    /// Whether it gives way to any other edit that it overlaps with, which knows more of what is around.
     package let isWeak: Bool
 
     /// Where the mention of an inbox stands that this is a part of; nil for any other edit.

@@ -1,6 +1,6 @@
 // Text as a reader or a program may come to see it: lower case, decoded, without breaks; each unit knows where it came from.
 
-/// The ways in which text is looked at. Each is a reading of its own, as `=be` is an octet to one and two letters to another.
+/// The ways in which text is looked at. Each is its own reading, as `=be` is an octet to one and two letters to another.
 struct TextLens: OptionSet {
     let rawValue: UInt8
 
@@ -23,7 +23,7 @@ final class LensWindow {
     /// Bits of `gaps`.
     static let space: UInt8 = 1
     static let lineBreak: UInt8 = 2
-    /// Characters that are not seen, such as a soft hyphen: what stands on both sides of them reads as one word.
+    /// Characters that are not seen, such as a soft hyphen: what is on both sides of them reads as one word.
     static let unseen: UInt8 = 4
 
     private let octets: UnsafeMutablePointer<UInt8>
@@ -88,7 +88,7 @@ final class LensWindow {
         }
     }
 
-    /// Reads `text[from..<to]` anew.
+    /// Reads `text[from..<to]` again.
     func read(_ text: UnsafeBufferPointer<UInt8>, from: Int, to: Int, lens: TextLens) {
         count = 0
         tagStop = from
@@ -119,7 +119,7 @@ final class LensWindow {
     /// Forgets the text that was read before.
     func begin() { tagStop = 0 }
 
-    /// Reads what stands at one index and may stand for something else: `units` are what it comes to, none where it is not seen. Indices
+    /// Reads what is at one index and may stand for something else: `units` are what it comes to, none where it is not seen. Indices
     /// of one text rise, from `begin` on.
     /// - Returns: the octets it took.
     func readMark(at index: Int, in text: UnsafeBufferPointer<UInt8>, lens: TextLens) -> Int {
@@ -168,7 +168,7 @@ final class LensWindow {
         return text[end] == 0x0D && end + 1 < to && text[end + 1] == 0x0A ? end + 2 - index : 0
     }
 
-    /// The next offset at which a lens has something to decode that the plain reading leaves as it stands; nil for none.
+    /// The next offset at which a lens has something to decode that the plain reading leaves unchanged; nil for none.
     static func nextDecoded(_ lens: TextLens, _ text: UnsafeBufferPointer<UInt8>, from: Int) -> Int? {
         let mark: UInt8 = lens.contains(.percent) ? 0x25 : lens.contains(.equals) ? 0x3D : lens.contains(.plus) ? 0x2B : 0x3C
         var index = from
@@ -215,7 +215,7 @@ final class LensWindow {
     private static func isMark(_ value: UInt32) -> Bool { value == 0x40 || value == 0x2B || (0x2D...0x2E).contains(value) || value == 0x5F }
 
     /// A mark behind a backslash as CSS (`\40`, zeros before it), JavaScript (`\100`, `\u{40}`) and RTF (`\'40`, `\u64?`) write it; 0
-    /// where none stands here.
+    /// where none is here.
     private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let first = index + 1
         guard first + 1 < to else { return 0 }
@@ -265,7 +265,7 @@ final class LensWindow {
         return (UInt32(high << 4 | low), at + 2)
     }
 
-    /// `\u0040`, `\x40`; any other backslash is a character of its own.
+    /// `\u0040`, `\x40`; any other backslash is its own character.
     private func readEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let width = readMarkEscape(text, index, to)
         guard width == 0 else { return width }
@@ -321,7 +321,7 @@ final class LensWindow {
                 name = name << 8 | UInt64(text[at])
                 at += 1
             }
-            // One is longer than eight: told by the eight, and what follows them.
+            // One is longer than eight: recognized by the eight, and what follows them.
             if name == Self.zeroWidth, at + 6 <= limit, (0..<6).allSatisfy({ text[at + $0] == Self.zeroWidthRest[$0] }) { at += 6 }
             guard at > first, at < limit, text[at] == UInt8(ascii: ";"), let named = Self.references[name] else {
                 append(text[index], index, 1)

@@ -18,7 +18,7 @@ package struct TextRewriter {
     private static let window = 262_144
     /// Longer than any mention with its breaks and encodings.
     private static let overlap = 2_048
-    /// Octets from an encoded character to the beginning of the word that it is part of, or stands before, at most.
+    /// Octets from an encoded character to the beginning of the word that it is part of, or is before, at most.
     private static let reach = 1_024
 
     package init(names: ReplyNames) {
@@ -46,7 +46,7 @@ package struct TextRewriter {
         return edits.isEmpty ? nil : edits.applied(to: utf8)
     }
 
-    /// Whether a mention stands in a text that stays, as the team wrote it.
+    /// Whether a mention is in a text that stays, as the team wrote it.
     func keepsMention(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace) -> Bool {
         place != .typed && !edits(utf8, syntax: syntax, place: .typed).isEmpty && edits(utf8, syntax: syntax, place: place).isEmpty
     }
@@ -98,7 +98,7 @@ package struct TextRewriter {
     /// Letters and digits in a row that may be base64 within base64.
     static let base64Row = 16
 
-    /// Runs of base64 in a text whose content has to be rewritten. They give way to edits of the text as it stands.
+    /// Runs of base64 in a text whose content must be rewritten. They give way to edits of the text unchanged.
     private func base64Edits(_ text: [UInt8], _ places: InnerPlaces, depth: Int) -> [TextEdit] {
         text.withUnsafeBufferPointer { text in
             scratch.base64[depth].edits(in: text, mayHold: { index.pairs.mayBegin(in: $0, row: Self.base64Row) }) { content, range in
@@ -197,7 +197,7 @@ package struct TextRewriter {
         }
     }
 
-    /// Encoded words (RFC 2047) in a text: adjacent ones are read together and written anew where they hold a name.
+    /// Encoded words (RFC 2047) in a text: adjacent ones are read together and rewritten where they hold a name.
     private func encodedWordEdits(_ text: [UInt8], _ places: InnerPlaces) -> [TextEdit] {
         guard Self.mayHoldEncodedWords(text) else { return [] }
         var edits: [TextEdit] = []
@@ -237,7 +237,7 @@ package struct TextRewriter {
             // What is the team's as a whole is known by what it reads as.
             if place == .whole, keepsMention(Array(field.decodedValue.utf8), syntax: .plain, place: place) { return Array(raw) }
             let rewritten = rewrite(Array(raw), place: place) ?? Array(raw)
-            // A name of which one half stands in an encoded word shows only when all is decoded.
+            // A name of which one half is in an encoded word shows only when all is decoded.
             if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8), place: place) == nil { return rewritten }
         }
         let text =

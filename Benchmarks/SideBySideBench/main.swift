@@ -80,8 +80,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
         World.change)
     var logger = Logger(label: "bench")
     logger.logLevel = .error
-    let threads = NIOThreadPool(numberOfThreads: 6)
-    threads.start()
+    let threads = DeliveryThreads()
     let poster = try HTTPEventPoster()
     let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
     let delivery = EventDelivery(
@@ -121,7 +120,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
         BenchResult("changes.repeated", 1000 * Double(world.database.repetitions - before) / max(1, changed * took), "of 1,000 changes"))
     await receiver.stop()
     await poster.stop()
-    try await threads.shutdownGracefully()
+    await threads.stop()
 }
 
 // MARK: Transfer

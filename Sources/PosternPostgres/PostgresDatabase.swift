@@ -182,7 +182,7 @@ package final class PostgresDatabase: Database {
         return turn.beginning(durability, lockMilliseconds: min(max(1, left), settings.statementMilliseconds))
     }
 
-    /// What is tried is run once: it may read as it goes. It keeps nobody from a turn alone, and may stand still while it reads.
+    /// A rehearsal runs once, since it may read input as it goes. It does not block a turn alone, and may be idle while it reads.
     package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T {
         let beginning = Turn.untold.beginning(.relaxed, lockMilliseconds: settings.statementMilliseconds)
         return try rehearsed(body) { [self] change in

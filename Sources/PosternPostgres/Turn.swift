@@ -11,7 +11,7 @@ enum Turn {
     case beside
     /// When those that write have ended; those that come later wait for it.
     case alone
-    /// Without a word: the table is not there before the first migration, and a rehearsal keeps nobody waiting.
+    /// Without the lock: the table does not exist before the first migration, and a rehearsal must not block others.
     case untold
 
     /// The first table that a store gets.
@@ -19,7 +19,7 @@ enum Turn {
 
     /// Milliseconds to wait for a turn alone. Others wait as long: where a host hangs in the middle of a change it is not to be had.
     private static let aloneMilliseconds = 500
-    /// Milliseconds that a change which is alone may stand still, as where its host hangs, before the server ends it: everybody waits.
+    /// Milliseconds that a change with a turn alone may be idle, as when its host hangs, before the server ends it: all others wait for it.
     private static let stillMilliseconds = 2000
 
     /// What begins the transaction.

@@ -79,13 +79,17 @@ import Testing
             RemovalRepository.Failure(item: .team(number), error: Trouble(description: reason))
         }
         #expect(failed.passing(at: start).isEmpty)
-        #expect(failed.isNew(failure("a"), at: start))
+        let answer1 = failed.isNew(failure("a"), at: start)
+        #expect(answer1)
         #expect(failed.passing(at: start + .seconds(59)) == [.team(1)])
         #expect(failed.passing(at: start + .seconds(60)).isEmpty)
-        #expect(!failed.isNew(failure("a"), at: start + .seconds(60)))
+        let answer2 = failed.isNew(failure("a"), at: start + .seconds(60))
+        #expect(!answer2)
         #expect(failed.passing(at: start + .seconds(61)) == [.team(1)])
-        #expect(failed.isNew(failure("b"), at: start + .seconds(120)))
-        #expect(failed.isNew(failure("a", 2), at: start + .seconds(120)))
+        let answer3 = failed.isNew(failure("b"), at: start + .seconds(120))
+        #expect(answer3)
+        let answer4 = failed.isNew(failure("a", 2), at: start + .seconds(120))
+        #expect(answer4)
     }
 
     /// For as long as its last word was kept, although another one served.

@@ -27,7 +27,7 @@ package final class MilterClient {
     /// Events that the filter does not want, or does not answer (SMFIP_…).
     private var protocolBits: UInt32 = 0
 
-    /// Nil where nobody listens at the socket, or whoever does cannot negotiate.
+    /// Nil where no filter listens at the socket, or the one that does cannot negotiate.
     /// - Parameters:
     ///   - path: of the unix socket.
     ///   - timeout: seconds to wait for each answer.
@@ -77,7 +77,7 @@ package final class MilterClient {
         steps += message.recipients.map { ("R", 0x08, 0x8000, Self.text($0)) }
         steps.append(("T", 0x200, 0x10000, []))
         steps += message.fields.map { field in
-            // Without SMFIP_HDR_LEADSPC the space belongs to nobody.
+            // Without SMFIP_HDR_LEADSPC the space is part of neither name nor value.
             let value = protocolBits & 0x10_0000 != 0 ? field.value : Array(field.value.dropFirst())
             return ("L", 0x20, 0x80, Self.text(field.name) + value + [0])
         }

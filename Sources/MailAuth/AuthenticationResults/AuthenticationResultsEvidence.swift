@@ -59,7 +59,7 @@ extension AuthenticationResults {
         let agent = result.value("header", "i").map(domain(of:))
         var name = signer ?? agent ?? ""
         if result.properties.filter({ $0.ptype == "header" && ["d", "i"].contains($0.property) }).count > 2 { name = "" }
-        // i= lies in d= (RFC 6376 section 3.5); where it does not, the result is of no signature that could have passed.
+        // i= is in d= (RFC 6376 section 3.5); where it does not, the result is of no signature that could have passed.
         if let signer, let agent, !DomainName.isEqualOrBelow(agent, signer) { name = "" }
         guard outcome != .pass || !name.isEmpty else { return nil }
         let selector = result.value("header", "s") ?? ""

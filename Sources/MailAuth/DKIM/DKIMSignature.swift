@@ -51,7 +51,7 @@ struct DKIMSignature {
         guard let domain = DKIMSyntax.domain(try required("d").value) else { throw DKIMSyntaxError("d= is not a valid domain name") }
         guard let selector = DKIMSyntax.domain(try required("s").value),
             selector.utf8.count + "._domainkey.".utf8.count + domain.utf8.count <= DomainName.maximumQueryLength
-        else { throw DKIMSyntaxError("s= is no selector") }
+        else { throw DKIMSyntaxError("s= is not a valid selector") }
         self.domain = domain
         self.selector = selector
         let signature = try required("b")
@@ -111,7 +111,7 @@ struct DKIMSignature {
         guard let value else { return domain }
         guard let decoded = quotedPrintable(value), let at = decoded.lastIndex(of: UInt8(ascii: "@")),
             let identity = DKIMSyntax.domain(decoded[(at + 1)...])
-        else { throw DKIMSyntaxError("i= is no identity") }
+        else { throw DKIMSyntaxError("i= is not a valid identity") }
         guard DomainName.isEqualOrBelow(identity, domain) else { throw DKIMSyntaxError("i= lies outside d=") }
         return identity
     }

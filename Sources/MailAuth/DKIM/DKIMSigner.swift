@@ -71,7 +71,7 @@ package struct DKIMSigner: Sendable {
         }
         guard let checkedSelector = DKIMSyntax.domain(Array(selector.utf8)[...]),
             checkedSelector.utf8.count + "._domainkey.".utf8.count + checkedDomain.utf8.count <= DomainName.maximumQueryLength
-        else { throw InvalidName(reason: "the selector is no domain label, or too long with the domain") }
+        else { throw InvalidName(reason: "the selector is not a valid domain label, or too long with the domain") }
         self.domain = checkedDomain
         self.selector = checkedSelector
         self.key = key

@@ -10,9 +10,9 @@ struct Members {
     private let members: JSONObject
 
     init(_ body: JSONValue, names: Set<String>) throws {
-        guard case .object(let members) = body else { throw Problem.invalid("an object is needed, not \(body.kind)", at: "") }
+        guard case .object(let members) = body else { throw Problem.invalid("must be an object, not \(body.kind)", at: "") }
         if let name = members.members.map(\.name).filter({ !names.contains($0) }).min() {
-            throw Problem.invalid("there is no such member", at: "/" + StrictDecoder.escaped(name))
+            throw Problem.invalid("unknown member", at: "/" + StrictDecoder.escaped(name))
         }
         self.members = members
     }
@@ -58,7 +58,7 @@ extension DecisionQuestion {
         }
         context = try values.members.sorted { $0.name < $1.name }.map { member in
             guard let value = CELValue(member.value) else {
-                throw Problem.invalid("\(member.value.kind) is no value of a context", at: "/context/" + StrictDecoder.escaped(member.name))
+                throw Problem.invalid("\(member.value.kind) is not allowed as a value of context", at: "/context/" + StrictDecoder.escaped(member.name))
             }
             return (member.name, value)
         }

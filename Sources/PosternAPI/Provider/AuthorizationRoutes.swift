@@ -131,7 +131,7 @@ package struct AuthorizationRoutes: RouteModule {
         case .string(let text): return .address(InboxAddress(try AddrSpec.typed(text)))
         default: break
         }
-        throw Problem.invalid("it is the number of an inbox, or its address", at: "/inbox")
+        throw Problem.invalid("must be the number or the address of an inbox", at: "/inbox")
     }
 
     /// 32 octets of S256; `plain` hides nothing from whoever sees the request.

@@ -74,7 +74,7 @@ extension HTTPFields {
 }
 
 extension Response {
-    /// A JSON object as `Identity` writes it: members as they stand.
+    /// A JSON object as `Identity` writes it: members unchanged.
     static func object(_ object: JSONObject, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) -> Response {
         var headers = headers
         headers[.contentType] = "application/json"

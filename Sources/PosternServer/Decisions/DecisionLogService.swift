@@ -38,7 +38,7 @@ package struct DecisionLogService: Service {
             await write(&known.isWritten)
             if parts.log.dropped > known.lost {
                 known.lost = parts.log.dropped
-                logger.error("decisions were lost for the log: the store is away for too long", metadata: ["lost": "\(known.lost)"])
+                logger.error("decisions were lost for the log: the store was unavailable for too long", metadata: ["lost": "\(known.lost)"])
             }
             if ContinuousClock.now >= known.nextDeletion {
                 await deleteExpired()

@@ -311,7 +311,7 @@ package final class EventDelivery: Sendable {
     /// Takes or renews the lease to deliver; nil where another process has it, the store is away, or a step here does not go on.
     package func lead() async -> Lease? {
         if let since = busy.withLock({ $0.values.compactMap(\.self).min() }), ContinuousClock.now - since > Self.longestStep {
-            logger.error("a delivery does not go on, so that another process may take over")
+            logger.error("a delivery is stuck, so another process may take over")
             return nil
         }
         return (try? await threads.lease.runIfActive { [leader] in leader.acquire() }) ?? nil

@@ -42,7 +42,7 @@ package struct KeyFileService: Service {
             } catch is CancellationError {
                 return
             } catch {
-                logger.warning("keys cannot be looked after yet", metadata: ["detail": "\(error)"])
+                logger.warning("keys cannot be maintained yet", metadata: ["detail": "\(error)"])
             }
         }
     }
@@ -81,7 +81,7 @@ package struct KeyFileService: Service {
                 return try KeyRotation(installation, now: now).reencrypt(pause: Self.pause) { _, _ in !isCancelled.current }
             }
             guard let count else { return false }
-            if count > 0 { logger.notice("values made anew with the active keys", metadata: ["count": "\(count)"]) }
+            if count > 0 { logger.notice("values converted to the active keys", metadata: ["count": "\(count)"]) }
             return !isCancelled.current
         } onCancel: {
             isCancelled.exchange(true)

@@ -61,7 +61,8 @@ package struct HousekeepingService: Service {
                 }
                 try? await Task.sleep(for: .seconds(1))
             }
-            await (removals, deletions)
+            await removals
+            await deletions
         }
         write()
     }
@@ -93,7 +94,7 @@ package struct HousekeepingService: Service {
                         metadata: ["of": "\(failure.item)", "detail": "\(failure.error)"])
                 }
             } catch {
-                if failed.isNew("\(error)") { logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"]) }
+                if failed.isNew("\(error)") { logger.warning("removed rows cannot be deleted yet", metadata: ["detail": "\(error)"]) }
             }
             return failed
         }

@@ -35,13 +35,13 @@ struct QueueWatchService: Service {
                 // Tools may say more than the first line, and again each minute.
                 let reason = String("\(error)".prefix { $0 != "\n" }.prefix(Self.reasonLength))
                 if trouble.current != reason {
-                    logger.notice("Postfix's queue cannot be looked at", metadata: ["reason": "\(reason)"])
+                    logger.notice("Postfix's queue cannot be checked", metadata: ["reason": "\(reason)"])
                 }
                 trouble.exchange(reason)
             }
             metrics.parkedMessages.set(Double(count ?? -1))
             if let count, count > known {
-                logger.error("messages lie in Postfix's queue for addresses at a relay domain", metadata: ["count": "\(count)"])
+                logger.error("messages in Postfix's queue are for addresses at a relay domain", metadata: ["count": "\(count)"])
             }
             known = count ?? known
         }

@@ -18,7 +18,7 @@ package struct SigningKeyService: Service {
             do {
                 if try signer.refresh() { logger.notice("signing keys changed", metadata: ["keys": "\(summary)"]) }
             } catch {
-                logger.error("signing keys cannot be read, the old ones stay", metadata: ["detail": "\(error)"])
+                logger.error("signing keys cannot be read, the old ones stay in use", metadata: ["detail": "\(error)"])
             }
         }
     }

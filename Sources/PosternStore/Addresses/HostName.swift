@@ -21,6 +21,6 @@ package struct HostName: Sendable, Hashable, CustomStringConvertible {
         text = ascii
     }
 
-    /// Whether this is the other name or lies below it.
+    /// Whether this is the other name or is below it.
     package func isWithin(_ other: HostName) -> Bool { DomainName.isEqualOrBelow(text, other.text) }
 }

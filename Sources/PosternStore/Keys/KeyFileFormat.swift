@@ -64,7 +64,7 @@ extension KeyRing {
                 throw KeyFileError(line: number, message: "the state must be next, active or old")
             }
             guard let secret = Hex.decode(words[3].utf8), secret.count == KeyRing.keyLength else {
-                throw KeyFileError(line: number, message: "the secret is 64 hexadecimal digits")
+                throw KeyFileError(line: number, message: "the secret must be 64 hexadecimal digits")
             }
             guard versions[purpose, default: []].allSatisfy({ $0.id != id }) else {
                 throw KeyFileError(line: number, message: "a second \(purpose.rawValue) key with this id")

@@ -123,7 +123,7 @@ package struct AppRepository: Sendable {
     /// Whether an app has this `client_id`.
     package func isClient(_ clientID: String) throws -> Bool {
         try database.read { connection in
-            // A removed one has a name that nobody can register, and that anybody may guess.
+            // A removed app has a name that no one can register, but that anyone may guess.
             try connection.row(
                 "SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL WHERE a.client_id = ?1",
                 [.text(clientID)]) != nil

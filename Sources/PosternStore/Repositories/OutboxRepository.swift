@@ -265,7 +265,7 @@ package struct OutboxRepository: Sendable {
     /// Events that one transaction changes: some ten milliseconds, for which other writers wait.
     package static let step = 1_000
 
-    /// Changes many events, some at a time. They are looked for before each transaction: what takes long keeps nobody from writing.
+    /// Changes many events, some at a time. The search runs before each transaction, so that it does not block other writers.
     /// - Parameters:
     ///   - condition: which ones, of `outbox o` with its endpoint `e`; its parameters begin at `?3`.
     ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.

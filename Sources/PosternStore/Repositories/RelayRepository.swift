@@ -19,7 +19,7 @@ package struct RelayRepository: Sendable {
         guard let first = rows.first else { return nil }
         let hasSuccessors = try now != nil && first.bool(19)
         guard try hasSuccessors || first.bool(21) else { return try record(nil, rows, address) }
-        // Together with those that came after it: once more, on one snapshot.
+        // Together with those that came after it: again, on one snapshot.
         return try database.read { connection in
             guard var record = try self.record(connection, connection.rows(Self.lookup, arguments), address) else { return nil }
             guard let now, hasSuccessors else { return record }

@@ -76,7 +76,7 @@ package struct RemovalRepository: Sendable {
         try accounts.events.write(at: now) { connection, watch in
             switch item {
             case .team(let team):
-                // Somebody else may have done it meanwhile.
+                // Another process may have done it meanwhile.
                 guard try connection.row("SELECT id FROM teams WHERE id = ?1 AND removed_at IS NOT NULL", [.integer(team)]) != nil else { return }
                 try takeAway(connection, watch, team: team, rows: rows)
             case .endpoint(let endpoint): try takeAway(connection, endpoint: endpoint, rows: rows)

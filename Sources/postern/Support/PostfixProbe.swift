@@ -83,7 +83,7 @@ struct PostfixProbe {
             return CertificateFacts(path: path, state: .unreadable("the file contains no certificate"))
         }
         guard let tool = ToolRun.find("openssl", in: ["/usr/bin", "/usr/local/bin"]) else {
-            return CertificateFacts(path: path, state: .unknown("there is no openssl command"))
+            return CertificateFacts(path: path, state: .unknown("the openssl command was not found"))
         }
         guard let lines = try? ToolRun(tool, ["x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601", "-checkhost", host]).output,
             let date = lines.split(separator: "\n").first(where: { $0.hasPrefix("notAfter=") })?.dropFirst("notAfter=".count),

@@ -22,7 +22,7 @@ struct Answer: Sendable {
     var text: String { String(decoding: body, as: UTF8.self) }
     /// The body as JSON, or null.
     var json: JSONValue { (try? StrictJSON.parse(body, limit: body.count)) ?? .null }
-    /// The last part of a problem's type; nil for what is no problem.
+    /// The last part of a problem's type; nil for what is not a problem.
     var problem: String? {
         guard headers[.contentType] == "application/problem+json", case .string(let type) = json["type"] else { return nil }
         return type.split(separator: ":").last.map(String.init)

@@ -3,7 +3,7 @@
 
 import Support
 
-/// A value of the expression language. `missing` is Postern's own: a signal that is not there (POLICY-FORMAT.md, "Missing").
+/// A value of the expression language. `missing` is Postern's own: a signal that is not there (docs/POLICY.md, "Missing").
 package enum CELValue: Sendable {
     case null
     case bool(Bool)

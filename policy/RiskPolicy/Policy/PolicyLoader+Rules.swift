@@ -107,7 +107,7 @@ extension PolicyLoader {
         let id = reader.text(fields["id"], "id")
         if let id, let idNode = fields["id"] {
             let isWellFormed = id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isLetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
-            if !isWellFormed { reader.report(idNode, "an id is made of letters, digits, '-' and '_'") }
+            if !isWellFormed { reader.report(idNode, "an id must consist of letters, digits, '-' and '_'") }
             if parts.rules.contains(where: { $0.id == id }) { reader.report(idNode, "two rules with id '\(id)'") }
         }
         let effect = reader.word(fields["effect"], "effect", among: RuleEffect.allCases.map(\.rawValue))
@@ -142,7 +142,7 @@ extension PolicyLoader {
         let isCode =
             bytes.count <= 64 && bytes.first.map { $0 >= 65 && $0 <= 90 } == true
             && bytes.allSatisfy { $0 >= 65 && $0 <= 90 || $0.isASCIIDigit || $0 == UInt8(ascii: "_") }
-        if !isCode { reader.report(node, "a reason is made of capital letters, digits and '_'") }
+        if !isCode { reader.report(node, "a reason must consist of capital letters, digits and '_'") }
         if BuiltInReason.all.contains(reason) || reason == BuiltInReason.accountHistory {
             reader.report(node, "'\(reason)' is a reserved reason of the evaluator")
         }

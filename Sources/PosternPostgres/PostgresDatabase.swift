@@ -164,7 +164,7 @@ package final class PostgresDatabase: Database {
                     turn = .untold
                 } catch let failure as PostgresFailure where ContinuousClock.now < end && (failure.isRepeatable || failure.isTurnTaken(turn)) {
                     repetition += 1
-                    repeated.count.add(1, ordering: .relaxed)
+                    if failure.isRepeatable { repeated.count.add(1, ordering: .relaxed) }
                     if turn != .untold {
                         // Who has little time does not keep others waiting.
                         turn = patience == nil && repetition % (Self.repetitionsBeside + 1) == Self.repetitionsBeside ? .alone : .beside

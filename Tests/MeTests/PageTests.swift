@@ -71,7 +71,7 @@ import Testing
             let ended = try await anna.get("/me").text
             #expect(ended.contains("No longer in use") && !ended.contains("Without a relay address"))
             // It said nothing of what they know from then on.
-            #expect(ended.contains("They were given <strong>your own address (anna@home.example) and your name (anna)</strong>, and know it still."))
+            #expect(ended.contains("They were given <strong>your own address (anna@home.example) and your name (anna)</strong>, and still know it."))
             let last = try await anna.get("/me/addresses/\(number)").text
             #expect(last.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
             #expect(last.contains("You have stopped using their apps, but they still know it") && !last.contains("mail is refused"))
@@ -88,7 +88,7 @@ import Testing
                 try $0.run("UPDATE accounts SET inbox_id = (SELECT MAX(id) FROM inboxes WHERE user_id = accounts.user_id) WHERE id = 1", [])
             }
             let text = try await anna.get("/me").text
-            #expect(text.contains("<strong>anna@home.example</strong>, unless another inbox is named with an address."))
+            #expect(text.contains("<strong>anna@home.example</strong>, unless an address below names another inbox."))
             #expect(text.contains("Sent on to <strong>work@home.example</strong>"))
         }
     }
@@ -117,9 +117,9 @@ import Testing
             _ = try rig.store.transfers.finish(app: "com.juice.app", MeRig.change)
             let text = try await anna.get("/me").text
             #expect(text.contains("Moved to another company") && !text.contains("No longer in use"))
-            #expect(text.contains("com.juice.app is with") && text.contains("accepts their mail until 20 November 2026"))
+            #expect(text.contains("com.juice.app moved to") && text.contains("accepts their mail until 20 November 2026"))
             let detail = try await anna.get("/me/addresses/1").text
-            #expect(detail.contains("com.juice.app went to") && detail.contains(">Soda</a> on 21 September 2026") && !detail.contains("You have stopped using"))
+            #expect(detail.contains("com.juice.app moved to") && detail.contains(">Soda</a> on 21 September 2026") && !detail.contains("You have stopped using"))
             // From its end on it says no more that the old address takes mail.
             rig.now += 61 * 86_400
             try await anna.signIn("anna")

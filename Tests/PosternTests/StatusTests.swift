@@ -115,7 +115,7 @@ import Testing
         try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2) { _ in }
         #expect(try !opened.report().warnings.contains { $0.contains("queue") })
         try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2, queueTrouble: "postqueue failed: Permission denied") { _ in }
-        let told = try opened.report().warnings.filter { $0.contains("mx1 cannot look at Postfix's queue") }
+        let told = try opened.report().warnings.filter { $0.contains("mx1 cannot check Postfix's queue") }
         #expect(told.count == 1 && told[0].contains("postqueue failed: Permission denied") && told[0].contains("group postdrop"), "\(told)")
         var facts = PostfixFacts()
         facts.queueTrouble = "postqueue failed: Permission denied"
@@ -162,7 +162,7 @@ import Testing
         }
         let deaf: (ServiceMetrics) -> Void = { $0.dnsQueries("txt", "failure").add(12) }
         let told = try warnings(deaf)
-        #expect(told.count == 1 && told[0].contains("12 questions"), "\(told)")
+        #expect(told.count == 1 && told[0].contains("12 queries"), "\(told)")
         #expect(try warnings(deaf, ago: 1_200) == [])
         // Some names never answer.
         #expect(try warnings { $0.dnsQueries("txt", "failure").add(12); $0.dnsQueries("txt", "answer").add(100) } == [])

@@ -75,12 +75,6 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// The same of a count that a write gave, unless a flush came between.
-    private func note(_ count: Int, _ key: Key, turn: Int, now: Int64) {
-        guard state.withLock({ $0.turns == turn }) else { return }
-        note(count, account: key.account, kind: key.kind, day: key.day, now: now)
-    }
-
     /// Counts one more unless that would pass the limit; whether it was counted. In memory while the limit is far away, in the store
     /// from there on. One process never passes the limit; of several hosts each passes it by a sixteenth at most, where all of them
     /// have as much within a second.
@@ -95,9 +89,9 @@ package final class CounterBuffer: Sendable {
                 entry.pending += 1
                 return (nil, state.turns)
             }
-            // Whatever happens to these, they are written with this one, or come back.
+            // Whatever happens to these, they are written with this one, or come back. This one is in view as well until the count is known.
             defer {
-                entry.writing += entry.pending
+                entry.writing += entry.pending + 1
                 entry.pending = 0
             }
             return (entry.pending, state.turns)
@@ -105,18 +99,32 @@ package final class CounterBuffer: Sendable {
         guard let pending else { return true }
         do {
             let count = try repository.reserve(account: account, kind: kind, day: day, limit: limit, adding: pending)
-            written(pending, key, isWritten: true)
-            if let count { note(count, key, turn: turn, now: now) }
+            reserved(pending, key, count: count ?? limit, turn: turn, now: now)
             return count != nil
         } catch {
+            state.withLock { $0.entries[key]?.writing -= 1 }
             written(pending, key, isWritten: false)
             throw error
         }
     }
 
+    /// What a reservation wrote is no longer on its way, and the store holds at least `count`: both at once, so that no other thread misses both.
+    private func reserved(_ pending: Int, _ key: Key, count: Int, turn: Int, now: Int64) {
+        state.withLock { state in
+            var entry = state.entries[key] ?? Entry()
+            entry.writing -= pending + 1
+            if let known = entry.known, now - known.at <= Self.freshness {
+                // Who wrote earlier may come later: counts rise.
+                if known.count < count { entry.known = Known(count: count, at: known.at) }
+            } else if state.turns == turn {
+                entry.known = Known(count: count, at: now)
+            }
+            state.entries[key] = entry == Entry() ? nil : entry
+        }
+    }
+
     /// What was on its way into the store is there, or comes back.
     private func written(_ count: Int, _ key: Key, isWritten: Bool) {
-        guard count != 0 else { return }
         state.withLock { state in
             var entry = state.entries[key] ?? Entry()
             entry.writing -= count

@@ -81,8 +81,8 @@ import Testing
         let before = try traces()
         let found = try doctor(rig)
         #expect(found.status == 0, "\(found.output)\n\(rig.postfix.logTail)")
-        #expect(found.output.contains("ok      a reply that was sent through Postfix and the filter left without the user's address"), "\(found.output)")
-        #expect(found.output.contains("ok      a bounce that Postfix wrote was rebuilt by the filter"), "\(found.output)")
+        #expect(found.output.contains("ok      a reply that was sent through Postfix and the milter left without the user's address"), "\(found.output)")
+        #expect(found.output.contains("ok      a bounce that Postfix wrote was rebuilt by the milter"), "\(found.output)")
         #expect(try traces() == before)
         #expect(rig.sink.messages.isEmpty, "nothing of it goes to anybody")
         try rig.postfix.waitUntilDone()
@@ -119,7 +119,7 @@ import Testing
     @Test func aPostfixOfAUserWhoIsNotNamedIsToldWithTheLineToWrite() throws {
         let rig = try World.anna(World.options { $0.settings["milter.peers"] = "nobody" }).rig
         defer { rig.stop() }
-        let sentence = "Postfix runs as postfix (mail_owner), whom milter.peers does not name"
+        let sentence = "Postfix runs as postfix (mail_owner), which milter.peers does not name"
         let line = "write `milter: {peers: [postfix]}` into postern.yaml"
         let found = try doctor(rig, skip: ["outside", "probe"])
         #expect(found.status == 1 && found.output.contains("broken  \(sentence)") && found.output.contains(line), "\(found.output)")
@@ -136,7 +136,7 @@ import Testing
         try #require(stopped.status == 0, "\(stopped.output)")
         let found = try doctor(rig)
         #expect(found.status == 1)
-        #expect(broken(found.output).count == 1 && broken(found.output)[0].contains("does not run"), "\(found.output)")
+        #expect(broken(found.output).count == 1 && broken(found.output)[0].contains("is not running"), "\(found.output)")
         #expect(!found.output.contains("is set up") && !found.output.contains("another key file"))
         // Its settings not looked at, no one takes the mail.
         let unlooked = try doctor(rig, skip: ["outside", "postfix"])

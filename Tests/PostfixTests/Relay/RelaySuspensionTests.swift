@@ -24,7 +24,7 @@ import Testing
 
         let shown = try rig.run(["inbox", "show", "anna", "1"])
         #expect(shown.contains("verified, default, suspended"), "\(shown)")
-        #expect(shown.contains("failures\t2 for good, of 2 messages forwarded"), "\(shown)")
+        #expect(shown.contains("failures\t2 permanently, of 2 messages forwarded"), "\(shown)")
         #expect(shown.contains("postern inbox confirm anna 1"), "\(shown)")
         #expect(!shown.contains("anna@home"), "\(shown)")
         #expect(try rig.run(["inbox", "list", "anna"]).contains("suspended"))

@@ -22,6 +22,11 @@ import Testing
         return content
     }
 
+    /// One of 64 did, and `signing-key retire` took it for an option.
+    @Test func noNewKeyHasAnIDThatLooksLikeAnOption() throws {
+        for _ in 0..<400 { #expect(try !IdentitySigningKey.generate().key.keyID.hasPrefix("-")) }
+    }
+
     @Test func aTokenThatWasIssuedVerifies() async throws {
         let issuer = try await TestIssuer()
         let token = try CompactJWS(try issuer.key.sign(content().claims))

@@ -20,11 +20,14 @@ package struct IdentitySigningKey: Sendable {
         self.init(key)
     }
 
-    /// Makes a new key. The PEM is for sealed storage.
+    /// Makes a new key, whose id does not begin with a hyphen: a command would take that for an option. The PEM is for sealed storage.
     package static func generate() throws(KeySetError) -> (key: IdentitySigningKey, pem: String) {
         do {
-            let key = try P256PrivateKey.generate()
-            return (IdentitySigningKey(key), try key.pem())
+            while true {
+                let key = try P256PrivateKey.generate()
+                let signer = IdentitySigningKey(key)
+                if !signer.keyID.hasPrefix("-") { return (signer, try key.pem()) }
+            }
         } catch {
             throw KeySetError("a key on P-256 cannot be made: \(error)")
         }

@@ -2,15 +2,13 @@
 
 import NIOPosix
 
-/// Threads for the store, for names of endpoints, and for the lease: where names do not resolve, what was delivered is written down all the
-/// same, and the lease goes on.
+/// Threads for the store and for the lease: while many events are written down, the lease is renewed. Names have a thread each, as each
+/// may take the DNS's whole time.
 package struct DeliveryThreads: Sendable {
     let store = NIOThreadPool(numberOfThreads: 4)
-    /// Each name may take the DNS's whole patience.
-    let names = NIOThreadPool(numberOfThreads: 8)
     let lease = NIOThreadPool(numberOfThreads: 1)
 
-    private var all: [NIOThreadPool] { [store, names, lease] }
+    private var all: [NIOThreadPool] { [store, lease] }
 
     package init() {
         for pool in all { pool.start() }

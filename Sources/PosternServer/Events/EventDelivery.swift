@@ -1,5 +1,6 @@
 // Delivers what the outbox holds: in order per account, at least once, on a stated schedule.
 
+import Concurrency
 import Identity
 import InternetMessage
 import JSON
@@ -254,17 +255,19 @@ package final class EventDelivery: Sendable {
 
     /// Where to post. Throws `EndpointAddresses.Refusal`.
     private func addresses(_ endpoint: EventEndpoint) async throws -> EndpointAddresses {
-        try await blocking(on: threads.names) {
-            try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: $0.resolver)
+        try await withCheckedThrowingContinuation { [resolver] found in
+            let status = SystemThread.detach {
+                found.resume(
+                    with: Result { try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: resolver) })
+            }
+            if status != 0 { found.resume(throwing: CancellationError()) }
         }
     }
 
-    /// Runs what blocks on a thread for it; for the store's where none is named.
-    private func blocking<T: Sendable>(
-        on pool: NIOThreadPool? = nil, _ body: @escaping @Sendable (EventDelivery) throws -> T
-    ) async throws -> T {
+    /// Runs what blocks on a thread for it.
+    private func blocking<T: Sendable>(_ body: @escaping @Sendable (EventDelivery) throws -> T) async throws -> T {
         do {
-            return try await (pool ?? threads.store).runIfActive { try body(self) }
+            return try await threads.store.runIfActive { try body(self) }
         } catch is NIOThreadPoolError.ThreadPoolInactive {
             throw CancellationError()
         }

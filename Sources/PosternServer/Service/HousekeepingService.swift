@@ -88,13 +88,14 @@ package struct HousekeepingService: Service {
             var failed = failed
             do {
                 let failures = try store.removals.run(now: now(), steps: Self.steps, passing: failed.passing(at: .now))
+                failed.endTrouble()
                 for failure in failures where failed.isNew(failure, at: .now) {
                     logger.warning(
                         "what was removed cannot be taken away yet; it is tried again each minute",
                         metadata: ["of": "\(failure.item)", "detail": "\(failure.error)"])
                 }
             } catch {
-                if failed.isNew("\(error)") { logger.warning("removed rows cannot be deleted yet", metadata: ["detail": "\(error)"]) }
+                if failed.isNew("\(error)") { logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"]) }
             }
             return failed
         }
@@ -162,6 +163,9 @@ package struct FailedRemovals: Sendable {
     package mutating func isNew(_ failure: RemovalRepository.Failure, at time: ContinuousClock.Instant) -> Bool {
         failed.updateValue(("\(failure.error)", time), forKey: failure.item)?.reason != "\(failure.error)"
     }
+
+    /// The store answered: the same trouble is new when it comes again.
+    package mutating func endTrouble() { trouble = nil }
 
     /// The same of trouble that met none in particular.
     package mutating func isNew(_ trouble: String) -> Bool {

@@ -275,14 +275,18 @@ package struct ProviderRepository: Sendable {
     }
 
     /// The account of a grant, as the client's team knows it. In the middle of a transfer the grant follows its app here: what the old
-    /// team knew the user by is nothing that the new one is told. Nil where it does not follow.
+    /// team knew the user by is nothing that the new one is told. Nil where it does not follow, and where the app was removed a moment ago.
     private func account(
         _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
     ) throws -> Int64? {
         let change = Change(actor: "client:\(client.clientID)", now: now)
         try TransferRepository.move(connection, grant: grant, addresses: grants.addresses, change)
         return try connection.row(
-            "SELECT a.id FROM grants g JOIN accounts a ON a.id = g.account_id WHERE g.id = ?1 AND a.team_id = ?2",
+            """
+            SELECT a.id FROM grants g JOIN accounts a ON a.id = g.account_id
+            JOIN app_groups p ON p.id = g.group_id AND p.team_id = ?2 AND p.removed_from IS NULL
+            WHERE g.id = ?1 AND a.team_id = ?2
+            """,
             [.integer(grant), .integer(client.teamNumber)])?.integer(0)
     }
 

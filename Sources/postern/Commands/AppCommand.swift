@@ -101,8 +101,8 @@ struct AppCommand: ParsableCommand {
                 let dependents = try store.apps.dependents(team: team, clientID: clientID)
                 try confirmation.check("app \(clientID)", takes: [(dependents.grants, "grant")])
                 try store.apps.remove(team: team, clientID: clientID, thisChange())
-                try takeAway(from: store)
                 print("Removed app \(clientID) of team \(team).")
+                try takeAway(from: store)
             }
         }
     }

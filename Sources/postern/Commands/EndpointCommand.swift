@@ -145,8 +145,8 @@ struct EndpointCommand: AsyncParsableCommand {
                     "the endpoint for \(endpoint.audience)",
                     takes: [(endpoint.pending, "pending event"), (endpoint.parked, "parked event")])
                 try store.endpoints.remove(team: team, app: app, thisChange())
-                try takeAway(from: store)
                 print("Removed.")
+                try takeAway(from: store)
             }
         }
     }

@@ -224,7 +224,7 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "MeTests",
+            name: "PortalTests",
             dependencies: [
                 "PosternAPI", "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "InternetMessage", "PostfixHarness",
                 .product(name: "Hummingbird", package: "hummingbird"),

@@ -57,7 +57,7 @@ logger.logLevel = .error
 let policy = try LoadedPolicy(.builtIn)
 let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
 let verifier = TokenVerifier(issuers: issuer, keys: issuer)
-let log = DecisionLogBuffer(seeded.store.decisions, seeded.store.settlements)
+let log = DecisionLogBuffer(seeded.store.decisions, seeded.store.decisionWrites)
 let (commits, reads) = (GroupCommit(seeded.database), GroupRead(seeded.database))
 let pool = BlockingPool(threads: 4)
 let breaker = StoreBreaker()
@@ -84,11 +84,11 @@ let flushing = Task {
 guard let address = await addresses.first(where: { _ in true }) else { fail("the listener did not start") }
 
 // What an answer of the benchmark looks like, for the constant route.
-let team = AskingTeam(id: "bench", number: seeded.team.number)
+let team = Requester(id: "bench", number: seeded.team.number)
 let body = #"{"event":"sign_in","client_id":"com.bench.app","sub":"%032d"}"#
 constant.text.withLock { $0 = "" }
 let sample = try await service.decide(
-    DecisionQuestion(event: .signIn, clientID: SeededStore.clientID, sub: String(repeating: "0", count: 31) + "1"), for: team
+    DecisionRequest(event: .signIn, clientID: SeededStore.clientID, sub: String(repeating: "0", count: 31) + "1"), for: team
 ).body
 constant.text.withLock { $0 = sample }
 
@@ -139,7 +139,7 @@ let readRate = try await perSecond(20_000) {
 print(String(format: "history, one thread   %8.0f reads/s, one statement each", readRate))
 let alone = try await perSecond(10_000) {
     let sub = String(format: "%032d", Int.random(in: 1...accounts))
-    _ = try await service.decide(DecisionQuestion(event: .signIn, clientID: SeededStore.clientID, sub: sub), for: team)
+    _ = try await service.decide(DecisionRequest(event: .signIn, clientID: SeededStore.clientID, sub: sub), for: team)
 }
 print(String(format: "without HTTP          %8.0f decisions/s, one after the other", alone))
 let token = try issuer.mint(
@@ -158,7 +158,7 @@ let settled = try await withThrowingTaskGroup(of: Void.self) { tasks in
                 let token = try issuer.mint(
                     SandboxToken(subject: nonce, audience: SeededStore.clientID, nonceClaim: nonce, realUserStatus: 1), now: clock())
                 _ = try await service.decide(
-                    DecisionQuestion(event: .signUp, clientID: SeededStore.clientID, identityToken: token, nonce: nonce), for: team)
+                    DecisionRequest(event: .signUp, clientID: SeededStore.clientID, identityToken: token, nonce: nonce), for: team)
             }
         }
     }

@@ -6,7 +6,7 @@ import Foundation
 enum FanOut {
     /// Gives seconds of wall time, medians over the rounds: of one transaction with all recipients, and of one transaction for each of
     /// them, one after the other.
-    static func measure(_ world: World, recipients count: Int, rounds: Int) throws -> (together: Double, apart: Double) {
+    static func measure(_ world: MailFixture, recipients count: Int, rounds: Int) throws -> (together: Double, apart: Double) {
         let recipients = try world.addUsers(count)
         var times: (together: [Double], apart: [Double]) = ([], [])
         for _ in 0..<rounds {
@@ -16,7 +16,7 @@ enum FanOut {
         return (times.together.median, times.apart.median)
     }
 
-    private static func send(_ world: World, _ transactions: [[String]]) throws -> Double {
+    private static func send(_ world: MailFixture, _ transactions: [[String]]) throws -> Double {
         let sender = world.sender(.forward)
         let start = Clock.wall()
         for recipients in transactions {

@@ -7,7 +7,7 @@ import RelayCore
 
 enum FixedEdits {
     /// The records of the modifications, in their order; see bench-filter's main.c.
-    static func make(_ world: World) throws -> [UInt8] {
+    static func make(_ world: MailFixture) throws -> [UInt8] {
         let decision = try Stages.decide(world)
         guard decision.outcome == .relay else { throw BenchFailure("Postern does not forward the message: \(decision.reasons)") }
         var bytes: [UInt8] = []

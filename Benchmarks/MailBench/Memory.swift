@@ -22,7 +22,7 @@ struct ResidentMemory {
 
 enum Memory {
     /// Resident memory while `sessions` messages of a megabyte end at once, twice.
-    static func measure(_ world: World, _ contestant: Contestant, sessions: Int) throws -> ResidentMemory {
+    static func measure(_ world: MailFixture, _ contestant: FilterUnderTest, sessions: Int) throws -> ResidentMemory {
         let process = try world.rig.process
         var memory = ResidentMemory()
         memory.idle = mebibytes(process, "VmRSS")
@@ -61,11 +61,11 @@ enum Memory {
     /// Sends `messages`, a fifth of them replies, a twentieth of the others with a sender that must be stored, and looks at the memory
     /// after each twentieth part.
     /// - Returns: MiB after each part: resident, and of that what belongs to the process alone.
-    static func soak(_ world: World, messages: Int, sessions: Int) throws -> [(resident: Double, anonymous: Double)] {
+    static func soak(_ world: MailFixture, messages: Int, sessions: Int) throws -> [(resident: Double, anonymous: Double)] {
         let process = try world.rig.process
         var samples: [(resident: Double, anonymous: Double)] = []
         let part = max(5, messages / 20)
-        func send(_ contestant: Contestant, _ messages: Int, _ sender: @escaping @Sendable (Int) -> String) throws {
+        func send(_ contestant: FilterUnderTest, _ messages: Int, _ sender: @escaping @Sendable (Int) -> String) throws {
             try Source(
                 port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)], sender: sender,
                 message: world.message(contestant)

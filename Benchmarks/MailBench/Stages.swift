@@ -40,7 +40,7 @@ private struct TimedDirectory: RelayDirectory {
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
         try clock.measure("store: account") { () throws(DirectoryFailure) in try base.account(number) }
     }
-    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RelayCore.OutboundSource] {
+    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         try clock.measure("store: sources") { () throws(DirectoryFailure) in try base.sources(covering: author) }
     }
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
@@ -51,7 +51,7 @@ private struct TimedDirectory: RelayDirectory {
             try base.store(addresses, account: account, day: day, newPerDay: newPerDay)
         }
     }
-    func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
         try clock.measure("store: daily limit") { () throws(DirectoryFailure) in
             try base.reserve(direction, account: account, day: day, limit: limit)
         }
@@ -61,7 +61,7 @@ private struct TimedDirectory: RelayDirectory {
             try base.reserve(textAddresses: count, account: account, day: day, limit: limit)
         }
     }
-    func release(_ direction: Direction, account: AccountNumber, day: UInt64) { base.release(direction, account: account, day: day) }
+    func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) { base.release(direction, account: account, day: day) }
     func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
         base.release(textAddresses: count, account: account, day: day)
     }
@@ -131,7 +131,7 @@ private struct TimedSigner: MessageSigner {
 enum Stages {
     private static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
 
-    private static func installation(_ world: World) throws -> Installation {
+    private static func installation(_ world: MailFixture) throws -> Installation {
         let settings = world.rig.settings.filter { $0 != "--set" }
         return try Installation.open(flag: world.rig.configuration, environment: [:], set: settings, now: now())
     }
@@ -157,13 +157,13 @@ enum Stages {
     }
 
     /// The decision about the team's message. Changes nothing in the store.
-    static func decide(_ world: World) throws -> RelayDecision {
+    static func decide(_ world: MailFixture) throws -> RelayDecision {
         let installation = try installation(world)
         defer { try? installation.close() }
         return try play(world, .forward, try engine(installation, counters: nil), nil)
     }
 
-    private static func play(_ world: World, _ contestant: Contestant, _ engine: RelayEngine, _ clock: StageClock?) throws -> RelayDecision {
+    private static func play(_ world: MailFixture, _ contestant: FilterUnderTest, _ engine: RelayEngine, _ clock: StageClock?) throws -> RelayDecision {
         func stage<Value>(_ name: String, _ work: () throws -> Value) rethrows -> Value {
             guard let clock else { return try work() }
             return try clock.measure(name) { try work() }
@@ -185,13 +185,13 @@ enum Stages {
     }
 
     /// Measures `messages` of each kind and adds a result for each stage.
-    static func measure(_ world: World, messages: Int, into report: inout BenchReport) throws {
+    static func measure(_ world: MailFixture, messages: Int, into report: inout BenchReport) throws {
         let raw = try rsa()
         report.add(BenchResult("cpu.rsa.sign", raw.sign * 1e6, "µs"))
         report.add(BenchResult("cpu.rsa.verify", raw.verify * 1e6, "µs"))
         let installation = try installation(world)
         defer { try? installation.close() }
-        for contestant in [Contestant.forward, .reply] {
+        for contestant in [FilterUnderTest.forward, .reply] {
             let clock = StageClock()
             let engine = try engine(installation, counters: CounterBuffer(installation.store.counters), clock: clock)
             // Caches are filled and statements prepared before.

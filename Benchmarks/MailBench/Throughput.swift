@@ -15,15 +15,15 @@ struct Run {
 }
 
 struct Throughput {
-    let world: World
+    let world: MailFixture
     let messages: Int
     let rounds: Int
     let sessions: Int
 
     /// Runs the filters in turn, `rounds` times.
     /// - Parameter verp: whether each message has its own envelope sender.
-    func run(_ contestants: [Contestant], verp: Bool) throws -> [Contestant: [Run]] {
-        var runs: [Contestant: [Run]] = [:]
+    func run(_ contestants: [FilterUnderTest], verp: Bool) throws -> [FilterUnderTest: [Run]] {
+        var runs: [FilterUnderTest: [Run]] = [:]
         // One small round before, that no one counts: processes start, caches fill.
         for contestant in contestants { _ = try run(contestant, messages: min(messages, 100), verp: verp) }
         for round in 0..<rounds {
@@ -35,7 +35,7 @@ struct Throughput {
         return runs
     }
 
-    private func run(_ contestant: Contestant, messages: Int, verp: Bool) throws -> Run {
+    private func run(_ contestant: FilterUnderTest, messages: Int, verp: Bool) throws -> Run {
         let filters = try world.processes(contestant).map(\.identifier)
         let before = (filter: filters.map(Clock.process).reduce(0, +), all: Clock.descendants(), wall: Clock.wall(), own: Clock.process(getpid()))
         if verp {
@@ -67,8 +67,8 @@ struct Throughput {
     }
 
     /// Adds a filter's results, with its ratio to another: the median of the ratios of rounds side by side.
-    static func add(_ runs: [Contestant: [Run]], suffix: String, to report: inout BenchReport) {
-        for contestant in Contestant.allCases {
+    static func add(_ runs: [FilterUnderTest: [Run]], suffix: String, to report: inout BenchReport) {
+        for contestant in FilterUnderTest.allCases {
             guard let own = runs[contestant] else { continue }
             let name = contestant.rawValue + suffix
             func ratio(_ value: (Run) -> Double) -> Double? {
@@ -86,7 +86,7 @@ struct Throughput {
     }
 
     /// The median over the rounds of one filter's rate by another's, and of the processor time of everything.
-    static func ratio(_ runs: [Contestant: [Run]], _ one: Contestant, _ other: Contestant) -> (rate: Double, cpu: Double)? {
+    static func ratio(_ runs: [FilterUnderTest: [Run]], _ one: FilterUnderTest, _ other: FilterUnderTest) -> (rate: Double, cpu: Double)? {
         guard let a = runs[one], let b = runs[other] else { return nil }
         return (zip(a, b).map { $0.rate / $1.rate }.median, zip(a, b).map { $1.all / $0.all }.median)
     }

@@ -13,7 +13,7 @@ let messages = arguments.number("messages", 1000)
 let sessions = arguments.number("sessions", 20)
 let size = arguments.number("size", 4096)
 let skipped = arguments.words("skip") ?? []
-let contestants = Contestant.allCases.filter { arguments.words("only")?.contains($0.rawValue) ?? true }
+let contestants = FilterUnderTest.allCases.filter { arguments.words("only")?.contains($0.rawValue) ?? true }
 var report = BenchReport()
 
 @MainActor func runEverything() throws {
@@ -28,7 +28,7 @@ var report = BenchReport()
 
 @MainActor func runFanOut() throws {
     let recipients = 100
-    let world = try World([.forward], size: size, sessions: sessions, fansOut: true)
+    let world = try MailFixture([.forward], size: size, sessions: sessions, fansOut: true)
     defer { world.stop() }
     let (together, apart) = try FanOut.measure(world, recipients: recipients, rounds: arguments.number("rounds", 5))
     report.add(BenchResult("fan-out.apart.\(recipients)", apart, "s"))
@@ -37,7 +37,7 @@ var report = BenchReport()
 }
 
 @MainActor func runMail() throws {
-    let world = try World(contestants, size: size, sessions: sessions)
+    let world = try MailFixture(contestants, size: size, sessions: sessions)
     defer { world.stop() }
     for contestant in contestants { print("  \(contestant.rawValue): \(contestant.explanation)") }
     let throughput = Throughput(world: world, messages: messages, rounds: arguments.number("rounds", 5), sessions: sessions)
@@ -47,7 +47,7 @@ var report = BenchReport()
         let runs = try throughput.run(verp ? contestants.filter { [.noop, .fixed, .forward].contains($0) } : contestants, verp: verp)
         Throughput.add(runs, suffix: suffix, to: &report)
         let kind = verp ? "a sender for each message" : "one sender"
-        @MainActor func goal(_ other: Contestant, _ bound: Double) {
+        @MainActor func goal(_ other: FilterUnderTest, _ bound: Double) {
             guard let ratio = Throughput.ratio(runs, .forward, other) else { return }
             report.goal("\(kind): rate of forwarding by that of \(other.rawValue)", ratio.rate, bound, atMost: false)
             print(String(format: "      by processor time of everything: %.3g", ratio.cpu))
@@ -70,9 +70,9 @@ let forwardingLimit = 64.0
 @MainActor func runMemory() throws {
     let counts = arguments.numbers("memory-sessions", [50, 200, 500])
     let replyMemory = arguments.number("reply-memory", 256_000_000)
-    for contestant in [Contestant.forward, .reply] where contestants.contains(contestant) {
+    for contestant in [FilterUnderTest.forward, .reply] where contestants.contains(contestant) {
         // Its own process: what the other kind leaves behind would count as there before.
-        let world = try World(
+        let world = try MailFixture(
             [contestant], size: arguments.number("memory-size", 1_000_000), sessions: counts.max() ?? 1,
             settings: ["limits.reply_memory": "\(replyMemory)"])
         defer { world.stop() }
@@ -103,7 +103,7 @@ let forwardingLimit = 64.0
 }
 
 @MainActor func runSoak(_ messages: Int) throws {
-    let world = try World([.forward, .reply], size: size, sessions: sessions)
+    let world = try MailFixture([.forward, .reply], size: size, sessions: sessions)
     defer { world.stop() }
     let samples = try Memory.soak(world, messages: messages, sessions: sessions)
     for (suffix, values) in [("", samples.map(\.resident)), (".anonymous", samples.map(\.anonymous))] {

@@ -63,7 +63,7 @@ enum HandWrittenState: String {
     case other
 }
 
-struct HandWrittenAnswer {
+struct HandWrittenVerdict {
     struct Reasons: OptionSet {
         let rawValue: UInt32
     }
@@ -135,7 +135,7 @@ private func either(_ left: Bool?, _ right: Bool?) -> Bool? {
 }
 
 @inline(never)
-func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenAnswer {
+func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenVerdict {
     var rules = Collector()
     let event = signals.event
     let isLikelyReal = signals.realUserStatus.map { $0 == 2 }
@@ -179,7 +179,7 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenAnswer {
         }
         if event == .sensitiveAction { rules.require(signals.tokenAge.map { $0 > 900 }, 17, 2, 16, whenMissing: true) }
     }
-    var answer = HandWrittenAnswer()
+    var answer = HandWrittenVerdict()
     answer.missing = rules.missing
     var strongest = rules.strongest
     var asking = rules.asking

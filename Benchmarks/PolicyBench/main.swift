@@ -70,8 +70,8 @@ var allowed = 0
 for (input, signals) in zip(inputs, byHand) {
     let answer = policy.answer(policy.decide(input))
     let other = decideByHand(signals)
-    let reasons = HandWrittenAnswer.codes.indices.filter { other.reasons.rawValue >> UInt32($0) & 1 == 1 }
-        .map { HandWrittenAnswer.codes[$0] }
+    let reasons = HandWrittenVerdict.codes.indices.filter { other.reasons.rawValue >> UInt32($0) & 1 == 1 }
+        .map { HandWrittenVerdict.codes[$0] }
     let challenges = policy.challenges.indices.filter { other.challenges >> UInt8($0) & 1 == 1 }.map {
         policy.challenges[$0].kind
     }

@@ -42,7 +42,7 @@ private func measure(_ name: String, octets: Int, runs: Int, _ work: () -> Strin
     return Measurement(name: name, octets: octets, milliseconds: best * 1000, outcome: outcome)
 }
 
-guard let world = World() else { fatalError("no world") }
+guard let world = RelayBenchFixture() else { fatalError("no world") }
 private let words = CommandLine.arguments.dropFirst().filter { !$0.hasPrefix("--") }
 private let isChecking = CommandLine.arguments.contains("--check")
 private func isWanted(_ name: String) -> Bool { words.isEmpty || words.contains { name.contains($0) } }
@@ -69,9 +69,9 @@ for folder in ["mail", "bounces", "replies", "calendar"] {
     for (name, bytes) in BenchCorpus.messages(folder) where isWanted(name) {
         let message = Message.parse(bytes)
         let body = Array(message.body)
-        let header = BenchCorpus.header(message.header, author: World.inbox, recipient: world.reverse)
+        let header = BenchCorpus.header(message.header, author: RelayBenchFixture.inbox, recipient: world.reverse)
         replies.append(
-            measure(name, octets: bytes.count, runs: 3) { world.play(from: World.inbox, to: world.reverse, header: header, body: body) })
+            measure(name, octets: bytes.count, runs: 3) { world.play(from: RelayBenchFixture.inbox, to: world.reverse, header: header, body: body) })
         let safe = HeaderSection(message.header.fields.filter(\.controls.isEmpty))
         reports.append(measure(name, octets: bytes.count, runs: 3) { world.play(from: "", to: world.bounce, header: safe, body: body) })
     }
@@ -82,12 +82,12 @@ for folder in ["mail", "bounces", "replies", "calendar"] {
 // Messages made to be slow, 2 MB each, and bombs of many sizes.
 private var hostile: [Measurement] = []
 for item in Hostile.all(size: 2_000_000, reverse: world.reverse) + Hostile.bombs where isWanted("hostile " + item.name) {
-    let header = BenchCorpus.header(HeaderSection(item.header), author: World.inbox, recipient: world.reverse)
+    let header = BenchCorpus.header(HeaderSection(item.header), author: RelayBenchFixture.inbox, recipient: world.reverse)
     let body = item.body
     let octets = body.count + header.serialized.count
     hostile.append(
         measure("hostile " + item.name, octets: octets, runs: 2) {
-            world.play(from: World.inbox, to: world.reverse, header: header, body: body)
+            world.play(from: RelayBenchFixture.inbox, to: world.reverse, header: header, body: body)
         })
     let safe = HeaderSection(item.header.filter(\.controls.isEmpty))
     hostile.append(

@@ -197,7 +197,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
                     let target: any Database = isDecision ? database.first : database
                     do {
                         try WriteQueue.$isOnSharedThread.withValue(!isDecision) {
-                            try target.write(.relaxed, patience: isDecision ? .milliseconds(500) : nil) {
+                            try target.write(.relaxed, timeout: isDecision ? .milliseconds(500) : nil) {
                                 _ = try $0.run("UPDATE t SET n = n + 1 WHERE id = ?1", [.integer(Int64(client + 1))])
                             }
                         }

@@ -65,14 +65,14 @@ package struct InboxMailer: Sendable {
     /// Begins the verification of an inbox and writes to it.
     /// Throws `StoreRefusal` for a verified inbox and beyond a limit, `MailerError` where no message left: it counts all the same.
     @discardableResult
-    package func verify(user: String, _ inbox: InboxName, _ change: Change) throws -> Inbox {
+    package func sendConfirmation(user: String, _ inbox: InboxName, _ change: Change) throws -> Inbox {
         let pending = try store.verifications.begin(user: user, inbox, limits: settings.limits, change)
         try send(pending, now: change.now)
         return pending.inbox
     }
 
     /// Writes the message of a verification.
-    package func send(_ pending: PendingVerification, now: Int64) throws {
+    package func send(_ pending: PendingConfirmation, now: Int64) throws {
         var answer: AddrSpec?
         if let number = UInt64(exactly: pending.number), let nonce = UInt64(exactly: pending.answerNonce) {
             let token = AnswerToken(number: number, nonce: nonce, expiryDay: UInt64(max(0, pending.expiresAt) / 86_400))

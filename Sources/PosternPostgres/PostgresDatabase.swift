@@ -14,8 +14,8 @@ package final class PostgresDatabase: Database {
         /// Connections of this process at most. PostgreSQL's own default for all is 100; a relay host needs far fewer than it has
         /// sessions, since a read takes a fraction of a millisecond.
         package var connections = 10
-        /// Seconds to wait for a connection of the pool. Below Postfix's patience with a filter (30 s).
-        package var patience = 5.0
+        /// Seconds to wait for a connection of the pool. Below Postfix's timeout with a filter (30 s).
+        package var timeout = 5.0
         /// Seconds to wait for a server to answer, for each host of the URL, unless the URL says `connect_timeout`.
         package var connectSeconds = 3
         /// Milliseconds for one statement on the path of mail, before it is cancelled.
@@ -69,7 +69,7 @@ package final class PostgresDatabase: Database {
         isFirst = false
         let connect: @Sendable () throws -> PostgresLink = { try PostgresLink(parameters: parameters, setup: setup) }
         self.connect = connect
-        pool = PostgresPool(limit: max(1, settings.connections), patience: settings.patience, connect: connect)
+        pool = PostgresPool(limit: max(1, settings.connections), timeout: settings.timeout, connect: connect)
         try storeErrors { try pool.with { _ in } }
     }
 
@@ -149,17 +149,17 @@ package final class PostgresDatabase: Database {
     private static let repetitionsBeside = 4
 
     package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try write(durability, patience: nil, body)
+        try write(durability, timeout: nil, body)
     }
 
-    package func write<T>(_ durability: Durability, patience: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
         try storeErrors {
             var repetition = 0
             var turn = Turn.beside
-            let end = ContinuousClock.now + (patience ?? .seconds(settings.contention))
+            let end = ContinuousClock.now + (timeout ?? .seconds(settings.contention))
             while true {
                 do {
-                    return try transaction(beginning(turn, durability, end: patience == nil ? nil : end), writes: true, body)
+                    return try transaction(beginning(turn, durability, end: timeout == nil ? nil : end), writes: true, body)
                 } catch let failure as PostgresFailure where turn != .untold && failure.isWithoutTurns {
                     turn = .untold
                 } catch let failure as PostgresFailure where ContinuousClock.now < end && (failure.isRepeatable || failure.isTurnTaken(turn)) {
@@ -167,7 +167,7 @@ package final class PostgresDatabase: Database {
                     if failure.isRepeatable { repeated.count.add(1, ordering: .relaxed) }
                     if turn != .untold {
                         // Who has little time does not keep others waiting.
-                        turn = patience == nil && repetition % (Self.repetitionsBeside + 1) == Self.repetitionsBeside ? .alone : .beside
+                        turn = timeout == nil && repetition % (Self.repetitionsBeside + 1) == Self.repetitionsBeside ? .alone : .beside
                     }
                     // Apart by chance, so that two of them do not meet again; longer the more often they did.
                     Thread.sleep(forTimeInterval: Double.random(in: 0...0.002) * Double(min(repetition, 16)))

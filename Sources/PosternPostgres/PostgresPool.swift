@@ -19,7 +19,7 @@ final class PostgresPool: @unchecked Sendable {
     private static let pauses = (first: 0.05, last: 1.0)
 
     private let limit: Int
-    private let patience: Duration
+    private let timeout: Duration
     private let connect: @Sendable () throws -> PostgresLink
     private let condition = MonotonicCondition()
     private var idle: [PostgresLink] = []
@@ -35,10 +35,10 @@ final class PostgresPool: @unchecked Sendable {
 
     /// - Parameters:
     ///   - limit: connections at most.
-    ///   - patience: seconds to wait for one to come back before the store counts as busy.
-    init(limit: Int, patience: TimeInterval, connect: @escaping @Sendable () throws -> PostgresLink) {
+    ///   - timeout: seconds to wait for one to come back before the store counts as busy.
+    init(limit: Int, timeout: TimeInterval, connect: @escaping @Sendable () throws -> PostgresLink) {
         self.limit = limit
-        self.patience = .seconds(patience)
+        self.timeout = .seconds(timeout)
         self.connect = connect
     }
 
@@ -61,7 +61,7 @@ final class PostgresPool: @unchecked Sendable {
     }
 
     private func take(_ claim: Claim) throws -> PostgresLink {
-        let deadline = ContinuousClock.now + patience
+        let deadline = ContinuousClock.now + timeout
         condition.lock()
         waiting += 1
         defer {

@@ -8,7 +8,7 @@ import PosternStore
 /// A SQLite database in WAL mode: readers in parallel, one writer, also over several processes on one machine
 /// (`postern` commands while `postern serve` runs). Never on a network file system.
 package final class SQLiteDatabase: PosternStore.Database {
-    /// How long to wait for another process's write before `TemporaryStoreError.busy`. Below Postfix's patience with a
+    /// How long to wait for another process's write before `TemporaryStoreError.busy`. Below Postfix's timeout with a
     /// filter (30 s), and far above what any of our transactions takes.
     package static let busyTimeoutSeconds = 5.0
     /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; a few more than there are processors, as
@@ -131,11 +131,11 @@ package final class SQLiteDatabase: PosternStore.Database {
     }
 
     package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try write(durability, patience: nil, body)
+        try write(durability, timeout: nil, body)
     }
 
-    package func write<T>(_ durability: Durability, patience: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        let deadline = ContinuousClock.now + (patience ?? busyTimeout)
+    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        let deadline = ContinuousClock.now + (timeout ?? busyTimeout)
         return try turn.run(by: deadline) {
             try files.requireInPlace()
             let result = try storeErrors { try transaction(durability, by: deadline, body) }

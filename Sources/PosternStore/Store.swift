@@ -37,16 +37,16 @@ package struct Store: Sendable {
     package let provider: ProviderRepository
     package let history: HistoryRepository
     package let decisions: DecisionRepository
-    package let settlements: SettlementRepository
+    package let decisionWrites: DecisionWriteRepository
     package let checks: CheckRepository
     package let idempotency: IdempotencyRepository
     package let appRates: AppRateRepository
     package let decisionMarks: DecisionMarks
     package let policies: PolicyRepository
     package let audit: AuditRepository
-    package let verifications: VerificationRepository
-    package let page: PageRepository
-    package let persons: PersonRepository
+    package let verifications: InboxConfirmationRepository
+    package let page: PortalRepository
+    package let persons: UserExportRepository
     package let apiKeys: APIKeyRepository
     package let rejections: RejectionRepository
     package let retention: RetentionRepository
@@ -107,7 +107,7 @@ package struct Store: Sendable {
             relayDomains: domains)
         history = HistoryRepository(database: database)
         decisions = DecisionRepository(database: database)
-        settlements = SettlementRepository(database: database)
+        decisionWrites = DecisionWriteRepository(database: database)
         checks = CheckRepository(database: database)
         idempotency = IdempotencyRepository(database: database)
         appRates = AppRateRepository(database: database)
@@ -115,13 +115,13 @@ package struct Store: Sendable {
         policies = PolicyRepository(database: database)
         audit = AuditRepository(database: database)
         let secrets = SecretHash(keys: keys.marks)
-        verifications = VerificationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        verifications = InboxConfirmationRepository(database: database, inboxes: inboxes, secrets: secrets)
         clients = ClientRepository(database: database)
         provider = ProviderRepository(grants: grants, users: users, sealer: sealer, secrets: secrets)
         transfers = TransferRepository(addresses: addresses, accounts: accounts, provider: provider)
         externalEvents = ExternalEventRepository(accounts: accounts)
-        page = PageRepository(database: database, inboxes: inboxes, secrets: secrets)
-        persons = PersonRepository(database: database, sealer: sealer, inboxes: inboxes, tombstones: tombstones)
+        page = PortalRepository(database: database, inboxes: inboxes, secrets: secrets)
+        persons = UserExportRepository(database: database, sealer: sealer, inboxes: inboxes, tombstones: tombstones)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         retention = RetentionRepository(database: database)

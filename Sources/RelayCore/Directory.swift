@@ -3,7 +3,7 @@
 import InternetMessage
 
 /// A domain or address from which a team sends.
-package struct OutboundSource: Sendable, Hashable {
+package struct RegisteredSource: Sendable, Hashable {
     package enum Scope: Sendable, Hashable {
         /// The domain and everything below it; lower-case A-labels.
         case domain(String)
@@ -51,13 +51,13 @@ package struct RelayAccount: Sendable, Hashable {
     /// The user's name where the account shares it.
     package let sharedName: String?
     /// The sources of the account's team.
-    package let sources: [OutboundSource]
+    package let sources: [RegisteredSource]
     /// Whom the address leads to for mail of other teams: for a while after an app moved to one.
     package let successors: [RelayAccount]
 
     package init(
         number: AccountNumber, relayAddress: AddrSpec, isForwardingOn: Bool, isActive: Bool, inbox: UserInbox?,
-        inboxes: [UserInbox], sharedName: String?, sources: [OutboundSource], successors: [RelayAccount] = []
+        inboxes: [UserInbox], sharedName: String?, sources: [RegisteredSource], successors: [RelayAccount] = []
     ) {
         self.number = number
         self.relayAddress = relayAddress
@@ -72,7 +72,7 @@ package struct RelayAccount: Sendable, Hashable {
 }
 
 /// Which way a message of an account goes; each has its own daily limit.
-package enum Direction: String, Sendable, Hashable {
+package enum LimitedDirection: String, Sendable, Hashable {
     case forward, reply
 }
 
@@ -159,7 +159,7 @@ package protocol RelayDirectory: Sendable {
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
 
     /// The sources, of whatever team, that this address is in. A domain and its parents are few: one look-up each at most.
-    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource]
+    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource]
 
     /// The address stored under a token; the caller checks that it is the one that the token was made for. That of a reverse address is
     /// kept for another year.
@@ -172,13 +172,13 @@ package protocol RelayDirectory: Sendable {
     func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
 
     /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.
-    func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
+    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
     /// Counts addresses of others in the text of a forward where that does not pass the limit; false, and nothing counted, where it would.
     func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
     /// Gives back what `reserve` counted, for a message that was not taken after all. Where that fails, one place is lost.
-    func release(_ direction: Direction, account: AccountNumber, day: UInt64)
+    func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64)
 
     /// The same of addresses in text: what comes again is counted once.
     func release(textAddresses count: Int, account: AccountNumber, day: UInt64)

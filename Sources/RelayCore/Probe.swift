@@ -78,7 +78,7 @@ package struct ProbeIdentity: Sendable {
             number: Self.account, relayAddress: relayAddress(now: now), isForwardingOn: true, isActive: true,
             inbox: UserInbox(address: InboxAddress(inbox), isVerified: true),
             inboxes: [author, inbox].map { UserInbox(address: InboxAddress($0), isVerified: true) }, sharedName: nil,
-            sources: [OutboundSource(scope: .address(team))])
+            sources: [RegisteredSource(scope: .address(team))])
     }
 }
 
@@ -104,8 +104,8 @@ package struct ProbingDirectory: RelayDirectory {
         number == ProbeIdentity.account ? probe.account(now: now()) : try base.account(number)
     }
 
-    package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource] {
-        let team = OutboundSource(scope: .address(probe.team))
+    package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
+        let team = RegisteredSource(scope: .address(probe.team))
         return team.covers(author) ? [team] : try base.sources(covering: author)
     }
 
@@ -120,7 +120,7 @@ package struct ProbingDirectory: RelayDirectory {
         account == ProbeIdentity.account ? true : try base.store(addresses, account: account, day: day, newPerDay: newPerDay)
     }
 
-    package func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    package func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
         account == ProbeIdentity.account ? true : try base.reserve(direction, account: account, day: day, limit: limit)
     }
 
@@ -128,7 +128,7 @@ package struct ProbingDirectory: RelayDirectory {
         account == ProbeIdentity.account ? true : try base.reserve(textAddresses: count, account: account, day: day, limit: limit)
     }
 
-    package func release(_ direction: Direction, account: AccountNumber, day: UInt64) {
+    package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
         if account != ProbeIdentity.account { base.release(direction, account: account, day: day) }
     }
 

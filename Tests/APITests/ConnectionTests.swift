@@ -5,17 +5,17 @@ import PosternAPI
 import PostfixHarness
 import Testing
 
-/// A listener with short patience, on a free port.
+/// A listener with short timeout, on a free port.
 final class Listener: Sendable {
     let port: UInt16
     /// Of each request, once its answer was made: its route and status.
     let answered: AsyncStream<(route: String, status: Int)>
     /// Its store is closed with the rig.
-    private let rig: APIRig
+    private let rig: APIFixture
     private let task: Task<Void, any Error>
 
     init(
-        _ rig: APIRig, certificates: TLSCertificates? = nil, proxies: TrustedProxies = TrustedProxies(), _ adjust: (inout ConnectionTimeouts) -> Void = { _ in }
+        _ rig: APIFixture, certificates: TLSCertificates? = nil, proxies: TrustedProxies = TrustedProxies(), _ adjust: (inout ConnectionTimeouts) -> Void = { _ in }
     ) async throws {
         self.rig = rig
         var settings = APISettings(host: "127.0.0.1", port: 0, certificates: certificates, connections: 100, proxies: proxies, bodyLimit: 1000)
@@ -43,7 +43,7 @@ struct EchoRoutes: RouteModule {
 }
 
 @Suite struct ConnectionTests {
-    private static func rig() throws -> APIRig { try APIRig { _ in [] } }
+    private static func rig() throws -> APIFixture { try APIFixture { _ in [] } }
 
     /// Blocking calls stay off the threads that the listener runs on.
     private func exchange(_ port: UInt16, _ text: String) async throws -> String {

@@ -13,11 +13,11 @@ import Testing
 
     /// Juice's app, an issuer, and a key with every scope of a team.
     private struct Setting {
-        let rig: APIRig
+        let rig: APIFixture
         let issuer: SandboxIssuer
         let key: String
 
-        func decide(_ body: String, headers: [String: String] = [:], key: String? = nil) async throws -> Answer {
+        func decide(_ body: String, headers: [String: String] = [:], key: String? = nil) async throws -> Response {
             try await rig.ask(.post, "/v1/decisions", key: key ?? self.key, body: body, headers: headers)
         }
 
@@ -35,11 +35,11 @@ import Testing
     private func setting() async throws -> Setting {
         let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
         let policy = try LoadedPolicy(.builtIn)
-        let rig = try APIRig { rig in
+        let rig = try APIFixture { rig in
             let breaker = StoreBreaker()
             let service = DecisionService(
                 store: rig.store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer),
-                log: DecisionLogBuffer(rig.store.decisions, rig.store.settlements), commits: GroupCommit(rig.store.database),
+                log: DecisionLogBuffer(rig.store.decisions, rig.store.decisionWrites), commits: GroupCommit(rig.store.database),
                 reads: GroupRead(rig.store.database), executor: rig.pool, breaker: breaker, now: rig.clock.now, logger: rig.log.logger)
             return [
                 DecisionRoutes(
@@ -47,7 +47,7 @@ import Testing
                     idempotency: IdempotencyGuard(store: rig.store, executor: rig.pool, breaker: breaker, now: rig.clock.now))
             ]
         }
-        _ = try rig.store.apps.add(team: "juice", clientID: Self.app, group: nil, APIRig.change)
+        _ = try rig.store.apps.add(team: "juice", clientID: Self.app, group: nil, APIFixture.change)
         return Setting(rig: rig, issuer: issuer, key: try rig.key("juice"))
     }
 
@@ -60,7 +60,7 @@ import Testing
         let id = try #require(answer.json["decision_id"].string)
         let path = "/v1/decisions/\(id)"
         #expect(try await setting.rig.ask(.get, path, key: setting.key).body == answer.body)
-        func report(_ body: String) async throws -> Answer {
+        func report(_ body: String) async throws -> Response {
             try await setting.rig.ask(.post, path + "/outcome", key: setting.key, body: body)
         }
         #expect(try await report(#"{"outcome":"passed","challenge":"email_code"}"#).status == 409)
@@ -118,7 +118,7 @@ import Testing
         let setting = try await setting()
         let (store, pool) = (setting.rig.store, setting.rig.pool)
         func fresh() -> IdempotencyGuard {
-            IdempotencyGuard(store: store, executor: pool, breaker: StoreBreaker(), now: { APIRig.start })
+            IdempotencyGuard(store: store, executor: pool, breaker: StoreBreaker(), now: { APIFixture.start })
         }
         let team = try store.teams.team("juice").number
         guard case .proceed(let claim) = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [1]) else {

@@ -33,8 +33,8 @@ private struct ProbeRoutes: RouteModule {
 }
 
 @Suite struct FoundationTests {
-    private func rig(requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536) throws -> APIRig {
-        try APIRig(requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit) { _ in [ProbeRoutes()] }
+    private func rig(requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536) throws -> APIFixture {
+        try APIFixture(requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit) { _ in [ProbeRoutes()] }
     }
 
     @Test func aTeamsKeyOpensItsRoutesUntilItIsRevoked() async throws {
@@ -44,7 +44,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(answer.status == 200)
         #expect(answer.json["team"] == .string("juice"))
         let id = try #require(try rig.store.apiKeys.keys().first?.id)
-        _ = try rig.store.apiKeys.revoke(id, APIRig.change)
+        _ = try rig.store.apiKeys.revoke(id, APIFixture.change)
         try rig.keys.refresh()
         #expect(try await rig.ask(.get, "/v1/own", key: key).status == 401)
     }
@@ -53,7 +53,7 @@ private struct ProbeRoutes: RouteModule {
     @Test func aKeyThatWasIssuedAMomentAgoOpens() async throws {
         let rig = try rig()
         func issue() throws -> String {
-            try rig.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIRig.change).text.revealed
+            try rig.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIFixture.change).text.revealed
         }
         #expect(try await rig.ask(.get, "/v1/own", key: try issue()).status == 200)
         // Anyone who tries keys does not make the store busy: beyond twenty at once a new one waits for the next refresh, as long as that takes.
@@ -86,7 +86,7 @@ private struct ProbeRoutes: RouteModule {
 
     @Test func anExpiredKeyIsToldSo() async throws {
         let rig = try rig()
-        let key = try rig.key("juice", [.sourcesRead], expiresAt: APIRig.start + 60)
+        let key = try rig.key("juice", [.sourcesRead], expiresAt: APIFixture.start + 60)
         #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
         rig.wait(seconds: 60)
         let answer = try await rig.ask(.get, "/v1/own", key: key)
@@ -106,7 +106,7 @@ private struct ProbeRoutes: RouteModule {
         let rig = try rig()
         let old = try rig.key("juice", [.sourcesRead])
         let id = try #require(try rig.store.apiKeys.keys().first?.id)
-        let new = try rig.store.apiKeys.rotate(id, overlap: 3600, expiresAt: nil, APIRig.change).text.revealed
+        let new = try rig.store.apiKeys.rotate(id, overlap: 3600, expiresAt: nil, APIFixture.change).text.revealed
         try rig.keys.refresh()
         for key in [old, new] { #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200) }
         rig.wait(seconds: 3600)
@@ -127,7 +127,7 @@ private struct ProbeRoutes: RouteModule {
         let rig = try rig()
         let key = try rig.key("soda", [.sourcesRead])
         #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
-        try rig.store.teams.remove("soda", APIRig.change)
+        try rig.store.teams.remove("soda", APIFixture.change)
         #expect(try rig.keys.refresh())
         #expect(try await rig.ask(.get, "/v1/own", key: key).status == 401)
     }

@@ -99,7 +99,7 @@ import Testing
 
     /// Every case has a connection and its own generator, so that several run at a time and each can be made again by its number.
     @Test func noBodyIsTakenForARequest() async throws {
-        let rig = try APIRig { _ in [] }
+        let rig = try APIFixture { _ in [] }
         let listener = try await Listener(rig) { $0.body = .seconds(2); $0.head = .seconds(2); $0.linger = .milliseconds(100) }
         let lanes = 4
         let pool = BlockingPool(threads: lanes)

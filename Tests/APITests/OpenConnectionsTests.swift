@@ -151,7 +151,7 @@ import Testing
 
     /// Would never come back where silent connections were waited for: none of them runs out of time.
     @Test(arguments: [false, true]) func silentConnectionsFromManyAddressesDoNotStopAQuestion(_ isEncrypted: Bool) async throws {
-        let rig = try APIRig { _ in [] }
+        let rig = try APIFixture { _ in [] }
         let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost")
         let certificates = isEncrypted ? try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key) : nil
         let listener = try await Listener(rig, certificates: certificates, proxies: .none) {

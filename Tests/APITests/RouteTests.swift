@@ -8,20 +8,20 @@ import PosternStore
 import Testing
 
 @Suite struct RouteTests {
-    let serving: ServingRig
-    var rig: APIRig { serving.rig }
+    let serving: ServingFixture
+    var rig: APIFixture { serving.rig }
     let juice: String
     let soda: String
     let boss: String
 
     init() throws {
-        serving = try ServingRig()
+        serving = try ServingFixture()
         juice = try serving.rig.key("juice")
         soda = try serving.rig.key("soda")
         boss = try serving.rig.key(nil)
     }
 
-    private func lookup(_ address: String, from: String? = nil, key: String? = nil) async throws -> Answer {
+    private func lookup(_ address: String, from: String? = nil, key: String? = nil) async throws -> Response {
         let from = from.map { ",\"from\":\"\($0)\"" } ?? ""
         return try await rig.ask(.post, "/v1/addresses/lookup", key: key ?? juice, body: "{\"address\":\"\(address)\"\(from)}")
     }
@@ -34,17 +34,17 @@ import Testing
         #expect(try await lookup(address.wireForm.uppercased()).json["is_known"] == .bool(true))
         #expect(try await lookup(address.wireForm, from: "a@juice.example").json["reasons"] == .array([.string("unregistered-source")]))
         _ = try rig.store.sources.add(
-            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIRig.start), APIRig.change)
+            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start), APIFixture.change)
         #expect(try await lookup(address.wireForm, from: "a@sub.juice.example").json["can_write"] == .bool(true))
-        try rig.store.addresses.setForwarding(address, on: false, APIRig.change)
+        try rig.store.addresses.setForwarding(address, on: false, APIFixture.change)
         #expect(try await lookup(address.wireForm).json["reasons"] == .array([.string("forwarding-off")]))
-        try rig.store.addresses.retire(address, APIRig.change)
+        try rig.store.addresses.retire(address, APIFixture.change)
         #expect(try await lookup(address.wireForm).json["reasons"].items.first == .string("address-retired"))
     }
 
     @Test func theDailyLimitAndAnUnverifiedInboxAreReasons() async throws {
         _ = try rig.store.users.add(
-            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false, APIRig.change)
+            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false, APIFixture.change)
         let address = try rig.address(user: "new", team: "juice")
         for _ in 0..<100 {
             _ = try rig.store.counters.reserve(account: address.account.number, kind: .forwarded, day: Day.number(rig.now), limit: 100)
@@ -66,7 +66,7 @@ import Testing
     @Test func refusalsAreToldToTheTeamWhoseSourceItWas() async throws {
         for team in ["juice", "soda"] {
             _ = try rig.store.sources.add(
-                team: team, try rig.store.sources.checked("\(team).example", envelopeDomain: nil, now: APIRig.start), APIRig.change)
+                team: team, try rig.store.sources.checked("\(team).example", envelopeDomain: nil, now: APIFixture.start), APIFixture.change)
         }
         let account = try rig.address(user: "jane", team: "juice").account.number
         func refuse(_ author: String, _ reason: String, tells: Bool, at: Int64) throws {
@@ -76,11 +76,11 @@ import Testing
                     reference: "abcdefgh")
             ])
         }
-        try refuse("billing@mail.juice.example", "proof-failed", tells: false, at: APIRig.start)
-        try refuse("other@juice.example", "proof-failed", tells: false, at: APIRig.start + 1)
-        try refuse("billing@juice.example", "forwarding-off", tells: true, at: APIRig.start + 2)
-        try refuse("x@soda.example", "forwarding-off", tells: true, at: APIRig.start + 3)
-        try refuse("x@nobody.example", "proof-failed", tells: false, at: APIRig.start)
+        try refuse("billing@mail.juice.example", "proof-failed", tells: false, at: APIFixture.start)
+        try refuse("other@juice.example", "proof-failed", tells: false, at: APIFixture.start + 1)
+        try refuse("billing@juice.example", "forwarding-off", tells: true, at: APIFixture.start + 2)
+        try refuse("x@soda.example", "forwarding-off", tells: true, at: APIFixture.start + 3)
+        try refuse("x@nobody.example", "proof-failed", tells: false, at: APIFixture.start)
         let items = try await rig.ask(.get, "/v1/rejections", key: juice).json["items"].items
         #expect(items.map { $0["reason"].string } == ["forwarding-off", "proof-failed"])
         #expect(items.last?["count"] == .integer(2))
@@ -88,7 +88,7 @@ import Testing
         let others = try await rig.ask(.get, "/v1/rejections", key: soda)
         #expect(others.json["items"].items.isEmpty)
         #expect(!(try await rig.ask(.get, "/v1/rejections", key: juice).text.contains("billing")))
-        #expect(try rig.store.rejections.deleteExpired(before: APIRig.start + 2) == 1)
+        #expect(try rig.store.rejections.deleteExpired(before: APIFixture.start + 2) == 1)
     }
 
     @Test func pagesOfAccountsHoldEachOnce() async throws {
@@ -149,7 +149,7 @@ import Testing
 
     @Test func sourcesSayWhatTheirDNSLacks() async throws {
         _ = try rig.store.sources.add(
-            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIRig.start), APIRig.change)
+            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start), APIFixture.change)
         let answer = try await rig.ask(.get, "/v1/sources", key: juice)
         let item = try #require(answer.json["items"].items.first)
         #expect(item["source"] == .string("juice.example"))
@@ -161,7 +161,7 @@ import Testing
 
     @Test func metricsNameTeamsThatWroteInboxes() async throws {
         let address = try rig.address(user: "jane", team: "juice")
-        let today = Day.number(APIRig.start)
+        let today = Day.number(APIFixture.start)
         let counter = DailyCounter(accountNumber: address.account.number, day: today, kind: .inboxWritten, count: 3)
         try rig.store.counters.add([counter, DailyCounter(accountNumber: address.account.number, day: today - 8, kind: .inboxWritten, count: 4)])
         let text = try await rig.ask(.get, "/metrics", key: boss).text

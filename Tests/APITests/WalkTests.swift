@@ -21,14 +21,14 @@ import Yams
         let address: String
     }
 
-    private func world(_ serving: ServingRig) throws -> Marks {
+    private func world(_ serving: ServingFixture) throws -> Marks {
         let rig = serving.rig
         let address = try rig.address(user: "jane-of-juice", team: "juice", inbox: "jane.marker@home.example")
         _ = try rig.store.sources.add(
-            team: "juice", try rig.store.sources.checked("marker-juice.example", envelopeDomain: nil, now: APIRig.start), APIRig.change)
+            team: "juice", try rig.store.sources.checked("marker-juice.example", envelopeDomain: nil, now: APIFixture.start), APIFixture.change)
         try rig.store.rejections.add([
             RejectionEvent(
-                at: APIRig.start, author: try AddrSpec.typed("a@marker-juice.example"), account: address.account.number, tellsOfAccount: false,
+                at: APIFixture.start, author: try AddrSpec.typed("a@marker-juice.example"), account: address.account.number, tellsOfAccount: false,
                 answer: "550 5.7.26", reason: "proof-failed", reference: "markerref")
         ])
         let inbox = try #require(try rig.store.inboxes.inboxes(user: "jane-of-juice").first?.number)
@@ -56,11 +56,11 @@ import Yams
     private func walked(_ routes: [RouteEntry]) -> [RouteEntry] { routes.filter { $0.access != .open } }
 
     @Test func withoutAValidKeyNothingOpens() async throws {
-        let serving = try ServingRig()
+        let serving = try ServingFixture()
         let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
-        let expired = try rig.key("juice", expiresAt: APIRig.start + 1)
+        let expired = try rig.key("juice", expiresAt: APIFixture.start + 1)
         let revoked = try rig.key("juice")
-        for key in try rig.store.apiKeys.keys() where key.expiresAt == nil { _ = try rig.store.apiKeys.revoke(key.id, APIRig.change) }
+        for key in try rig.store.apiKeys.keys() where key.expiresAt == nil { _ = try rig.store.apiKeys.revoke(key.id, APIFixture.change) }
         try rig.keys.refresh()
         rig.wait(seconds: 1)
         let routes = walked(rig.routes)
@@ -76,7 +76,7 @@ import Yams
     }
 
     @Test func aScopeTooSmallAndAKeyOfTheOtherKindOpenNothing() async throws {
-        let serving = try ServingRig()
+        let serving = try ServingFixture()
         let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
         for entry in walked(rig.routes) {
             let (needed, wrongKind): (Scope, String?) =
@@ -100,7 +100,7 @@ import Yams
     }
 
     @Test func anotherTeamFindsAndChangesNothing() async throws {
-        let serving = try ServingRig()
+        let serving = try ServingFixture()
         let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
         let soda = try rig.key("soda")
         func state() throws -> String {
@@ -135,12 +135,12 @@ import Yams
 
     @Test func theDescriptionNamesEveryRouteAndNoOther() throws {
         let document = try Description()
-        let served = try ServingRig().rig.routes.filter { !Description.isElsewhere($0.path) }
+        let served = try ServingFixture().rig.routes.filter { !Description.isElsewhere($0.path) }
         #expect(Set(served.map { "\($0.method.rawValue) \($0.path)" }) == document.operations)
     }
 
     @Test func noRouteTakesAnInboxInItsPath() throws {
-        for entry in try ServingRig().rig.routes { #expect(!entry.path.contains("{email}") && !entry.path.contains("{address}")) }
+        for entry in try ServingFixture().rig.routes { #expect(!entry.path.contains("{email}") && !entry.path.contains("{address}")) }
     }
 }
 

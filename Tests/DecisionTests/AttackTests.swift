@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct AttackTests {
     @Test func askingAgainWithALaterTokenChangesNothing() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let first = try await bench.signUp("mallory", status: 1)
         #expect(first.decision == "require_verification")
         #expect(first.reasons == ["REAL_USER_UNKNOWN"])
@@ -22,14 +22,14 @@ import Testing
     }
 
     @Test func aTokenWithoutStatusFirstLeavesRoomForTheFirstOneThatHasIt() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         #expect(try await bench.signUp("web", status: nil).status == nil)
         #expect(try await bench.signUp("web", status: 1).status == 1)
         #expect(try await bench.signUp("web", status: 2).status == 1)
     }
 
     @Test func ignoringTheCheckAndSigningInIsAskedAgainUntilItIsPassed() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let signUp = try await bench.signUp("mallory", status: 1)
         for event in [PolicyEvent.signIn, .sensitiveAction, .upgrade] {
             let answer = try await bench.ask(event, sub: "mallory")
@@ -48,7 +48,7 @@ import Testing
 
     @Test(arguments: [PolicyEvent.signIn, .sensitiveAction, .upgrade])
     func aSignUpThatIsCalledSomethingElseIsASignUp(_ claimed: PolicyEvent) async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let answer = try await bench.ask(claimed, token: bench.token("mallory", status: 1, nonce: "n1"), nonce: "n1")
         #expect(answer.event == "sign_up")
         #expect(answer.decision == "require_verification")
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func anEstablishedAccountDoesNotSignUp() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         _ = try await bench.signUp("jane", status: 2)
         #expect(try await bench.ask(.signUp, sub: "jane").event == "sign_in")
         // One that was authorized long before its team began to ask is not a sign-up either.
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test func oneLikelyRealTokenDoesNotServeTwoSubjects() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
         #expect(try await bench.ask(.signUp, token: token, nonce: "n1").decision == "allow")
         await expectInvalid("/sub") { _ = try await bench.ask(.signUp, token: token, nonce: "n1", sub: "mallory") }
@@ -81,11 +81,11 @@ import Testing
     }
 
     @Test func oneLikelyRealTokenDoesNotServeTwoApps() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
-        await expectInvalid("/identity_token") { _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: TestBench.otherApp) }
+        await expectInvalid("/identity_token") { _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: DecisionFixture.otherApp) }
         await expectInvalid("/identity_token") {
-            _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: TestBench.foreignApp, team: bench.other)
+            _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: DecisionFixture.foreignApp, team: bench.other)
         }
         // Another team cannot ask in the name of this one's app.
         await expectInvalid("/client_id") { _ = try await bench.ask(.signUp, token: token, nonce: "n1", team: bench.other) }
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test func aNonceServesOnce() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
         let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
         #expect(try await bench.ask(.signUp, token: token, nonce: "n1") == answer, "the same question has the same answer")
@@ -109,13 +109,13 @@ import Testing
     }
 
     @Test func aNonceServesOnceAmongManyAtTheSameTime() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
         let bodies = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<50 {
                 group.addTask {
                     try await bench.service.decide(
-                        DecisionQuestion(event: .signUp, clientID: TestBench.app, identityToken: token, nonce: "n1"), for: bench.juice
+                        DecisionRequest(event: .signUp, clientID: DecisionFixture.app, identityToken: token, nonce: "n1"), for: bench.juice
                     ).body
                 }
             }
@@ -127,14 +127,14 @@ import Testing
     }
 
     @Test func revokingAndReturningIsASignUpThatRemembers() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         _ = try await bench.signUp("mallory", status: 1)
         let change = Change(actor: "test", now: bench.clock.now)
-        let app = try #require(try bench.store.apps.decisionApp(clientID: TestBench.app))
+        let app = try #require(try bench.store.apps.decisionApp(clientID: DecisionFixture.app))
         func history() throws -> GrantHistory {
             let found = try bench.store.history.history(
                 team: app.teamNumber, group: app.groupNumber,
-                subject: .external(issuer: TestBench.externalIssuer, subject: "mallory"), now: bench.clock.now)
+                subject: .external(issuer: DecisionFixture.externalIssuer, subject: "mallory"), now: bench.clock.now)
             guard let found else { throw DecisionError.notFound }
             return found
         }
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test func deletingAndReturningIsKnownByTheInbox() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         for _ in 1...2 {
             let sub = try bench.user("u1")
             #expect(try await bench.signUp(sub, status: 0, isOwn: true).decision == "allow")
@@ -174,7 +174,7 @@ import Testing
     }
 
     @Test func aCaptchaIsNoReauthentication() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
         bench.clock.pass(90 * 86_400)
@@ -189,7 +189,7 @@ import Testing
     }
 
     @Test func leavingTheTokenOutIsNoWayAround() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
         bench.clock.pass(90 * 86_400)
@@ -199,12 +199,12 @@ import Testing
         #expect(unknown.decision == "require_verification")
         #expect(unknown.credentialState == "not_found")
         await expectInvalid("/identity_token") {
-            _ = try await bench.ask(DecisionQuestion(event: .sensitiveAction, clientID: TestBench.app))
+            _ = try await bench.ask(DecisionRequest(event: .sensitiveAction, clientID: DecisionFixture.app))
         }
     }
 
     @Test func aStaleAllowIsNotRenewedByItsToken() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1", lifetime: 3_600)
         let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
         #expect(answer.decision == "allow")
@@ -216,13 +216,13 @@ import Testing
     }
 
     @Test func teamAAskingOftenDoesNotHarmAUserAtTeamB() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let mine = try bench.user("u1")
-        let theirs = try bench.user("u1", team: "other", app: TestBench.foreignApp)
+        let theirs = try bench.user("u1", team: "other", app: DecisionFixture.foreignApp)
         func atB() async throws -> DecisionRecord {
             let nonce = UUID().uuidString
-            let token = try bench.token(theirs, status: 1, nonce: nonce, app: TestBench.foreignApp, isOwn: true)
-            let answer = try await bench.ask(.signUp, token: token, nonce: nonce, app: TestBench.foreignApp, team: bench.other)
+            let token = try bench.token(theirs, status: 1, nonce: nonce, app: DecisionFixture.foreignApp, isOwn: true)
+            let answer = try await bench.ask(.signUp, token: token, nonce: nonce, app: DecisionFixture.foreignApp, team: bench.other)
             return try bench.logged(answer.id)
         }
         for number in 0..<40 {

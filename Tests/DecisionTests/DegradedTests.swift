@@ -12,7 +12,7 @@ import Testing
     private final class Turns: Sendable {
         private let asked = Mutex(0)
 
-        func next(_ bench: TestBench) {
+        func next(_ bench: DecisionFixture) {
             asked.withLock { asked in
                 asked += 1
                 guard asked % 30 == 0 else { return }
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func withoutTheStoreAnswersGoOn() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
         try bench.storeIsAway(true)
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func aStoreThatIsAwayLetsNobodyTryAgain() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         try bench.storeIsAway(true)
         let token = try bench.token("mallory", status: 1, nonce: "n1")
         let first = try await bench.ask(.signUp, token: token, nonce: "n1")
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func aNonceFromBeforeIsKnownWhileTheStoreIsAway() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
         let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
         try bench.storeIsAway(true)
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test func whatWasDecidedMeanwhileIsWrittenWhenTheStoreIsBack() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         try bench.storeIsAway(true)
         let token = try bench.token("mallory", status: 1, nonce: "n1")
         let first = try await bench.ask(.signUp, token: token, nonce: "n1")
@@ -89,15 +89,15 @@ import Testing
     }
 
     @Test func theStoreMayGoAndComeUnderLoad() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let subs = try (0..<20).map { try bench.user("u\($0)") }
         for sub in subs { _ = try await bench.ask(.signIn, sub: sub) }
         bench.clock.pass(90 * 86_400)
         let turns = Turns()
-        let answers = try await withThrowingTaskGroup(of: [Answer].self) { group in
+        let answers = try await withThrowingTaskGroup(of: [Response].self) { group in
             for sub in subs {
                 group.addTask {
-                    var answers: [Answer] = []
+                    var answers: [Response] = []
                     for number in 0..<60 {
                         let event: PolicyEvent = number % 2 == 0 ? .sensitiveAction : .signIn
                         turns.next(bench)
@@ -110,7 +110,7 @@ import Testing
                     return answers
                 }
             }
-            return try await group.reduce(into: [Answer]()) { $0 += $1 }
+            return try await group.reduce(into: [Response]()) { $0 += $1 }
         }
         #expect(answers.filter(\.degraded).count > 0)
         bench.database.isAway = true
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test func oneQuestionFindsOutAndTheOthersDoNotWait() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
         bench.database.isAway = true
@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test func issuerKeysThatCannotBeHadAreNotTreatedAsNoToken() async throws {
-        let bench = try await TestBench(keys: TestBench.NoKeys())
+        let bench = try await DecisionFixture(keys: DecisionFixture.NoKeys())
         do {
             _ = try await bench.signUp("real", status: 2)
             Issue.record("answered")

@@ -31,7 +31,7 @@ import Testing
             """
         let counter = Counter()
         let stored = StoredPolicy(name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": text]).octets)
-        let bench = try await TestBench(policy: LoadedPolicy(stored), interpreting: counter)
+        let bench = try await DecisionFixture(policy: LoadedPolicy(stored), interpreting: counter)
         let sub = try bench.user("u1")
         #expect(try await bench.ask(.signIn, sub: sub).decision == "allow")
         let before = counter.count

@@ -8,8 +8,8 @@ import Testing
 
 @Suite struct TeamSecrecyTests {
     /// A user with a new account at juice, whose inbox other teams know well or not at all.
-    private func bench(signUpsElsewhere: Int, bouncesElsewhere: Int = 0) async throws -> (TestBench, String) {
-        let bench = try await TestBench()
+    private func bench(signUpsElsewhere: Int, bouncesElsewhere: Int = 0) async throws -> (DecisionFixture, String) {
+        let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         let change = Change(actor: "test", now: bench.clock.now)
         for number in 0..<max(signUpsElsewhere, bouncesElsewhere > 0 ? 1 : 0) {
@@ -19,7 +19,7 @@ import Testing
             let theirs = try bench.user("u1", team: team, app: app)
             if number < signUpsElsewhere {
                 _ = try await bench.signUp(
-                    theirs, status: 2, isOwn: true, app: app, team: AskingTeam(id: team, number: added.number))
+                    theirs, status: 2, isOwn: true, app: app, team: Requester(id: team, number: added.number))
             }
         }
         if bouncesElsewhere > 0 {
@@ -56,7 +56,7 @@ import Testing
                 "decision_id", "event", "decision", "challenges", "reasons", "degraded", "real_user_status", "credential_state",
                 "policy", "evaluated_at", "expires_at",
             ])
-        let policy = try #require(TestBench.policy)
+        let policy = try #require(DecisionFixture.policy)
         for rule in policy.policy.rules { #expect(!answer.body.contains(rule.id), "\(rule.id)") }
         for word in ["waived", "missing", "errors", "shadow", "inbox", "signups"] { #expect(!answer.body.contains(word), "\(word)") }
         // Shown again it says no more.
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test func theLogHoldsNoTokenNonceSubjectOrAddress() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let nonce = "a-nonce-to-look-for"
         let token = try bench.token("subject-to-look-for", status: 1, nonce: nonce)
         let answer = try await bench.ask(.signUp, token: token, nonce: nonce)

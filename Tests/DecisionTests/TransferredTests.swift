@@ -7,16 +7,16 @@ import RiskPolicy
 import Testing
 
 @Suite struct TransferredTests {
-    private func move(_ bench: TestBench) throws {
+    private func move(_ bench: DecisionFixture) throws {
         let change = Change(actor: "uid:0", now: bench.clock.now)
-        _ = try bench.store.transfers.start(team: "juice", app: TestBench.app, to: "other", change)
-        _ = try bench.store.transfers.finish(app: TestBench.app, change)
+        _ = try bench.store.transfers.start(team: "juice", app: DecisionFixture.app, to: "other", change)
+        _ = try bench.store.transfers.finish(app: DecisionFixture.app, change)
         // Apps are read again every few seconds.
         bench.clock.pass(AppDirectory.freshness)
     }
 
     @Test func theOldTeamIsToldThatTheAccountWasTransferred() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         #expect(try await bench.ask(.signIn, sub: sub).credentialState == "authorized")
         let token = try bench.token(sub, status: 2, nonce: "n1", isOwn: true)
@@ -41,14 +41,14 @@ import Testing
     }
 
     @Test func nobodySignsUpWithATeamThatTheAppLeft() async throws {
-        let bench = try await TestBench()
-        let before = try await bench.ask(DecisionQuestion(event: .upgrade, clientID: TestBench.app, appAccount: "acc-1"))
+        let bench = try await DecisionFixture()
+        let before = try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: "acc-1"))
         try move(bench)
         let answer = try await bench.signUp("mallory", status: 2)
         #expect(answer.decision == "require_verification")
         #expect(answer.credentialState == "not_found")
         #expect(try await bench.ask(.signIn, sub: "mallory").credentialState == "not_found", "nothing was made for it")
-        let upgrade = try await bench.ask(DecisionQuestion(event: .upgrade, clientID: TestBench.app, appAccount: "acc-2"))
+        let upgrade = try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: "acc-2"))
         #expect(upgrade.upgradeResult == "failure")
         await expectConflict {
             _ = try await bench.service.complete(
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func theNewTeamAsksNobodyAnew() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
         let asked = try await bench.ask(.sensitiveAction, sub: sub)
@@ -72,6 +72,6 @@ import Testing
         #expect(answer.reasons == ["RECENTLY_VERIFIED"], "checks move with the grant")
         // Passed before the transfer, and not since: asked for again where it matters.
         #expect(try await bench.ask(.sensitiveAction, sub: new, team: bench.other).reasons.contains("RECENT_TRANSFER"))
-        await expectInvalid("/client_id") { _ = try await bench.ask(.signIn, sub: new, app: TestBench.foreignApp) }
+        await expectInvalid("/client_id") { _ = try await bench.ask(.signIn, sub: new, app: DecisionFixture.foreignApp) }
     }
 }

@@ -7,22 +7,22 @@ import RiskPolicy
 import Testing
 
 @Suite struct UpgradeTests {
-    private func upgrade(_ bench: TestBench, _ account: String = "acc-1") async throws -> Answer {
-        try await bench.ask(DecisionQuestion(event: .upgrade, clientID: TestBench.app, appAccount: account))
+    private func upgrade(_ bench: DecisionFixture, _ account: String = "acc-1") async throws -> Response {
+        try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: account))
     }
 
-    private func complete(_ bench: TestBench, _ id: String, _ subject: String, nonce: String = UUID().uuidString) async throws -> String {
+    private func complete(_ bench: DecisionFixture, _ id: String, _ subject: String, nonce: String = UUID().uuidString) async throws -> String {
         try await bench.service.complete(
             id, identityToken: bench.token(subject, status: 1, nonce: nonce), nonce: nonce, for: bench.juice)
     }
 
-    private func pass(_ bench: TestBench, _ answer: Answer) async throws {
+    private func pass(_ bench: DecisionFixture, _ answer: Response) async throws {
         try await bench.report(answer.id, .initiated, answer.challenges[0])
         try await bench.report(answer.id, .passed, answer.challenges[0])
     }
 
     @Test func anAccountIsBoundOnceAfterItsCheck() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let answer = try await upgrade(bench)
         #expect(answer.event == "upgrade")
         #expect(answer.upgradeResult == "two_factor_required")
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func aCheckOfYesterdayCompletesNothing() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let answer = try await upgrade(bench)
         try await pass(bench, answer)
         bench.clock.pass(86_401)
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func onlyAnUpgradeOfAnAppAccountIsCompleted() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let signUp = try await bench.signUp("jane", status: 2)
         await expectConflict { _ = try await complete(bench, signUp.id, "jane") }
         await #expect(throws: DecisionError.notFound) { _ = try await complete(bench, "rd_unknown", "jane") }
@@ -67,15 +67,15 @@ import Testing
             _ = try await bench.service.complete(answer.id, identityToken: "x", nonce: nil, for: bench.other)
         }
         await expectInvalid("/app_account") {
-            _ = try await bench.ask(DecisionQuestion(event: .signIn, clientID: TestBench.app, appAccount: "a"))
+            _ = try await bench.ask(DecisionRequest(event: .signIn, clientID: DecisionFixture.app, appAccount: "a"))
         }
         await expectInvalid("/app_account") {
-            _ = try await bench.ask(DecisionQuestion(event: .upgrade, clientID: TestBench.app, sub: "jane", appAccount: "a"))
+            _ = try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, sub: "jane", appAccount: "a"))
         }
     }
 
     @Test func aRevokedAccountCannotBeUpgraded() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
         #expect(try await bench.ask(.upgrade, sub: sub).upgradeResult != "failure")
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test func theNonceOfAQuestionDoesNotCompleteAnUpgrade() async throws {
-        let bench = try await TestBench()
+        let bench = try await DecisionFixture()
         let answer = try await upgrade(bench)
         try await pass(bench, answer)
         let token = try bench.token("jane", status: 2, nonce: "n1")

@@ -10,7 +10,7 @@ import Testing
 
 @Suite struct DeliveryTests {
     @Test func aReceiverCanVerifyWhatItGets() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             try rig.toggle("u0", on: false)
             await rig.delivery.deliverDue()
             let taken = try #require(receiver.taken.first)
@@ -23,7 +23,7 @@ import Testing
             // As a receiver checks it: by the published keys alone.
             let keys = try JWKSet.parse(await rig.signer.publishedKeys())
             let issuer = IssuerConfiguration(
-                name: "postern", issuer: EventRig.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw, leeway: 60)
+                name: "postern", issuer: EventFixture.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw, leeway: 60)
             let event = try IncomingEvent.verify(
                 try CompactJWS(try #require(receiver.payloads.first)), issuer: issuer, keys: keys, now: rig.clock.now
             ) { $0 == "com.juice" }
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func eventsOfAnAccountArriveInOrderAndAccountsDoNotWaitForEachOther() async throws {
-        try await withRig(users: 4) { rig, receiver in
+        try await withFixture(users: 4) { rig, receiver in
             for round in 0..<10 {
                 for user in 0..<4 { try rig.toggle("u\(user)", on: round % 2 == 1) }
             }
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func anEventThatFailsComesAgainUnderTheSameJTI() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             try rig.toggle("u0", on: false)
             try rig.toggle("u0", on: true)
             receiver.rule { _, count in count < 3 ? .status(500) : .status(204) }
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: [301, 302, 307, 308]) func redirectsAreNotFollowed(_ status: Int) async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             let other = try await TestReceiver()
             try rig.toggle("u0", on: false)
             receiver.rule { [port = other.port] _, _ in
@@ -81,7 +81,7 @@ import Testing
 
     /// They took all threads: nothing that was delivered was written down, and the lease ran out, so that all was delivered again and again.
     @Test func namesThatDoNotResolveHoldUpNobody() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             let dead = 20
             for number in 0..<dead {
                 let team = "dead\(number)"
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test func anEndpointThatHangsHoldsUpNobodyElse() async throws {
-        try await withRig(patience: 4) { rig, hanging in
+        try await withFixture(timeout: 4) { rig, hanging in
             let working = try await TestReceiver()
             _ = try rig.store.teams.add(id: "milk", name: "Milk", rig.change)
             _ = try rig.store.apps.add(team: "milk", clientID: "com.milk", group: nil, rig.change)
@@ -139,7 +139,7 @@ import Testing
     }
 
     @Test func anEndpointThatComesBackAfterAnHourGetsEverythingInOrder() async throws {
-        try await withRig(users: 20) { rig, receiver in
+        try await withFixture(users: 20) { rig, receiver in
             let port = receiver.port
             await receiver.stop()
             for round in 0..<6 {
@@ -168,7 +168,7 @@ import Testing
 
     @Test func oneEventThatIsNeverTakenHoldsUpItsAccountAlone() async throws {
         for status in [422, 500] {
-            try await withRig(users: 3) { rig, receiver in
+            try await withFixture(users: 3) { rig, receiver in
                 for user in 0..<3 { try rig.toggle("u\(user)", on: false) }
                 rig.clock.advance(600)
                 for user in 0..<3 { try rig.toggle("u\(user)", on: true) }
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test func anAnswerWithoutEndDoesNotKeepUs() async throws {
-        try await withRig(patience: 2) { rig, receiver in
+        try await withFixture(timeout: 2) { rig, receiver in
             receiver.rule { _, _ in .flood }
             try rig.toggle("u0", on: false)
             await rig.delivery.deliverDue()
@@ -200,7 +200,7 @@ import Testing
     }
 
     @Test func aConnectionThatEndsWithoutAnswerIsAFailure() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             receiver.rule { _, count in count == 0 ? .close : .status(200) }
             try rig.toggle("u0", on: false)
             await rig.delivery.deliverDue()
@@ -211,7 +211,7 @@ import Testing
     }
 
     @Test func anEndpointMayAskForTime() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             receiver.rule { _, count in count == 0 ? .status(429, ["Retry-After": "120"]) : .status(200) }
             try rig.toggle("u0", on: false)
             await rig.delivery.deliverDue()
@@ -222,7 +222,7 @@ import Testing
     }
 
     @Test func aTestEventHasTheFormOfOthers() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             let endpoint = try rig.store.endpoints.endpoint(team: "juice", app: nil)
             #expect(try await rig.delivery.test(endpoint) == .delivered)
             let jti = try rig.store.outbox.test(endpoint, rig.change)

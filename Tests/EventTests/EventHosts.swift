@@ -154,13 +154,13 @@ final class EventHosts: Sendable {
 
     /// Waits until every event was taken.
     func waitUntilTaken(sourceLocation: SourceLocation = #_sourceLocation) throws {
-        var (best, end) = (0, Date(timeIntervalSinceNow: 2 * patience))
+        var (best, end) = (0, Date(timeIntervalSinceNow: 2 * standardTimeout))
         while true {
             let all = try store.outbox.events(limit: 1_000_000)
             guard !all.isEmpty else { throw HarnessError("no event was written") }
             let taken = Set(receiver.taken.map(\.jti))
             if all.allSatisfy({ taken.contains($0.jti) && $0.state == .delivered }) { return }
-            if taken.count > best { (best, end) = (taken.count, Date(timeIntervalSinceNow: 2 * patience)) }
+            if taken.count > best { (best, end) = (taken.count, Date(timeIntervalSinceNow: 2 * standardTimeout)) }
             guard Date() < end else {
                 let logs = processes.map { $0.lines.suffix(5).joined(separator: "\n") }.joined(separator: "\n--\n")
                 throw HarnessError("\(taken.count) of \(all.count) events were taken\n\(logs)")

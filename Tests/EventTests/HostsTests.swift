@@ -92,7 +92,7 @@ struct HostsTests {
     }
 
     private func wait(_ what: String, _ condition: () -> Bool) throws {
-        let end = Date(timeIntervalSinceNow: patience)
+        let end = Date(timeIntervalSinceNow: standardTimeout)
         while !condition() {
             guard Date() < end else { throw HarnessError("\(what): it did not come about") }
             usleep(20_000)

@@ -7,9 +7,9 @@ import Testing
 
 @Suite(.enabled(if: PrivatePostfix.obstacle == nil, "skipped: needs root and an installed Postfix")) struct PostfixEventTests {
     /// A relay with team juice, user anna, a working endpoint, and a message that arrived.
-    private static func world() async throws -> (rig: RelayRig, receiver: TestReceiver, address: String) {
+    private static func world() async throws -> (rig: RelayFixture, receiver: TestReceiver, address: String) {
         let receiver = try await TestReceiver()
-        var options = RelayRig.Options()
+        var options = RelayFixture.Options()
         options.zone = """
             {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]},
              "milk.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "hooks.example": {"A": ["127.0.0.1"]}}
@@ -17,7 +17,7 @@ import Testing
         options.settings = [
             "http.public_url": "https://relay.example", "events.trusted_certificates": TestReceiver.certificate("authority.pem"),
         ]
-        let rig = try RelayRig(options)
+        let rig = try RelayFixture(options)
         try rig.addTeam("juice", name: "The Juice Company", source: "juice.example")
         try rig.run(["app", "add", "juice", "com.juice"])
         try rig.run(["endpoint", "set", "juice", "https://hooks.example:\(receiver.port)/events", "--allow-private"])
@@ -29,7 +29,7 @@ import Testing
     }
 
     /// Code and enhanced code of the answer to a message, wherever in the transaction it comes.
-    private static func send(_ rig: RelayRig, from domain: String = "juice.example", to address: String) throws -> String {
+    private static func send(_ rig: RelayFixture, from domain: String = "juice.example", to address: String) throws -> String {
         let text = "From: news@\(domain)\nTo: \(address)\nSubject: Test\nMessage-ID: <\(UUID().uuidString)@\(domain)>\n\nHello\n"
         let result = try rig.send(from: "bounce@\(domain)", to: [address], text)
         let reply = result.data ?? result.recipients.first

@@ -75,7 +75,7 @@ import Testing
     // MARK: With a receiver
 
     @Test func aNameThatLeadsHomeIsNotConnectedTo() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             try rig.endpoint(receiver, allowsPrivate: false)
             try rig.toggle("u0", on: false)
             await rig.delivery.deliverDue()
@@ -86,7 +86,7 @@ import Testing
 
     /// The name exists in the resolver that is handed in and nowhere else: whoever looked it up again would find nothing.
     @Test func theAddressThatWasCheckedIsConnectedToAndTheNameIsNotLookedUpAgain() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             try rig.toggle("u0", on: false)
             await rig.delivery.deliverDue()
             #expect(receiver.taken.count == 1)
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test func rebindingGainsNothing() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             try rig.endpoint(receiver, allowsPrivate: false)
             try rig.toggle("u0", on: false)
             // Checked under a public address of documentation's making, and pointed home at the next question.
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test func aCertificateForAnotherNameIsRefused() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             rig.resolver.set("other.example", [[127, 0, 0, 1]])
             try rig.endpoint(receiver, host: "other.example")
             try rig.toggle("u0", on: false)
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test func anotherAddressIsTriedWhereNobodyAnswers() async throws {
-        try await withRig { rig, receiver in
+        try await withFixture { rig, receiver in
             rig.resolver.set("hooks.example", [[127, 0, 0, 3], [127, 0, 0, 1]])
             try rig.toggle("u0", on: false)
             await rig.delivery.deliverDue()

@@ -29,7 +29,7 @@ import Testing
 
     @Test(.enabled(if: python != nil, "skipped: no python3 with PyJWT (make test-tools)"), .timeLimit(.minutes(15)))
     func theReceiverOfThePageTakesWhatIsSent() async throws {
-        let rig = try EventRig(users: 2, patience: 10)
+        let rig = try EventFixture(users: 2, timeout: 10)
         let keys = try await rig.signer.publishedKeys()
         let keyFile = rig.folder.appendingPathComponent("keys.json")
         try Data(keys).write(to: keyFile)
@@ -45,7 +45,7 @@ import Testing
         let receiver = try ManagedProcess(
             try #require(Self.python), [script.path],
             environment: [
-                "ISSUER": EventRig.issuer, "AUDIENCE": "com.juice", "KEYS_URL": "http://127.0.0.1:\(keyPort)/keys.json", "DATABASE": database,
+                "ISSUER": EventFixture.issuer, "AUDIENCE": "com.juice", "KEYS_URL": "http://127.0.0.1:\(keyPort)/keys.json", "DATABASE": database,
                 "CERTIFICATE": TestReceiver.certificate("receiver.pem"), "KEY": TestReceiver.certificate("receiver-key.pem"),
                 "PATH": "/usr/bin:/bin",
             ])
@@ -78,7 +78,7 @@ import Testing
         #expect(try users() == "\(accounts[1].sub) account-delete\n\(accounts[0].sub) email-disabled")
         let (stranger, _) = try IdentitySigningKey.generate()
         let forged = OutgoingEvent(
-            issuer: EventRig.issuer, audience: "com.juice", id: "forged", issuedAt: rig.clock.now, kind: .accountDelete,
+            issuer: EventFixture.issuer, audience: "com.juice", id: "forged", issuedAt: rig.clock.now, kind: .accountDelete,
             subject: accounts[0].sub, relayAddress: nil, happenedAt: rig.clock.now * 1000)
         let refused = PostOutcome.failed(reason: "the response has status 400", isEndpoints: false, retryAfter: nil)
         #expect(try await post(rig, forged.body(signedWith: stranger), port) == refused)
@@ -86,7 +86,7 @@ import Testing
         await rig.stop()
     }
 
-    private func post(_ rig: EventRig, _ body: [UInt8], _ port: Int) async throws -> PostOutcome {
+    private func post(_ rig: EventFixture, _ body: [UInt8], _ port: Int) async throws -> PostOutcome {
         let poster = try HTTPEventPoster(rootsPath: TestReceiver.certificate("authority.pem"))
         let url = try EndpointURL("https://hooks.example:\(port)/")
         let addresses = try EndpointAddresses(of: url, allowsPrivate: true, resolver: rig.resolver)

@@ -16,15 +16,15 @@ struct ConformanceTests {
     }
 
     /// A token with nothing of its claims looked at, under these keys.
-    private func answer(_ token: String, keys: [Any]) async throws -> TokenAnswer.Outcome {
-        var question = TokenQuestion(token: token, now: 0)
+    private func answer(_ token: String, keys: [Any]) async throws -> TokenVerificationResponse.Outcome {
+        var question = TokenVerificationRequest(token: token, now: 0)
         question.checksClaims = false
         let document = try JSONSerialization.data(withJSONObject: ["keys": keys])
         question.keys = try StrictJSON.parse(Array(document), limit: JWKSet.maximumLength)
         return await TokenQuestions(issuers: nil, keys: nil).answer(question).outcome
     }
 
-    private func check(_ outcome: TokenAnswer.Outcome) -> String {
+    private func check(_ outcome: TokenVerificationResponse.Outcome) -> String {
         switch outcome {
         case .valid: "valid"
         case .rejected(let rejection): rejection.check.rawValue

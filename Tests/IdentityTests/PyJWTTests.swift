@@ -46,7 +46,7 @@ struct PyJWTTests {
         let lines = try Files.run([python, script, "mint"], input: "").split(separator: "\n")
         #expect(lines.count == 40)
         for line in lines {
-            let question = try TokenQuestion(line: Array(line.utf8), now: 0) { _ in nil }
+            let question = try TokenVerificationRequest(line: Array(line.utf8), now: 0) { _ in nil }
             guard case .valid(let claims) = await TokenQuestions(issuers: nil, keys: nil).answer(question).outcome else {
                 Issue.record("\(question.id.text) was refused")
                 continue

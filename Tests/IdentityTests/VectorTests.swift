@@ -18,7 +18,7 @@ import Testing
             let expected = try #require(object["expect"] as? [String: Any])
             let id = try #require(object["id"] as? String)
             let token = try #require(object["token"] as? String)
-            let question = try TokenQuestion(line: Array(line.utf8), now: 0) { Int64($0) }
+            let question = try TokenVerificationRequest(line: Array(line.utf8), now: 0) { Int64($0) }
             let answer = await questions.answer(question)
             switch answer.outcome {
             case .valid(let claims):

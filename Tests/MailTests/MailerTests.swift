@@ -76,7 +76,7 @@ private struct TestSigner: MessageSigner {
     }
 
     @Test func aVerificationMessageHoldsItsCodeItsLinkAndAnAddressForAnswers() throws {
-        try mailer().verify(user: "anna", .number(1), Self.change)
+        try mailer().sendConfirmation(user: "anna", .number(1), Self.change)
         let message = try #require(try sink.wait(for: 1).first)
         let parsed = Message.parse(message.data)
         #expect(parsed.defects.isEmpty)
@@ -99,7 +99,7 @@ private struct TestSigner: MessageSigner {
     }
 
     @Test func anAnswerComesToAnAddressThatTheRelayReads() throws {
-        try mailer().verify(user: "anna", .number(1), Self.change)
+        try mailer().sendConfirmation(user: "anna", .number(1), Self.change)
         let message = try #require(try sink.wait(for: 1).first)
         let replyTo = AddressList.parse(Message.parse(message.data).header.first("Reply-To")!.rawValue).mailboxes[0].addrSpec
         #expect(message.mailFrom == "<\(replyTo.wireForm)>")
@@ -114,7 +114,7 @@ private struct TestSigner: MessageSigner {
     @Test func everyMessageIsSignedByTheRelayDomain() throws {
         let key = try Ed25519PrivateKey.generate()
         let signer = try DKIMSigner(domain: "relay.example", selector: "s", key: .ed25519(key))
-        try mailer(signer: TestSigner(signer: signer)).verify(user: "anna", .number(1), Self.change)
+        try mailer(signer: TestSigner(signer: signer)).sendConfirmation(user: "anna", .number(1), Self.change)
         let message = Message.parse(try #require(try sink.wait(for: 1).first).data)
         let field = try #require(message.header.first("DKIM-Signature")?.unfoldedValue)
         for name in ["d=relay.example", "From", "Reply-To", "Subject", "To"] { #expect(field.contains(name), "\(field)") }
@@ -123,7 +123,7 @@ private struct TestSigner: MessageSigner {
     @Test func whereTheServerIsAwayTheErrorIsTemporaryAndTellsNothing() throws {
         let port = try ScriptedServer([]).port
         do {
-            try mailer(port: port).verify(user: "anna", .number(1), Self.change)
+            try mailer(port: port).sendConfirmation(user: "anna", .number(1), Self.change)
             Issue.record("it was sent")
         } catch let error as MailerError {
             guard case .submission(.temporary) = error else { return #expect(Bool(false), "\(error)") }

@@ -46,15 +46,15 @@ private final class Carrier: CopyCarrier {
 }
 
 @Suite struct FanOutTests {
-    private static let carla = RelayScene.account(3, "carlarelay2", inbox: "carla@inbox.example")
+    private static let carla = RelayMilterFixture.account(3, "carlarelay2", inbox: "carla@inbox.example")
     private static let all = ["<annarelay2@relay.example>", "<bobrelay22@relay.example>", "<carlarelay2@relay.example>"]
 
-    private static func send(_ scene: RelayScene, to recipients: [String] = all) -> MessageOutcome {
+    private static func send(_ scene: RelayMilterFixture, to recipients: [String] = all) -> MessageOutcome {
         let connection = MilterTransaction().connect(daemonName: "smtp").helo("client.test")
         return scene.play(recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }.teamMessage().endOfMessage()).message
     }
 
-    private static func scene(_ carrier: Carrier) -> RelayScene { RelayScene(carrier: carrier, more: [carla]) }
+    private static func scene(_ carrier: Carrier) -> RelayMilterFixture { RelayMilterFixture(carrier: carrier, more: [carla]) }
 
     /// On a full disk all copies went out, each time the sender repeated the message.
     @Test func noCopyIsMadeWhereNothingCanBeNoted() {
@@ -112,8 +112,8 @@ private final class Carrier: CopyCarrier {
             #expect(copy(login)?.status == "451 4.7.0", "\(login ?? "none")")
         }
         #expect(copy(given, address: "203.0.113.9")?.status == "451 4.7.0", "it is good for its client alone")
-        let late = scene.engine.copyLogin(for: client.address, now: RelayScene.now - 601)
-        #expect(copy(late)?.status == "451 4.7.0" && copy(scene.engine.copyLogin(for: client.address, now: RelayScene.now - 600)) == .continue)
+        let late = scene.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 601)
+        #expect(copy(late)?.status == "451 4.7.0" && copy(scene.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 600)) == .continue)
         // Postfix logs it: anyone who reads it there was good for two hours.
         #expect(copy(given) == .continue)
         #expect(copy(given)?.status == "451 4.7.0", "it is good for one session")
@@ -123,7 +123,7 @@ private final class Carrier: CopyCarrier {
 
     @Test func aSessionMayHandOverSeveralCopiesByOneLogin() throws {
         let scene = Self.scene(Carrier())
-        let login = scene.engine.copyLogin(for: "192.0.2.1", now: RelayScene.now)
+        let login = scene.engine.copyLogin(for: "192.0.2.1", now: RelayMilterFixture.now)
         let session = MilterTransaction().connect(peer: .ipv4("192.0.2.1", port: 25_001), daemonName: RelayMilterSession.fanOutName).helo("client.test")
         let macros = ["{auth_authen}": login]
         let outcome = scene.play(
@@ -147,7 +147,7 @@ private final class Carrier: CopyCarrier {
 
     /// The answer was that of any loop, and no one could tell what looped.
     @Test func aMessageThatPassesTwiceWithinOneCleanupNamesTheCause() throws {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         let handler = scene.handler
         func pass(_ bytes: [UInt8], queueID: String) -> MessageOutcome {
             MilterTransaction().connect(daemonName: "smtp").helo("client.test").mail("<b@app.example>").rcpt(Self.all[0]).message(bytes)

@@ -46,18 +46,18 @@ final class SmallDirectory: RelayDirectory {
         return accounts.first { $0.number == number }
     }
 
-    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource] {
+    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         try checkUp()
         return accounts.flatMap(\.sources).filter { $0.covers(author) }
     }
 
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
     func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool { true }
-    func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
         true
     }
     func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
-    func release(_ direction: Direction, account: AccountNumber, day: UInt64) {}
+    func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {}
     func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {}
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         handedOver.withLock { $0.contains(mark) }
@@ -122,7 +122,7 @@ final class LogLines: Sendable {
 }
 
 /// A handler over an installation that a test can exchange.
-final class RelayScene: Sendable {
+final class RelayMilterFixture: Sendable {
     static let now: Int64 = 1_763_700_000
     static let inboxes = ["anna@inbox.example", "bob@inbox.example"]
 
@@ -132,7 +132,7 @@ final class RelayScene: Sendable {
             number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
             isForwardingOn: true,
             isActive: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
-            sources: [OutboundSource(scope: .domain("app.example"))])
+            sources: [RegisteredSource(scope: .domain("app.example"))])
     }
 
     static let anna = account(1, "annarelay2", inbox: "anna@inbox.example")
@@ -162,7 +162,7 @@ final class RelayScene: Sendable {
 
     init(limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28, carrier: (any CopyCarrier)? = nil, more accounts: [RelayAccount] = []) {
         self.carrier = carrier
-        directory = SmallDirectory([RelayScene.anna, RelayScene.bob] + accounts)
+        directory = SmallDirectory([RelayMilterFixture.anna, RelayMilterFixture.bob] + accounts)
         current = Mutex(Self.engine(directory, limits: limits, replyMemory: replyMemory))
     }
 

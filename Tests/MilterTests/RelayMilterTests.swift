@@ -25,7 +25,7 @@ private struct BlindRewriter: BodyRewriting {
     // MARK: Answers
 
     @Test func recipientsAreAnsweredAtRcpt() {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         let recipients = [
             "<annarelay2@relay.example>", "<AnnaRelay2@Relay.Example>", "<bobrelay22@relay.example>", "<nobody@relay.example>",
             "<aaaaaaaaaa@relay.example>", "<someone@elsewhere.example>", "<postmaster@relay.example>", "<@relay.example>", "<a@b@relay.example>",
@@ -42,8 +42,8 @@ private struct BlindRewriter: BodyRewriting {
 
     /// It was told at RCPT whether a reverse address is of the relay address's account.
     @Test func reverseAddressesOfWhateverAccountAreTakenBesideARelayAddress() {
-        for account in [RelayScene.anna, RelayScene.bob] {
-            let scene = RelayScene()
+        for account in [RelayMilterFixture.anna, RelayMilterFixture.bob] {
+            let scene = RelayMilterFixture()
             let recipients = ["<annarelay2@relay.example>", scene.reverse(account, "billing@app.example")]
             let transaction = recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }
             let message = scene.play(transaction.teamMessage().endOfMessage()).message
@@ -53,7 +53,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func everyRefusalCarriesTheReferenceThatTheLogHas() throws {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         let outcome = scene.play(
             connection.mail("<b@app.example>").rcpt("<nobody@relay.example>").rcpt("<annarelay2@relay.example>").rcpt(
                 "<bobrelay22@relay.example>"
@@ -69,11 +69,11 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     /// What the rewriting overlooks is refused as an unrewritable part, and is an error in the log, with nothing of the inbox in it.
-    @Test func anIncidentOfTheLastLookIsLoggedAsAnError() {
-        let scene = RelayScene()
+    @Test func anIncidentOfTheLeakCheckIsLoggedAsAnError() {
+        let scene = RelayMilterFixture()
         let engine = scene.engine.rewriting { _, _, _ in BlindRewriter() }
         scene.exchange(for: engine)
-        let reverse = scene.reverse(RelayScene.anna, "billing@app.example")
+        let reverse = scene.reverse(RelayMilterFixture.anna, "billing@app.example")
         let message = scene.play(
             connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(body: "Write to ANNA@inbox.example\r\n").endOfMessage()).message
         #expect(message.final.status == "550 5.7.7" && message.modifications.isEmpty)
@@ -82,7 +82,7 @@ private struct BlindRewriter: BodyRewriting {
 
     /// A link that stayed was a line in the log alone.
     @Test func aForwardWithALinkPastTheRelayIsCounted() {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         func forward(_ text: String) -> MessageOutcome {
             scene.play(
                 connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: text + "\r\n").endOfMessage()).message
@@ -97,7 +97,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func storeTroubleIsTemporary() {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         scene.directory.goDown()
         let message = scene.play(connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")).message
         #expect(statuses(message, ["<annarelay2@relay.example>"]) == ["451 4.3.0"])
@@ -105,7 +105,7 @@ private struct BlindRewriter: BodyRewriting {
 
     /// The end of the header section is not answered either: that would cost every message a round trip.
     @Test func whatAHeaderSectionMeetsWithIsAnsweredAtTheEndOfTheMessage() {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         for field in ["X-Nul: a\0b\r\n", "From: second@app.example\r\n"] {
             let message = scene.play(
                 connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(field).endOfMessage()
@@ -120,7 +120,7 @@ private struct BlindRewriter: BodyRewriting {
         var limits = RelayLimits()
         limits.messageSize = 100_000
         let body = String(repeating: "x\r\n", count: 100_000)
-        let large = RelayScene(limits: limits)
+        let large = RelayMilterFixture(limits: limits)
         let forward = large.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: body).endOfMessage()
         ).message
@@ -128,8 +128,8 @@ private struct BlindRewriter: BodyRewriting {
             forward.answers.last?.stage == "end of message" && forward.final.status == "552 5.3.4"
                 && forward.modifications.isEmpty)
 
-        let full = RelayScene(replyMemory: 12_000_000)
-        let reverse = full.reverse(RelayScene.anna, "billing@app.example")
+        let full = RelayMilterFixture(replyMemory: 12_000_000)
+        let reverse = full.reverse(RelayMilterFixture.anna, "billing@app.example")
         let first = full.handler.makeSession(connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
         _ = first.mail("<anna@inbox.example>", arguments: [], macros: NoMacros())
         _ = first.recipient(reverse, arguments: [], macros: NoMacros())
@@ -157,7 +157,7 @@ private struct BlindRewriter: BodyRewriting {
     // MARK: Modifications
 
     @Test func aForwardIsRewrittenWithItsFoldsAsCRLF() throws {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         let message = scene.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")
                 .teamMessage(
@@ -167,8 +167,8 @@ private struct BlindRewriter: BodyRewriting {
         let delivered = try #require(message.delivered)
         #expect(delivered.recipients == ["<anna@inbox.example>"])
         #expect(delivered.mailFrom.hasSuffix("@relay.example>"))
-        let eve = scene.reverse(RelayScene.anna, "eve@app.example")
-        let bob = scene.reverse(RelayScene.anna, "bob@app.example")
+        let eve = scene.reverse(RelayMilterFixture.anna, "eve@app.example")
+        let bob = scene.reverse(RelayMilterFixture.anna, "bob@app.example")
         #expect(delivered.values("Cc") == ["Eve\r\n\t\(eve),\r\n \"bob at app.example\" \(bob)"])
         #expect(delivered.values("Subject") == ["a\r\n b"])
         #expect(delivered.values("DKIM-Signature").isEmpty)
@@ -184,8 +184,8 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func aReplyLosesWhatIsTheUsers() throws {
-        let scene = RelayScene()
-        let reverse = scene.reverse(RelayScene.anna, "billing@app.example")
+        let scene = RelayMilterFixture()
+        let reverse = scene.reverse(RelayMilterFixture.anna, "billing@app.example")
         let message = scene.play(
             connection.mail("<anna@inbox.example>").rcpt(reverse)
                 .annasMessage(
@@ -203,7 +203,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func mailElsewhereIsLetGoAtTheEndOfItsHeader() {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         let message = scene.play(
             connection.mail("<a@b.example>").rcpt("<c@elsewhere.example>").message(
                 Array("From: a@b.example\r\nX: a\0b\r\n\r\nx\r\n".utf8)
@@ -216,7 +216,7 @@ private struct BlindRewriter: BodyRewriting {
     /// Found by the fuzz target `milter`: mail for elsewhere is let go at the end of its header section, and what came behind that was
     /// no one's to judge.
     @Test func aRecipientBehindTheDataIsNotTakenUnjudged() {
-        let message = RelayScene().play(
+        let message = RelayMilterFixture().play(
             connection.mail("<b@app.example>").rcpt("<someone@elsewhere.example>").body("x\r\n").rcpt("<bobrelay22@relay.example>").endOfMessage()
         ).message
         #expect(message.reply(to: "<bobrelay22@relay.example>")?.status == "451 4.3.5")
@@ -224,9 +224,9 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func aNoteThatProvesNothingIsDropped() {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         let message = scene.play(
-            connection.mail("<>").rcpt("<\(scene.returnPath(RelayScene.anna))>")
+            connection.mail("<>").rcpt("<\(scene.returnPath(RelayMilterFixture.anna))>")
                 .message(Array("From: anna@inbox.example\r\nAuto-Submitted: auto-replied\r\n\r\nAway\r\n".utf8)).endOfMessage()
         ).message
         #expect(message.final == .discard && message.modifications.isEmpty && message.delivered == nil)
@@ -234,7 +234,7 @@ private struct BlindRewriter: BodyRewriting {
 
     /// Postfix's own bounces come without brackets, and cannot be refused permanently: they would be lost, or leak.
     @Test func onTheInternalListenerNothingIsRefusedForGood() throws {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal")
         let refused = ["nobody@relay.example", "bobrelay22@relay.example"]
         let transaction = refused.reduce(inside.mail("").rcpt("annarelay2@relay.example")) { $0.rcpt($1) }
@@ -266,7 +266,7 @@ private struct BlindRewriter: BodyRewriting {
 
             """
         let bounced = scene.play(
-            inside.mail("").rcpt(scene.returnPath(RelayScene.anna)).message(Array(report.utf8)).endOfMessage()
+            inside.mail("").rcpt(scene.returnPath(RelayMilterFixture.anna)).message(Array(report.utf8)).endOfMessage()
         ).message
         let delivered = try #require(bounced.delivered)
         #expect(delivered.mailFrom == "<>" && delivered.recipients == ["<bounce@app.example>"])
@@ -276,8 +276,8 @@ private struct BlindRewriter: BodyRewriting {
     // MARK: One message after another
 
     @Test func severalMessagesOnOneConnectionHaveNothingInCommon() throws {
-        let scene = RelayScene()
-        let reverse = scene.reverse(RelayScene.bob, "billing@app.example")
+        let scene = RelayMilterFixture()
+        let reverse = scene.reverse(RelayMilterFixture.bob, "billing@app.example")
         let outcome = scene.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage("X-Postern-Forged: 1\r\n")
                 .endOfMessage()
@@ -299,7 +299,7 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func anAbandonedMessageLeavesNothingBehind() {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         let outcome = scene.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").reset()
                 .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").header("X-Test-Proved", "app.example").reset()
@@ -313,8 +313,8 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func heldBodiesAreLetGoWithTheirMessage() {
-        let scene = RelayScene()
-        let reverse = scene.reverse(RelayScene.anna, "billing@app.example")
+        let scene = RelayMilterFixture()
+        let reverse = scene.reverse(RelayMilterFixture.anna, "billing@app.example")
         let begun = connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage()
         _ = scene.play(begun.reset())
         _ = scene.play(begun)
@@ -322,14 +322,14 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func anotherEngineTakesOverWithTheNextMessage() {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         let session = scene.handler.makeSession(
             connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
         let macros = NoMacros()
         _ = session.mail("<b@app.example>", arguments: [], macros: macros)
         #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
         // Meanwhile the account is gone from the configuration that is loaded again.
-        scene.exchange(for: RelayScene.engine(SmallDirectory([RelayScene.bob])))
+        scene.exchange(for: RelayMilterFixture.engine(SmallDirectory([RelayMilterFixture.bob])))
         #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
         session.abort()
         _ = session.mail("<b@app.example>", arguments: [], macros: macros)
@@ -348,14 +348,14 @@ private struct BlindRewriter: BodyRewriting {
     ])
     func oddPathsLeadToNoAccount(_ written: String, isRefused: Bool) {
         let path = String(written.map { $0 == "␀" ? "\0" : $0 })
-        let message = RelayScene().play(connection.mail("<b\0@app.example>").rcpt(path).teamMessage().endOfMessage()).message
+        let message = RelayMilterFixture().play(connection.mail("<b\0@app.example>").rcpt(path).teamMessage().endOfMessage()).message
         // Refused, or none of ours and then untouched.
         #expect(message.reply(to: path)?.status == (isRefused ? "550 5.1.1" : "continue"))
         #expect(message.modifications.isEmpty)
     }
 
     @Test func anUnreadableSenderIsNeverReportedTo() throws {
-        let scene = RelayScene()
+        let scene = RelayMilterFixture()
         for sender in ["<b\0@app.example>", "<b@app.example\0.evil.example>", "<\"b@app.example>"] {
             let message = scene.play(connection.mail(sender).rcpt("<annarelay2@relay.example>").teamMessage().endOfMessage())
                 .message
@@ -370,8 +370,8 @@ private struct BlindRewriter: BodyRewriting {
 
     /// A name, file or address that the user wrote is in reasons and replies nowhere, as `play` looks for.
     @Test func noInboxIsToldOrLoggedWhereAReplyIsRefused() {
-        let scene = RelayScene()
-        let reverse = scene.reverse(RelayScene.anna, "billing@app.example")
+        let scene = RelayMilterFixture()
+        let reverse = scene.reverse(RelayMilterFixture.anna, "billing@app.example")
         let reply = connection.mail("<anna@inbox.example>").rcpt(reverse)
         let parts = [
             "Content-Type: application/pdf; name=\"anna@inbox.example.pdf\"\r\nMIME-Version: 1.0\r\n",

@@ -172,7 +172,7 @@ private final class SampleSession: MilterSession {
     }
 
     @Test func theDifferenceIsReadable() {
-        let difference = Modification.difference(
+        let difference = RecordedModification.difference(
             expected: [.from("<>"), .delete("X-A"), .change("To", 1, " b")],
             actual: [.from("<>"), .change("To", 1, " c"), .add("X", " y")])
         #expect(difference == "  from <>\n- delete X-A 1\n- change To 1: b\n+ change To 1: c\n+ add X: y")

@@ -9,7 +9,7 @@ import Testing
         .appendingPathComponent("IdentityTests/Vectors")
 
     /// An answer of a batch. Claims are left alone: they may hold numbers that Foundation cannot (1e400).
-    private struct Answer: Decodable {
+    private struct Response: Decodable {
         let id: String
         let valid: Bool
         let error: String?
@@ -49,7 +49,7 @@ import Testing
         try #require(questions.count == answers.count)
         for (question, answer) in zip(questions, answers) {
             let question = try object(question)
-            let answer = try JSONDecoder().decode(Answer.self, from: Data(answer.utf8))
+            let answer = try JSONDecoder().decode(Response.self, from: Data(answer.utf8))
             let expected = try #require(question["expect"] as? [String: Any])
             #expect(answer.id == question["id"] as? String)
             #expect(answer.valid == expected["valid"] as? Bool, "\(question["id"] ?? "")")

@@ -105,13 +105,13 @@ package final class ManagedProcess: @unchecked Sendable {
     package var output: String { lines.joined(separator: "\n") }
 
     /// Waits until `find` gives something for the lines so far.
-    package func wait<Result>(seconds: Double = patience, for find: ([String]) -> Result?) -> Result? {
+    package func wait<Result>(seconds: Double = standardTimeout, for find: ([String]) -> Result?) -> Result? {
         state.wait(seconds: seconds) { find($0.output) }
     }
 
     /// Waits for a line that contains `text`, from line `start` on; throws where none comes, or the process ends without.
     @discardableResult
-    package func waitForLine(containing text: String, from start: Int = 0, seconds: Double = patience) throws -> String {
+    package func waitForLine(containing text: String, from start: Int = 0, seconds: Double = standardTimeout) throws -> String {
         let found: String?? = state.wait(seconds: seconds) { state in
             if let line = state.output.dropFirst(start).first(where: { $0.contains(text) }) { return .some(line) }
             return state.status != nil && state.openStreams == 0 ? .some(nil) : nil
@@ -146,7 +146,7 @@ package final class ManagedProcess: @unchecked Sendable {
 
     /// Waits for the end and all output; the exit status, or 128 + the signal that killed it.
     @discardableResult
-    package func waitForExit(seconds: Double = patience) throws -> Int32 {
+    package func waitForExit(seconds: Double = standardTimeout) throws -> Int32 {
         var (waited, since) = (0.0, 0.0)
         while waited < seconds {
             if let status = state.wait(seconds: 1, for: { $0.openStreams == 0 ? $0.status : nil }) { return status }

@@ -207,14 +207,14 @@ package final class PrivatePostfix: Sendable {
 
     /// Waits for a log line that contains `text`, from line `start` on.
     @discardableResult
-    package func waitForLog(containing text: String, from start: Int = 0, seconds: Double = patience) throws -> String {
+    package func waitForLog(containing text: String, from start: Int = 0, seconds: Double = standardTimeout) throws -> String {
         let (process, before) = life.with { ($0.process, $0.before) }
         if let line = before.dropFirst(start).first(where: { $0.contains(text) }) { return line }
         return try process.waitForLine(containing: text, from: max(0, start - before.count), seconds: seconds)
     }
 
     /// Waits until Postfix has no message left of those that its queue manager has seen, and has seen `queueIDs`.
-    package func waitUntilDone(_ queueIDs: [String] = [], seconds: Double = patience) throws {
+    package func waitUntilDone(_ queueIDs: [String] = [], seconds: Double = standardTimeout) throws {
         let (process, before) = life.with { ($0.process, $0.before) }
         guard before.isEmpty else {
             // What was removed in the moment of the kill may not be in the log: the queue itself says what is left.

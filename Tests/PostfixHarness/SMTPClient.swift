@@ -45,7 +45,7 @@ package final class SMTPClient {
     package private(set) var greeting: SMTPServerReply = SMTPServerReply(code: 0, lines: [])
 
     /// Connects and reads the greeting.
-    package init(port: UInt16, timeout: Int = Int(patience)) throws {
+    package init(port: UInt16, timeout: Int = Int(standardTimeout)) throws {
         socket = try Socket.connect(port: port, timeout: timeout)
         reader = LineReader(socket)
         greeting = try reply()

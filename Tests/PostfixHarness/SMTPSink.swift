@@ -110,7 +110,7 @@ package final class SMTPSink: Sendable {
     /// Waits until at least `count` messages were accepted that `matches` takes, and gives those; throws where they do not come.
     @discardableResult
     package func wait(
-        for count: Int, seconds: Double = patience, where matches: @Sendable (SinkMessage) -> Bool = { _ in true }
+        for count: Int, seconds: Double = standardTimeout, where matches: @Sendable (SinkMessage) -> Bool = { _ in true }
     ) throws -> [SinkMessage] {
         let found = state.wait(seconds: seconds) { state in
             let messages = state.messages.filter(matches)

@@ -17,4 +17,4 @@ extension Monitor {
 }
 
 /// Time in seconds after which a test gives up waiting; generous, since it is only spent where something is wrong.
-package let patience: Double = 60
+package let standardTimeout: Double = 60

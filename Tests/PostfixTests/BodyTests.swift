@@ -18,7 +18,7 @@ import Testing
     }()
 
     @Test func aReplacedBodyArrivesAsItIs() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         try Data(Self.difficult).write(to: URL(fileURLWithPath: rig.folder + "/body"))
         try rig.script("body \(rig.folder)/body\n")
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func theFilterSeesTheBodyAsItIs() throws {
-        let rig = try Rig("body-echo\n")
+        let rig = try PostfixFixture("body-echo\n")
         defer { rig.stop() }
         let header = Array(mail(["From: a@out.test"], body: "").utf8)
         let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: header + Self.difficult)
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func aBodyCanBecomeEmptyAndAnEmptyOneCanBeFilled() throws {
-        let rig = try Rig("body-empty\n")
+        let rig = try PostfixFixture("body-empty\n")
         defer { rig.stop() }
         #expect(try rig.relay(mail(["From: a@out.test"])).body.isEmpty)
         try Data("filled\r\n".utf8).write(to: URL(fileURLWithPath: rig.folder + "/body"))
@@ -48,7 +48,7 @@ import Testing
 
     /// Postfix ends a body that does not end in CRLF.
     @Test func aBodyWithoutLineEndGetsOne() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         try Data("no end".utf8).write(to: URL(fileURLWithPath: rig.folder + "/body"))
         try rig.script("body \(rig.folder)/body\n")
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func twentyFiveMegabytesPassAndTheFilterStaysSmall() throws {
-        let rig = try Rig("add X-Seen  yes\n")
+        let rig = try PostfixFixture("add X-Seen  yes\n")
         defer { rig.stop() }
         let line = Array(String(repeating: "0123456789abcdef", count: 4).utf8) + [0x0D, 0x0A]
         var body = [UInt8]()

@@ -19,7 +19,7 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     @Test(needsPostfix, arguments: cases) func testcase(_ name: String) throws {
         let testCase = try TestCase(file: "\(folder)/\(name)")
         let script = (testCase.sections["filter"] ?? []).map { $0 + "\n" }.joined()
-        let rig = try Rig(script, sink: testCase.behaviour, settings: testCase.settings)
+        let rig = try PostfixFixture(script, sink: testCase.behaviour, settings: testCase.settings)
         defer { rig.stop() }
         let failures = try testCase.run(postfix: rig.postfix, sink: rig.sink)
         #expect(failures.isEmpty, "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(rig.postfix.logTail)")
@@ -38,7 +38,7 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     }
 
     @Test(needsPostfix) func whatDoesNotComeOutIsReported() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         let dialogue =
             "[smtp]\nS: 220\nC: EHLO x\nS: 250\nC: MAIL FROM:<a@out.test>\nS: 250\nC: RCPT TO:<u@relay.test>\nS: 250\nC: DATA\nS: 354\nC: From: a\nC: .\nS: 250\n"

@@ -8,7 +8,7 @@ import Testing
     private static let message = mail(["From: a@out.test", "To: user@relay.test"])
 
     @Test func senderAndRecipientAreReplaced() throws {
-        let rig = try Rig("from <bounce@relay.test>\ndelrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
+        let rig = try PostfixFixture("from <bounce@relay.test>\ndelrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
         defer { rig.stop() }
         let message = try rig.relay(Self.message)
         #expect(message.mailFrom == "<bounce@relay.test>")
@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test func theNullSenderStaysAndCanBeSet() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         #expect(try rig.relay(Self.message, from: "<>").mailFrom == "<>")
         #expect(rig.seen("mail [<>]").count == 1)
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func aRecipientIsDeletedOnlyByItsExactText() throws {
-        let rig = try Rig("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
+        let rig = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
         defer { rig.stop() }
         let both = try rig.relay(Self.message, to: ["<User@relay.test>"])
         #expect(Set(both.recipients) == ["<User@relay.test>", "<inbox@home.test>"])
@@ -37,7 +37,7 @@ import Testing
 
     @Test func anUnusualRecipientIsDeletedByItsText() throws {
         for path in ["<\"odd name\"@relay.test>", "<a+b=c.d@relay.test>", "<UPPER@RELAY.TEST>"] {
-            let rig = try Rig("delrcpt \(path)\naddrcpt <inbox@home.test>\n")
+            let rig = try PostfixFixture("delrcpt \(path)\naddrcpt <inbox@home.test>\n")
             defer { rig.stop() }
             let message = try rig.relay(Self.message, to: [path])
             #expect(message.recipients == ["<inbox@home.test>"], "\(path)")
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test func aRecipientThatIsAddedTwiceArrivesOnce() throws {
-        let rig = try Rig(
+        let rig = try PostfixFixture(
             "delrcpt <a@relay.test>\ndelrcpt <b@relay.test>\naddrcpt <inbox@home.test>\naddrcpt <inbox@home.test>\n")
         defer { rig.stop() }
         let message = try rig.relay(Self.message, to: ["<a@relay.test>", "<b@relay.test>"])
@@ -57,7 +57,7 @@ import Testing
     @Test func dsnArgumentsOfAnAddedRecipientTravelOn() throws {
         var behaviour = SinkBehaviour()
         behaviour.keywords = ["DSN"]
-        let rig = try Rig(
+        let rig = try PostfixFixture(
             "delrcpt <user@relay.test>\naddrcpt <inbox@home.test> NOTIFY=NEVER ORCPT=rfc822;alias@relay.test\n", sink: behaviour)
         defer { rig.stop() }
         let message = try rig.relay(Self.message)
@@ -68,7 +68,7 @@ import Testing
     @Test func orcptNamesOnlyTheNewRecipient() throws {
         var behaviour = SinkBehaviour()
         behaviour.keywords = ["DSN"]
-        let rig = try Rig("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
+        let rig = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
         defer { rig.stop() }
         let client = try rig.postfix.connect()
         #expect(!(try client.expect(250, "EHLO client.test")).lines.contains { $0.uppercased().hasPrefix("DSN") })
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func mailArgumentsReachTheFilter() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         let result = try SMTPClient.send(
             port: rig.postfix.port, from: "<a@out.test>", to: ["<user@relay.test>"], mailArguments: "SIZE=100 BODY=8BITMIME",
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test func xclientMakesANewSessionWithItsClient() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         let result = try rig.postfix.send(
             from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(Self.message.utf8),
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func ipv6ClientsAreTold() throws {
-        let rig = try Rig(settings: ["inet_protocols": "all"])
+        let rig = try PostfixFixture(settings: ["inet_protocols": "all"])
         defer { rig.stop() }
         let result = try rig.postfix.send(
             from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(Self.message.utf8),

@@ -21,7 +21,7 @@ import Testing
     }
 
     /// The script line that makes the filter ask for this.
-    private static func line(_ modification: Modification) -> String {
+    private static func line(_ modification: RecordedModification) -> String {
         func escaped(_ value: [UInt8]) -> String { value.map { "\\x" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
         switch modification {
         case .changeHeader(let name, let index, let value?): return "change \(name) \(index) \(escaped(value))"
@@ -33,7 +33,7 @@ import Testing
     }
 
     /// What Postfix made of it: all fields but its own Received, and how many are above that.
-    private func onPostfix(_ rig: Rig, _ modifications: [Modification]) throws -> (fields: [String], above: Int) {
+    private func onPostfix(_ rig: PostfixFixture, _ modifications: [RecordedModification]) throws -> (fields: [String], above: Int) {
         try rig.script(modifications.map(Self.line).joined(separator: "\n") + "\n")
         let message = try rig.relay(mail(Self.fields))
         var fields = message.fields
@@ -42,7 +42,7 @@ import Testing
         return (fields, own)
     }
 
-    private func check(_ rig: Rig, _ modifications: [Modification]) throws {
+    private func check(_ rig: PostfixFixture, _ modifications: [RecordedModification]) throws {
         let expected = Self.original.applying(modifications)
         let actual = try onPostfix(rig, modifications)
         let list = modifications.map(\.description).joined(separator: "; ")
@@ -51,9 +51,9 @@ import Testing
     }
 
     @Test func chosenCases() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
-        let cases: [[Modification]] = [
+        let cases: [[RecordedModification]] = [
             [],
             // A deletion moves the later fields of that name up.
             [.delete("X-A", 1), .change("X-A", 2, " was three")],
@@ -84,12 +84,12 @@ import Testing
     }
 
     @Test func randomSequences() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         var random = SeededGenerator(seed: 20_261_121)
         let names = ["X-A", "x-a", "X-B", "From", "X-New", "X-Empty"]
         for _ in 0..<25 {
-            let modifications: [Modification] = (0..<Int.random(in: 1...8, using: &random)).map { number in
+            let modifications: [RecordedModification] = (0..<Int.random(in: 1...8, using: &random)).map { number in
                 let name = names.randomElement(using: &random) ?? "X-A"
                 switch Int.random(in: 0..<5, using: &random) {
                 case 0: return .delete(name, Int.random(in: 1...5, using: &random))

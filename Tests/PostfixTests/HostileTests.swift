@@ -6,7 +6,7 @@ import Testing
 
 @Suite(needsPostfix) struct HostileTests {
     /// After whatever was done to it, Postfix with the filter still takes an ordinary message.
-    private func expectAlive(_ rig: Rig) throws {
+    private func expectAlive(_ rig: PostfixFixture) throws {
         try rig.postfix.waitUntilDone()
         let before = rig.sink.messages.count
         _ = try rig.relay(mail(["From: a@out.test", "Subject: still here"]))
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: ["folded", "on one line"]) func aHeaderFieldOverTheLimitIsSeenCut(_ form: String) throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         for length in [59_000, 65_000, 90_000, 150_000, 1_000_000] {
             let value =
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test func aNULIsRefusedBeforeTheFilter() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         for message in ["From: a@out.test\r\nX-A: before\0after\r\n\r\nbody\r\n", "From: a@out.test\r\n\r\nbody \0 here\r\n"] {
             let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(message.utf8))
@@ -49,7 +49,7 @@ import Testing
 
     /// What the setting is for: without it Postfix 3.7 cuts the field, for the filter and for the next server alike.
     @Test func withoutTheSettingANULCutsTheField() throws {
-        let rig = try Rig(settings: ["message_reject_characters": ""])
+        let rig = try PostfixFixture(settings: ["message_reject_characters": ""])
         defer { rig.stop() }
         let message = try rig.relay("From: a@out.test\r\nX-A: before\0after\r\n\r\nbody\r\n")
         #expect(message.fields.contains("X-A: before"))
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func bareCRAndLFDoNotSmuggle() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         for end in ["\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r\n.\r", "\r.\r\n"] {
             let client = try rig.postfix.connect()
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test func pipeliningAheadOfTimeIsRefused() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         let client = try rig.postfix.connect()
         defer { client.close() }
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func tenThousandRecipientsAreEachAnswered() throws {
-        let rig = try Rig("on rcpt <first@relay.test> continue\non rcpt * 452 4.5.3 another account\n")
+        let rig = try PostfixFixture("on rcpt <first@relay.test> continue\non rcpt * 452 4.5.3 another account\n")
         defer { rig.stop() }
         let client = try rig.postfix.connect()
         try client.expect(250, "EHLO client.test")
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func tenThousandFieldsReachTheFilterInOrder() throws {
-        let rig = try Rig("change X-N 9999  changed\ninsert 1 X-I  i\n")
+        let rig = try PostfixFixture("change X-N 9999  changed\ninsert 1 X-I  i\n")
         defer { rig.stop() }
         let fields = (1...10_000).map { "X-N: \($0)" }
         let message = try rig.relay(mail(["From: a@out.test"] + fields))
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func octetsOutsideASCIIReachTheFilter() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         let message: [UInt8] =
             Array("From: a@out.test\r\nSubject: ".utf8) + [0xFF, 0xFE, 0xC3, 0xA4] + Array("\r\n\r\nx\r\n".utf8)
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test func aMessageWithoutHeaderOrBodyPasses() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         for message in ["", "\r\n", "\r\nonly body\r\n", "no colon here\r\n", ": empty name\r\n\r\n", "X\r\n\r\n"] {
             let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(message.utf8))

@@ -8,7 +8,7 @@ import Testing
     @Test func aBounceIsAnInternalMessageWithTheNullSender() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<inbox@home.test>": "550 5.1.1 <inbox@home.test> unknown"]
-        let rig = try Rig("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
+        let rig = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
         defer { rig.stop() }
         let result = try rig.postfix.send(
             from: "<sender@out.test>", to: ["<user@relay.test>"], message: Array(mail(["From: sender@out.test"]).utf8))
@@ -25,7 +25,7 @@ import Testing
     @Test func theFilterCanRebuildABounce() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedMessages = ["<inbox@home.test>": "554 5.7.1 <inbox@home.test> does not want it"]
-        let rig = try Rig("", sink: behaviour)
+        let rig = try PostfixFixture("", sink: behaviour)
         defer { rig.stop() }
         try Data("rebuilt\r\n".utf8).write(to: URL(fileURLWithPath: rig.folder + "/body"))
         try rig.script(
@@ -48,7 +48,7 @@ import Testing
     @Test func withTheFilterAwayABounceWaitsInTheQueue() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<inbox@home.test>": "450 4.2.0 not now"]
-        let rig = try Rig("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
+        let rig = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
         defer { rig.stop() }
         let result = try rig.postfix.send(
             from: "<sender@out.test>", to: ["<user@relay.test>"], message: Array(mail(["From: sender@out.test"]).utf8))
@@ -64,7 +64,7 @@ import Testing
         try rig.postfix.waitForLog(containing: "milter", from: start)
         #expect(!rig.sink.messages.contains { $0.mailFrom == "<>" })
         // Back again, the bounce is made again and passes the filter.
-        let next = try Rig.startFilter(rig.folder)
+        let next = try PostfixFixture.startFilter(rig.folder)
         defer { next.end() }
         try rig.postfix.flush()
         try rig.sink.wait(for: 1) { $0.mailFrom == "<>" }
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func ownReceivedTellsNothingOfTheClient() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         let result = try rig.postfix.send(
             from: "<a@out.test>", to: ["<reverse=address@relay.test>"], message: Array(mail(["From: a@out.test"]).utf8),

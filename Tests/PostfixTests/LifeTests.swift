@@ -8,7 +8,7 @@ import Testing
     private static let message = Array(mail(["From: a@out.test"]).utf8)
 
     @Test func sigtermFinishesTheOpenMessageAndRefusesNewOnes() throws {
-        let rig = try Rig("add X-Seen  yes\n")
+        let rig = try PostfixFixture("add X-Seen  yes\n")
         defer { rig.stop() }
         let open = try rig.postfix.connect()
         let idle = try rig.postfix.connect()
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test func sigtermEndsAnIdleFilterThoughConnectionsStayOpen() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         let client = try rig.postfix.connect()
         try client.expect(250, "EHLO client.test")
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func sighupDoesNotEndIt() throws {
-        let rig = try Rig("add X-Seen  yes\n")
+        let rig = try PostfixFixture("add X-Seen  yes\n")
         defer { rig.stop() }
         rig.filter.signal(SIGHUP)
         try rig.filter.waitForLine(containing: "signal \(SIGHUP)")
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func aSecondOnTheSameSocketIsRefusedAndTheFirstGoesOn() throws {
-        let rig = try Rig("add X-Seen  yes\n")
+        let rig = try PostfixFixture("add X-Seen  yes\n")
         defer { rig.stop() }
         let second = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), [rig.socket])
         defer { second.end() }
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func everySessionIsReleased() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         for number in 0..<30 {
             let client = try rig.postfix.connect()
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func aFileThatIsNoSocketIsLeftAlone() throws {
-        let folder = try Rig.makeFolder()
+        let folder = try PostfixFixture.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try "precious".write(toFile: folder + "/file", atomically: true, encoding: .utf8)
         let filter = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), ["unix:\(folder)/file"])
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test func killedInMidMessageItIsATemporaryFailureAndARestartTakesTheStaleSocket() throws {
-        let rig = try Rig("add X-Seen  yes\n")
+        let rig = try PostfixFixture("add X-Seen  yes\n")
         defer { rig.stop() }
         let client = try rig.postfix.connect()
         try client.expect(250, "EHLO client.test")
@@ -108,7 +108,7 @@ import Testing
         client.quit()
         #expect(try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message).mail.code == 451)
         #expect(FileManager.default.fileExists(atPath: rig.folder + "/filter.sock"))
-        let next = try Rig.startFilter(rig.folder)
+        let next = try PostfixFixture.startFilter(rig.folder)
         defer { next.end() }
         let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.data?.code == 250)
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test(arguments: ["2", "3", "4"]) func anMTAWithoutWhatIsNeededIsRefusedWithAReason(_ version: String) throws {
-        let rig = try Rig(settings: ["milter_protocol": version])
+        let rig = try PostfixFixture(settings: ["milter_protocol": version])
         defer { rig.stop() }
         let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.mail.code == 451)
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test func anActionThatWasNotDeclaredIsNotTaken() throws {
-        let rig = try Rig("needs no-actions\nadd X-A  a\n")
+        let rig = try PostfixFixture("needs no-actions\nadd X-A  a\n")
         defer { rig.stop() }
         let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.data?.code == 451)

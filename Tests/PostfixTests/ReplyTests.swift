@@ -9,7 +9,7 @@ import Testing
 
     /// One dialogue for a script: the replies by stage.
     private func dialogue(_ script: String) throws -> (mail: String, rcpt: String, data: String, sunk: Int) {
-        let rig = try Rig(script)
+        let rig = try PostfixFixture(script)
         defer { rig.stop() }
         let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         try rig.postfix.waitUntilDone([result.queueID].compactMap { $0 })
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: ["connect", "helo"]) func aRefusedConnectionHearsItAtItsFirstCommands(_ stage: String) throws {
-        let rig = try Rig("on \(stage) 550 5.7.77 no thanks\n")
+        let rig = try PostfixFixture("on \(stage) 550 5.7.77 no thanks\n")
         defer { rig.stop() }
         let client = try rig.postfix.connect()
         defer { client.close() }
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func acceptEndsTheFilterForThisMessage() throws {
-        let rig = try Rig("on mail accept\n")
+        let rig = try PostfixFixture("on mail accept\n")
         defer { rig.stop() }
         _ = try rig.relay(String(decoding: Self.message, as: UTF8.self))
         #expect(rig.seen("mail").count == 1)
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func oneRecipientIsRefusedAndTheOthersGoOn() throws {
-        let rig = try Rig("on rcpt <bad@relay.test> 550 5.1.1 unknown\non rcpt <later@relay.test> 452 4.5.3 another account\n")
+        let rig = try PostfixFixture("on rcpt <bad@relay.test> 550 5.1.1 unknown\non rcpt <later@relay.test> 452 4.5.3 another account\n")
         defer { rig.stop() }
         let result = try rig.postfix.send(
             from: "<a@out.test>", to: ["<bad@relay.test>", "<good@relay.test>", "<later@relay.test>"], message: Self.message)
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func aThrownErrorIsATemporaryFailureAndVoidsWhatWasSent() throws {
-        let rig = try Rig("add X-A  a\nfrom <>\nthrow\n")
+        let rig = try PostfixFixture("add X-A  a\nfrom <>\nthrow\n")
         defer { rig.stop() }
         let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.data?.description == "451 4.3.0 Temporary internal error; please try again later")
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func skipEndsTheBodyOnly() throws {
-        let rig = try Rig("on body skip\n")
+        let rig = try PostfixFixture("on body skip\n")
         defer { rig.stop() }
         let body = String(repeating: "0123456789abcdef0123456789abcdef\r\n", count: 10_000)
         let message = try rig.relay(mail(["From: a@out.test"], body: body))
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test func unansweredAndUnwantedEventsAreNegotiatedAway() throws {
-        let rig = try Rig(
+        let rig = try PostfixFixture(
             "needs unanswered connect helo mail data header eoh body without helo unknown header\non header 550 5.0.0 x\non data 550 5.0.0 x\n"
         )
         defer { rig.stop() }
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func severalMessagesOfOneConnectionShareASession() throws {
-        let rig = try Rig()
+        let rig = try PostfixFixture()
         defer { rig.stop() }
         let client = try rig.postfix.connect()
         try client.expect(250, "EHLO client.test")

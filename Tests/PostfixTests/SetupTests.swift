@@ -23,10 +23,10 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
     }
 
     @Test func everySettingHasAReasonAndStandsOnce() {
-        let settings = RelaySettings.main(Self.inputs)
+        let settings = PostfixSettings.main(Self.inputs)
         var fanOutInputs = Self.inputs
         fanOutInputs.fanOut = "127.0.0.1:8892"
-        #expect(settings.allSatisfy { $0.reason.count > 10 } && RelaySettings.master(fanOutInputs).allSatisfy { $0.reason.count > 10 })
+        #expect(settings.allSatisfy { $0.reason.count > 10 } && PostfixSettings.master(fanOutInputs).allSatisfy { $0.reason.count > 10 })
         #expect(Set(settings.map(\.name)).count == settings.count)
     }
 
@@ -208,7 +208,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
 @Suite(needsPostfix) struct SetupApplyTests {
     /// A configuration directory as Debian installs it, with an operator's own values.
     private func directory(_ main: String, master: String = "") throws -> String {
-        let folder = try Rig.makeFolder()
+        let folder = try PostfixFixture.makeFolder()
         let text = "compatibility_level = 3.6\nmyhostname = mx.relay.example\nmydestination =\n" + main
         try text.write(toFile: folder + "/main.cf", atomically: true, encoding: .utf8)
         let services = """
@@ -264,7 +264,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
     @Test func anOperatorsOwnDomainGoesOnWorking() throws {
         let own = try SMTPSink()
         defer { own.stop() }
-        let rig = try Rig(
+        let rig = try PostfixFixture(
             "on rcpt <nobody@relay.test> 550 5.1.1 unknown\n",
             settings: [
                 "virtual_mailbox_domains": "own.test, relay.test", "virtual_transport": "smtp:[127.0.0.1]:\(own.port)",
@@ -291,7 +291,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
 
     /// What the conflict about the chroot is for.
     @Test func aChrootedSmtpdDoesNotReachAUnixSocketElsewhere() throws {
-        let rig = try Rig(services: ["127.0.0.1:{port} inet n - n - - smtpd"])
+        let rig = try PostfixFixture(services: ["127.0.0.1:{port} inet n - n - - smtpd"])
         defer { rig.stop() }
         let chroot = "127.0.0.1:\(rig.postfix.ports[0])/inet/chroot=y"
         #expect(try ManagedProcess.run("/usr/sbin/postconf", ["-c", rig.postfix.configuration, "-F", chroot]).status == 0)
@@ -306,10 +306,10 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
     }
 
     @Test func theHeaderCheckMatchesOnlyOurOwnReceived() throws {
-        let folder = try Rig.makeFolder()
+        let folder = try PostfixFixture.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let file = folder + "/checks"
-        try RelaySettings.headerChecks(hostName: "mx.relay.example", mailName: "Postfix").write(
+        try PostfixSettings.headerChecks(hostName: "mx.relay.example", mailName: "Postfix").write(
             toFile: file, atomically: true, encoding: .utf8)
         func result(_ header: String) throws -> String {
             try ManagedProcess.run("/usr/sbin/postmap", ["-q", "-", "regexp:\(file)"], input: header + "\n").output

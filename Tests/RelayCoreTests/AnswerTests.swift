@@ -25,7 +25,7 @@ import Testing
         "From: \(author)\r\n\(more)To: x@relay.example\r\nSubject: Re: code\r\n\r\nyes\r\n"
     }
 
-    private func code(_ answer: Fixture.Answer) -> String {
+    private func code(_ answer: Fixture.Response) -> String {
         let refusal: Refusal? =
             answer.refusals.values.first ?? { if case .refuse(let refusal) = answer.decision.outcome { refusal } else { nil } }()
         return refusal.map { "\($0.reply.code) \($0.reply.enhanced)" } ?? "\(answer.decision.outcome)"

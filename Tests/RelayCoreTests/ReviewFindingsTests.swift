@@ -61,11 +61,11 @@ import Testing
 
     /// The choice of code told a stranger whose sources an address was judged by.
     @Test func unprovedAnswersDoNotTellWhoseAddressItIs() {
-        func account(_ number: UInt64, _ local: String, _ scope: OutboundSource.Scope) -> RelayAccount {
+        func account(_ number: UInt64, _ local: String, _ scope: RegisteredSource.Scope) -> RelayAccount {
             RelayAccount(
                 number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"), isForwardingOn: true,
                 isActive: true, inbox: Fixture.anna.inbox, inboxes: Fixture.anna.inboxes, sharedName: nil,
-                sources: [OutboundSource(scope: scope)])
+                sources: [RegisteredSource(scope: scope)])
         }
         let accounts = [
             account(1, "annarelay2", .domain("app.example")), account(2, "bobrelay22", .address(AddrSpec(localPart: "a", domain: "app.example"))),

@@ -53,7 +53,7 @@ import Testing
         answer { () throws(Refusal) in
             try ForwardProof.prove(
                 author: AddrSpec(localPart: "billing", domain: from),
-                sources: [OutboundSource(scope: .domain("app.example"), pairedEnvelopeDomain: paired)],
+                sources: [RegisteredSource(scope: .domain("app.example"), pairedEnvelopeDomain: paired)],
                 evidence: evidence(from: from, dkim: dkim, spf: spf, records))
         }
     }
@@ -99,7 +99,7 @@ import Testing
         func detail(dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [], _ records: Records = [:]) -> String? {
             do throws(Refusal) {
                 _ = try ForwardProof.prove(
-                    author: AddrSpec(localPart: "billing", domain: "app.example"), sources: [OutboundSource(scope: .domain("app.example"), pairedEnvelopeDomain: nil)],
+                    author: AddrSpec(localPart: "billing", domain: "app.example"), sources: [RegisteredSource(scope: .domain("app.example"), pairedEnvelopeDomain: nil)],
                     evidence: evidence(from: "app.example", dkim: dkim, spf: spf, records))
                 return nil
             } catch {

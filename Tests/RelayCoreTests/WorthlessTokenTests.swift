@@ -22,7 +22,7 @@ import Testing
     }
 
     /// The answer unchanged on the wire, wherever in the transaction it is given.
-    private func wire(_ answer: Fixture.Answer) -> String {
+    private func wire(_ answer: Fixture.Response) -> String {
         let refusal: Refusal? =
             answer.refusals.values.first ?? { if case .refuse(let refusal) = answer.decision.outcome { refusal } else { nil } }()
         return refusal.map { "\($0.reply.code) \($0.reply.enhanced) \($0.reply.text)" } ?? "\(answer.decision.outcome)"

@@ -5,7 +5,7 @@ import PostfixHarness
 import RelayHarness
 
 final class Story {
-    private let rig: RelayRig
+    private let rig: RelayFixture
     private(set) var failures = 0
     private var relayAddress = ""
     private var reverseAddress = ""
@@ -17,13 +17,13 @@ final class Story {
     init() throws {
         Terminal.title("Postern: a private-email relay beside Postfix")
         Terminal.say("Starting a private Postfix, a name server, a sink for outgoing mail and postern serve, all on loopback…")
-        var options = RelayRig.Options()
+        var options = RelayFixture.Options()
         // Both sides send from this machine: SPF says that they may.
         options.zone = """
             {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]},
              "stranger.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}}
             """
-        rig = try RelayRig(options)
+        rig = try RelayFixture(options)
         try rig.addTeam("juice", name: "Früchte & Säfte", source: "juice.example")
         try rig.addUser("anna", inboxes: [Self.inbox])
         relayAddress = try rig.address("juice", "anna")

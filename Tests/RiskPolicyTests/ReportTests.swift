@@ -50,7 +50,7 @@ import Testing
         let policy = try DefaultPolicy.load()
         let input = try PolicyTestSuite.input(
             "{\"event\": \"sign_in\", \"account\": {\"state\": \"pending\", \"has_email\": true}}", file: "-", policy: policy)
-        let text = Explanation(policy: policy, trace: policy.trace(input)).text
+        let text = PolicyExplanation(policy: policy, trace: policy.trace(input)).text
         #expect(
             text.hasPrefix(
                 """

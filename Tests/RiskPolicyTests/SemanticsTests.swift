@@ -26,7 +26,7 @@ import Testing
             """, options: options)
     }
 
-    private func ask(_ policy: Policy, _ event: PolicyEvent = .signIn, _ values: [String: CELValue] = [:]) throws -> PolicyAnswer
+    private func ask(_ policy: Policy, _ event: PolicyEvent = .signIn, _ values: [String: CELValue] = [:]) throws -> PolicyVerdict
     {
         policy.answer(policy.decide(try input(policy, event, values)))
     }

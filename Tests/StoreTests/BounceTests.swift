@@ -5,7 +5,7 @@ import PosternStore
 import Testing
 
 @Suite struct BounceTests {
-    private struct Scene {
+    private struct Fixture {
         let test: TestStore
         let account: Int64
         let address: AddrSpec
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func theRateSuspendsAndAConfirmationEndsIt(_ engine: Engine) throws {
-        let scene = try Scene(engine, forwarded: 6)
+        let scene = try Fixture(engine, forwarded: 6)
         let store = scene.test.store
         #expect(try scene.fail(1) == .recorded)
         #expect(try scene.fail(1) == .known, "once for each message")
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func failuresOfMessagesFromBeforeTheConfirmationDoNotCount(_ engine: Engine) throws {
-        let scene = try Scene(engine, forwarded: 3)
+        let scene = try Fixture(engine, forwarded: 3)
         for nonce in 1...3 { _ = try scene.fail(UInt8(nonce)) }
         let later = TestStore.now + 2 * 86_400
         _ = try scene.confirm(at: later)
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func onlyTheWindowCounts(_ engine: Engine) throws {
-        let scene = try Scene(engine, forwarded: 1_000)
+        let scene = try Fixture(engine, forwarded: 1_000)
         for (nonce, day) in [(1, 0), (2, 0), (3, 13)] as [(UInt8, Int64)] {
             let now = TestStore.now + day * 86_400
             #expect(try scene.fail(nonce, sentDay: Day.number(now), now: now) == .recorded)
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func mailGoesOnWhereAnotherInboxTakesItsPlace(_ engine: Engine) throws {
-        let scene = try Scene(engine, forwarded: 3)
+        let scene = try Fixture(engine, forwarded: 3)
         for nonce in 1...3 { _ = try scene.fail(UInt8(nonce)) }
         let store = scene.test.store
         let second = try store.inboxes.add(
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func anAccountThatIsGoneHasNoFailures(_ engine: Engine) throws {
-        let scene = try Scene(engine, forwarded: 0)
+        let scene = try Fixture(engine, forwarded: 0)
         let failure = BounceRepository.Failure(account: scene.account + 99, mark: [1], expiresAt: 1, sentDay: 0)
         #expect(try scene.test.store.bounces.record(failure, days: 14, now: TestStore.now) { _ in true } == .known)
     }

@@ -131,7 +131,7 @@ struct ContentionTests {
                 defer { others.signal() }
                 holds.wait()
                 let error = #expect(throws: TemporaryStoreError.self) {
-                    try database.write(.durable, patience: .milliseconds(100)) { try $0.run("UPDATE ring SET value = 2 WHERE id = 0", []) }
+                    try database.write(.durable, timeout: .milliseconds(100)) { try $0.run("UPDATE ring SET value = 2 WHERE id = 0", []) }
                 }
                 #expect(error?.code == .busy)
             },
@@ -191,7 +191,7 @@ struct ContentionTests {
                 while true {
                     let isLast = isOver.withLock { $0 }
                     let due = try #require(try store.outbox.due(endpoint: endpoint.number, now: now, isProbe: false, limit: 256, under: lease))
-                    #expect(try store.outbox.settle(due.map { DeliveryResult($0) }, under: lease, now: now))
+                    #expect(try store.outbox.recordResults(due.map { DeliveryResult($0) }, under: lease, now: now))
                     _ = try store.leases.renew(lease)
                     delivered.withLock { $0 += due.count }
                     now += 1

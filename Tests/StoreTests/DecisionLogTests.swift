@@ -64,7 +64,7 @@ import Testing
     @Test(arguments: Engine.all) func theFirstTokenOfAnExternalSubjectMakesAGrantWithoutUserOrAddress(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.external(issuer: "https://issuer.example", subject: "001.abc")
-        #expect(try test.settle(subject, isVerified: false) == .settled(grant: nil))
+        #expect(try test.settle(subject, isVerified: false) == .written(grant: nil))
         #expect(try test.history(subject) == nil)
         try test.settle(subject, isVerified: true, status: 1)
         let history = try #require(try test.history(subject))
@@ -80,7 +80,7 @@ import Testing
         #expect(later.grant?.realUserStatus == 1, "the first status stays")
         #expect(later.grant?.firstAskedAt == Self.now)
         #expect(later.grant?.lastSeenAt == Self.now + 9)
-        try test.inner.store.settlements.noteExternalForwarding(
+        try test.inner.store.decisionWrites.noteExternalForwarding(
             issuer: "https://issuer.example", subject: "001.abc", team: test.app().teamNumber, isOn: false)
         #expect(try test.history(subject)?.isForwardingOn == false)
     }
@@ -91,32 +91,32 @@ import Testing
         let nonce = ConsumedNonce(
             mark: [1], subject: [2], claimedEvent: "sign_in", event: "sign_up", decisionID: "rd_1", answer: "{}",
             expiresAt: Self.now + 600)
-        var settlement = try test.settlement(subject, isVerified: true, record: test.record("rd_1"))
-        settlement.nonce = nonce
-        guard case .settled(.some(let grant)) = try test.inner.store.settlements.settle(settlement) else {
+        var decisionWrite = try test.decisionWrite(subject, isVerified: true, record: test.record("rd_1"))
+        decisionWrite.nonce = nonce
+        guard case .written(.some(let grant)) = try test.inner.store.decisionWrites.apply(decisionWrite) else {
             return #expect(Bool(false), "settled")
         }
-        settlement.record = try test.record("rd_2")
-        settlement.realUserStatus = 2
-        #expect(try test.inner.store.settlements.settle(settlement) == .nonceConsumed(nonce))
+        decisionWrite.record = try test.record("rd_2")
+        decisionWrite.realUserStatus = 2
+        #expect(try test.inner.store.decisionWrites.apply(decisionWrite) == .nonceConsumed(nonce))
         #expect(try test.inner.store.decisions.decision("rd_2") == nil)
         #expect(try test.history(subject)?.grant?.realUserStatus == nil)
         #expect(try test.inner.store.decisions.decision("rd_1")?.record.grantNumber == grant)
-        #expect(try test.inner.store.settlements.deleteExpiredNonces(now: Self.now + 599) == 0)
-        #expect(try test.inner.store.settlements.deleteExpiredNonces(now: Self.now + 600) == 1)
-        #expect(try test.inner.store.settlements.consumedNonce([1]) == nil)
+        #expect(try test.inner.store.decisionWrites.deleteExpiredNonces(now: Self.now + 599) == 0)
+        #expect(try test.inner.store.decisionWrites.deleteExpiredNonces(now: Self.now + 600) == 1)
+        #expect(try test.inner.store.decisionWrites.consumedNonce([1]) == nil)
     }
 
     @Test(arguments: Engine.all) func aGrantThatChangedMeanwhileIsDecidedAnew(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.own(sub: try test.sub("u1"))
-        var settlement = try test.settlement(subject, isVerified: true, record: test.record("rd_1"))
-        settlement.expected = GrantStamp(try test.history(subject))
+        var decisionWrite = try test.decisionWrite(subject, isVerified: true, record: test.record("rd_1"))
+        decisionWrite.expected = GrantStamp(try test.history(subject))
         try test.settle(subject, isVerified: true, makesPending: true)
-        #expect(try test.inner.store.settlements.settle(settlement) == .changed)
+        #expect(try test.inner.store.decisionWrites.apply(decisionWrite) == .changed)
         #expect(try test.inner.store.decisions.decision("rd_1") == nil)
-        settlement.expected = GrantStamp(try test.history(subject))
-        #expect(try test.inner.store.settlements.settle(settlement) != .changed)
+        decisionWrite.expected = GrantStamp(try test.history(subject))
+        #expect(try test.inner.store.decisionWrites.apply(decisionWrite) != .changed)
     }
 
     @Test(arguments: Engine.all) func returningKeepsTheStatusOfBefore(_ engine: Engine) throws {
@@ -127,10 +127,10 @@ import Testing
         let group = try #require(try test.inner.store.grants.grants(account: account).first).group
         try test.inner.store.grants.revoke(account: account, group: group, TestStore.change)
         #expect(try test.history(subject)?.grant?.isAuthorized == false)
-        var settlement = try test.settlement(subject, isVerified: true, at: Self.now + 50)
-        settlement.isReturn = true
-        settlement.realUserStatus = 2
-        _ = try test.inner.store.settlements.settle(settlement)
+        var decisionWrite = try test.decisionWrite(subject, isVerified: true, at: Self.now + 50)
+        decisionWrite.isReturn = true
+        decisionWrite.realUserStatus = 2
+        _ = try test.inner.store.decisionWrites.apply(decisionWrite)
         let history = try #require(try test.history(subject))
         #expect(history.grant?.isAuthorized == true)
         #expect(history.grant?.priorStatus == 1)
@@ -216,15 +216,15 @@ import Testing
         try store.decisions.insert([try test.record("rd_up", challenges: ["email_code"], event: "upgrade", mark: [7])])
         _ = try test.report("rd_up", .initiated, "email_code", at: Self.now)
         _ = try test.report("rd_up", .passed, "email_code", at: Self.now)
-        func complete(_ user: String, decision: String = "rd_up") throws -> SettlementResult {
-            var settlement = try test.settlement(.own(sub: test.sub(user)), isVerified: true)
-            settlement.binding = AppAccountBinding(mark: [7], decisionID: decision)
-            return try store.settlements.settle(settlement)
+        func complete(_ user: String, decision: String = "rd_up") throws -> DecisionWriteResult {
+            var decisionWrite = try test.decisionWrite(.own(sub: test.sub(user)), isVerified: true)
+            decisionWrite.binding = AppAccountBinding(mark: [7], decisionID: decision)
+            return try store.decisionWrites.apply(decisionWrite)
         }
         let team = try test.app().teamNumber
         #expect(try !store.checks.isUpgraded(team: team, appAccount: [7]))
-        guard case .settled(.some(let grant)) = try complete("u1") else { return #expect(Bool(false), "bound") }
-        #expect(try complete("u1") == .settled(grant: grant), "again is the same")
+        guard case .written(.some(let grant)) = try complete("u1") else { return #expect(Bool(false), "bound") }
+        #expect(try complete("u1") == .written(grant: grant), "again is the same")
         try test.inner.user("u2")
         #expect(try complete("u2") == .boundAlready)
         #expect(try complete("u1", decision: "rd_other") == .boundAlready)
@@ -241,14 +241,14 @@ import Testing
         let test = try TestDecisions(engine)
         let flaky = SwitchedDatabase(test.inner.database)
         let store = Store(database: flaky, keys: TestStore.keys(), relayDomains: ["relay.example"])
-        let buffer = DecisionLogBuffer(store.decisions, store.settlements, capacity: 3)
+        let buffer = DecisionLogBuffer(store.decisions, store.decisionWrites, capacity: 3)
         let sub = try test.sub("u1")
         let grant = try #require(try test.history(.own(sub: sub))?.grant?.number)
         flaky.isAway = true
         buffer.add(try test.record("rd_1", grant: grant), seen: (grant, Self.now + 5))
-        var settlement = try test.settlement(.own(sub: sub), isVerified: true, record: test.record("rd_2"))
-        settlement.realUserStatus = 1
-        buffer.add(settlement)
+        var decisionWrite = try test.decisionWrite(.own(sub: sub), isVerified: true, record: test.record("rd_2"))
+        decisionWrite.realUserStatus = 1
+        buffer.add(decisionWrite)
         buffer.add(try test.record("rd_3"))
         buffer.add(try test.record("rd_4"))
         #expect(buffer.dropped == 1)

@@ -77,8 +77,8 @@ import Testing
         let (test, _, sub) = try Self.world(engine)
         #expect(try Self.apply(test, .accountDelete, "d1", after: 60) == .taken)
         #expect(try LifecycleTests.state(test, sub) == .notFound)
-        let stones = try test.store.tombstones.tombstones(issuer: Self.issuer, subject: "001.abc", now: Self.authorized + 3600)
-        #expect(stones.map(\.deletions) == [1])
+        let tombstones = try test.store.tombstones.tombstones(issuer: Self.issuer, subject: "001.abc", now: Self.authorized + 3600)
+        #expect(tombstones.map(\.deletions) == [1])
         #expect(try Self.apply(test, .accountDelete, "d2", after: 61) == .unknownSubject)
         #expect(try Self.apply(test, .accountDelete, "d1", after: 60) == .repeated)
     }

@@ -143,11 +143,11 @@ import Testing
             }
         }
         try test.store.accounts.delete(account: account.account.number, TestStore.change)
-        let stones = try test.store.tombstones.tombstones(user: "u1", now: TestStore.now)
-        #expect(stones.map(\.deletions).reduce(0, +) == 1)
-        #expect(stones.map(\.failures).reduce(0, +) == 2)
-        #expect(stones.last?.day == TestStore.today)
-        // Another spelling of the same mailbox, claimed by someone new, meets the same stone; another mailbox none.
+        let tombstones = try test.store.tombstones.tombstones(user: "u1", now: TestStore.now)
+        #expect(tombstones.map(\.deletions).reduce(0, +) == 1)
+        #expect(tombstones.map(\.failures).reduce(0, +) == 2)
+        #expect(tombstones.last?.day == TestStore.today)
+        // Another spelling of the same mailbox, claimed by someone new, meets the same tombstone; another mailbox none.
         try test.store.users.remove("u1", TestStore.change)
         try test.user("u2", inbox: "U1+again@home.example")
         try test.user("u3", inbox: "other@home.example")

@@ -77,7 +77,7 @@ import Testing
         let event = try #require(try test.store.outbox.events(account: 7).first)
         let failure = DeliveryFailure(
             reason: "500", isEndpoints: false, endpointFailures: 0, retryEventAt: TestStore.now + 5, retryEndpointAt: 0)
-        #expect(try test.store.outbox.settle([DeliveryResult(event, failure: failure)], under: lease, now: TestStore.now))
+        #expect(try test.store.outbox.recordResults([DeliveryResult(event, failure: failure)], under: lease, now: TestStore.now))
         func due(_ now: Int64) throws -> [Int64]? {
             try test.store.outbox.due(endpoint: endpoint, now: now, isProbe: false, limit: 10, window: 8, under: lease)?.map(\.accountNumber)
         }

@@ -167,14 +167,14 @@ import Testing
         let first = try #require(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: lease)?.first)
         let failure = DeliveryFailure(
             reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
-        #expect(try outbox.settle([DeliveryResult(first, failure: failure)], under: lease, now: Self.change.now))
+        #expect(try outbox.recordResults([DeliveryResult(first, failure: failure)], under: lease, now: Self.change.now))
         // The first one holds back what follows it, and no one else.
         #expect(try due(Self.change.now) == [all[3]])
         #expect(try due(Self.change.now + 5) == [all[3], all[0]])
         // A probe takes what was tried least recently.
         #expect(try due(Self.change.now, isProbe: true) == [all[3], all[0]])
         #expect(try outbox.waitingEndpoints().first?.failures == 1)
-        #expect(try outbox.settle([DeliveryResult(first)], under: lease, now: Self.change.now + 6))
+        #expect(try outbox.recordResults([DeliveryResult(first)], under: lease, now: Self.change.now + 6))
         #expect(try due(Self.change.now + 6) == [all[1], all[3]])
         #expect(try outbox.waitingEndpoints().first?.failures == 0)
     }
@@ -219,7 +219,7 @@ import Testing
         let failure = DeliveryFailure(
             reason: "late", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
         for result in [DeliveryResult(event), DeliveryResult(event, failure: failure)] {
-            #expect(try !outbox.settle([result], under: former, now: Self.change.now))
+            #expect(try !outbox.recordResults([result], under: former, now: Self.change.now))
         }
         #expect(try outbox.waitingEndpoints().first?.failures == 0)
         #expect(try outbox.events().first?.state == .pending)
@@ -238,7 +238,7 @@ import Testing
             for _ in 0..<count { _ = try test.store.outbox.test(endpoint, Self.change) }
             let events = try test.store.outbox.events(state: .pending, limit: 1000)
             #expect(events.count == count)
-            #expect(try test.store.outbox.settle(events.map { DeliveryResult($0) }, under: lease, now: Self.change.now))
+            #expect(try test.store.outbox.recordResults(events.map { DeliveryResult($0) }, under: lease, now: Self.change.now))
             #expect(try test.store.outbox.events(state: .pending).isEmpty)
         }
         #expect(try test.store.outbox.events(limit: 1000).allSatisfy { $0.attempts == 1 && $0.endedAt == Self.change.now })
@@ -265,7 +265,7 @@ import Testing
         #expect(try due() == 1)
         let failure = DeliveryFailure(
             reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: ahead.now + 5, retryEndpointAt: ahead.now + 5)
-        #expect(try outbox.settle([DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
+        #expect(try outbox.recordResults([DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
         #expect(try due() == 0)
         #expect(try outbox.endImpossibleWaits(event: 3605, endpoint: 3605, now: Self.change.now) == 0)
         #expect(try due() == 0)
@@ -273,7 +273,7 @@ import Testing
         #expect(try due() == 1)
         #expect(try outbox.waitingEndpoints().first?.retryAt == Self.change.now)
         // Endpoints may ask for a longer wait than any event has: this one's event tells that nobody asked.
-        #expect(try outbox.settle([DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
+        #expect(try outbox.recordResults([DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
         #expect(try outbox.endImpossibleWaits(event: 1080, endpoint: 3605, now: Self.change.now) == 1)
         #expect(try outbox.waitingEndpoints().first?.retryAt == Self.change.now)
     }

@@ -9,7 +9,7 @@ import Testing
 @Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresPipelineTests {
     /// A migrated schema, with a pool of one connection, so that what one transaction leaves behind is met by the next.
-    private struct World {
+    private struct Fixture {
         let server: PostgresServer
         let schema: String
         let database: PostgresDatabase
@@ -41,7 +41,7 @@ struct PostgresPipelineTests {
     }
 
     @Test func aReadIsOneSnapshotFromItsFirstStatementOn() throws {
-        let world = try World()
+        let world = try Fixture()
         defer { try? world.database.close() }
         func count(_ connection: any DatabaseConnection) throws -> Int64? {
             try connection.row("SELECT COUNT(*) FROM teams", [])?.integer(0)
@@ -57,7 +57,7 @@ struct PostgresPipelineTests {
 
     @Test("The connection is given back before the end of a read is answered, and is then in no transaction")
     func endOfARead() throws {
-        let world = try World()
+        let world = try Fixture()
         defer { try? world.database.close() }
         let first = try world.database.read(Self.backend)
         try waitUntil { try world.state(first) == "idle" }
@@ -70,7 +70,7 @@ struct PostgresPipelineTests {
     }
 
     @Test func aBodyWithoutStatementsBeginsNothing() throws {
-        let world = try World()
+        let world = try Fixture()
         defer { try? world.database.close() }
         let backend = try world.database.read(Self.backend)
         #expect(try world.database.read { _ in 1 } == 1)
@@ -82,7 +82,7 @@ struct PostgresPipelineTests {
 
     @Test("A first statement that fails, in preparation or in execution, spoils neither the connection nor the next transaction")
     func firstStatement() throws {
-        let world = try World()
+        let world = try Fixture()
         defer { try? world.database.close() }
         let backend = try world.database.read(Self.backend)
         for broken in ["SELECT nothing FROM nowhere", "SELECT 1 / 0", "SELEKT"] {
@@ -113,7 +113,7 @@ struct PostgresPipelineTests {
     }
 
     @Test func aChangeIsRefusedWhereOneReads() throws {
-        let world = try World()
+        let world = try Fixture()
         defer { try? world.database.close() }
         #expect(throws: (any Error).self) { try world.database.rows(Self.insert + " RETURNING id", [.text("a")]) }
         #expect(throws: (any Error).self) { try world.database.read { try $0.run(Self.insert, [.text("a")]) } }
@@ -124,7 +124,7 @@ struct PostgresPipelineTests {
 
     @Test("A connection that is cut between two statements, or before COMMIT, leaves nothing; the next transaction has another one")
     func cut() throws {
-        let world = try World()
+        let world = try Fixture()
         defer { try? world.database.close() }
         func cut(_ connection: any DatabaseConnection) throws { try world.cut(Self.backend(connection)) }
         var error = #expect(throws: TemporaryStoreError.self) {
@@ -165,7 +165,7 @@ struct PostgresPipelineTests {
     }
 
     @Test func scriptsAreInTheTransaction() throws {
-        let world = try World()
+        let world = try Fixture()
         defer { try? world.database.close() }
         #expect(throws: CancellationError.self) {
             try world.database.write(.durable) { connection in

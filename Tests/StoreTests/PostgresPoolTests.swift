@@ -16,7 +16,7 @@ struct PostgresPoolTests {
         try body(server) {
             var settings = PostgresDatabase.Settings()
             settings.connections = connections
-            settings.patience = 60
+            settings.timeout = 60
             return try PostgresDatabase(url: "postgresql://relay@\(server.host)/postgres", settings: settings)
         }
     }
@@ -114,7 +114,7 @@ struct PostgresPoolTests {
         try withServer(limit: 0, connections: 2) { server, open in
             let error = #expect(throws: TemporaryStoreError.self) {
                 var settings = PostgresDatabase.Settings()
-                settings.patience = 0.2
+                settings.timeout = 0.2
                 try PostgresDatabase(url: "postgresql://relay@\(server.host)/postgres", settings: settings).close()
             }
             #expect(error?.message.contains("too many connections") == true, "\(String(describing: error))")

@@ -80,7 +80,7 @@ struct PostgresTests {
         let schema = try #require(try test.database.read { try $0.row("SELECT current_schema()", [])?.text(0) })
         var settings = PostgresDatabase.Settings()
         settings.connections = 1
-        settings.patience = 0.05
+        settings.timeout = 0.05
         let database = try PostgresDatabase(url: try #require(PostgresServer.shared).url(schema: schema), settings: settings)
         defer { try? database.close() }
         try database.read { _ in

@@ -77,15 +77,15 @@ extension QueryPlanTests {
             id: "rd_1", teamNumber: 1, clientID: "c", claimedEvent: "sign_in", event: "sign_in", decision: "require_verification",
             challenges: ["email_code"], policyName: "p", policyVersion: "1", policyHash: "h", credentialState: "authorized",
             evaluatedAt: 1, expiresAt: 2)
-        var settlement = Settlement(
+        var decisionWrite = DecisionWrite(
             team: 1, group: 1, app: 1, subject: .external(issuer: "i", subject: "s"), expected: nil,
             nonce: ConsumedNonce(
                 mark: [1], subject: [1], claimedEvent: "sign_in", event: "sign_in", decisionID: "rd_1", answer: "", expiresAt: 2),
             isVerified: true, now: 1, record: record)
-        settlement.isSignUp = true
-        settlement.binding = AppAccountBinding(mark: [1], decisionID: "rd_1")
-        _ = try store.settlements.settle(settlement)
-        try store.settlements.noteSeen([1: 1])
+        decisionWrite.isSignUp = true
+        decisionWrite.binding = AppAccountBinding(mark: [1], decisionID: "rd_1")
+        _ = try store.decisionWrites.apply(decisionWrite)
+        try store.decisionWrites.noteSeen([1: 1])
         _ = try store.checks.report(decision: "rd_1", team: 1, outcome: .initiated, challenge: "email_code", now: 1)
         _ = try store.checks.label(decision: "rd_1", team: 1, .fraudulent, now: 1)
         _ = try store.decisions.decision("rd_1")
@@ -95,7 +95,7 @@ extension QueryPlanTests {
         _ = try store.apps.decisionApp(clientID: "c")
         _ = try store.decisions.deleteExpired(before: 1)
         _ = try store.checks.deleteExpired(before: 1)
-        _ = try store.settlements.deleteExpiredNonces(now: 1)
+        _ = try store.decisionWrites.deleteExpiredNonces(now: 1)
         _ = try store.idempotency.deleteExpired(now: 1)
         _ = try store.appRates.deleteExpired(now: 1)
     }

@@ -54,10 +54,10 @@ import Testing
         let accounts = try users.map { try test.account($0) }
         let decides: @Sendable () throws -> Void = {
             for (number, sub) in subjects.enumerated() {
-                var settlement = try test.settlement(
+                var decisionWrite = try test.decisionWrite(
                     .own(sub: sub), isVerified: true, record: test.record("rd_\(number)_\(UInt32.random(in: 0 ... .max))"))
-                (settlement.isSignUp, settlement.makesPending, settlement.realUserStatus) = (true, true, 1)
-                _ = try store.settlements.settle(settlement)
+                (decisionWrite.isSignUp, decisionWrite.makesPending, decisionWrite.realUserStatus) = (true, true, 1)
+                _ = try store.decisionWrites.apply(decisionWrite)
                 try store.counters.add([DailyCounter(accountNumber: accounts[number], day: TestStore.today, kind: .forwarded, count: 1)])
             }
         }

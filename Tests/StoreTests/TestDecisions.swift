@@ -48,9 +48,9 @@ final class TestDecisions: Sendable {
             decision: id, team: try app().teamNumber, outcome: outcome, challenge: challenge, now: now)
     }
 
-    func settlement(_ subject: GrantSubject?, isVerified: Bool, at now: Int64 = TestStore.now, record: DecisionRecord? = nil) throws -> Settlement {
+    func decisionWrite(_ subject: GrantSubject?, isVerified: Bool, at now: Int64 = TestStore.now, record: DecisionRecord? = nil) throws -> DecisionWrite {
         let app = try app()
-        return Settlement(
+        return DecisionWrite(
             team: app.teamNumber, group: app.groupNumber, app: app.number, subject: subject, expected: nil, nonce: nil,
             isVerified: isVerified, now: now, record: record)
     }
@@ -59,11 +59,11 @@ final class TestDecisions: Sendable {
     func settle(
         _ subject: GrantSubject, isVerified: Bool, isSignUp: Bool = false, status: Int? = nil, makesPending: Bool = false,
         at now: Int64 = TestStore.now
-    ) throws -> SettlementResult {
-        var settlement = try settlement(subject, isVerified: isVerified, at: now)
-        settlement.isSignUp = isSignUp
-        settlement.realUserStatus = status
-        settlement.makesPending = makesPending
-        return try inner.store.settlements.settle(settlement)
+    ) throws -> DecisionWriteResult {
+        var decisionWrite = try decisionWrite(subject, isVerified: isVerified, at: now)
+        decisionWrite.isSignUp = isSignUp
+        decisionWrite.realUserStatus = status
+        decisionWrite.makesPending = makesPending
+        return try inner.store.decisionWrites.apply(decisionWrite)
     }
 }

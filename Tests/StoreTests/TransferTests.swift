@@ -9,7 +9,7 @@ import Testing
     static let overlap: Int64 = 60 * 86_400
 
     /// Team juice with two groups of apps, team milk with none; u1 has consented to com.juice, with a status and a passed check.
-    struct World {
+    struct Fixture {
         let test: TestStore
         let old: AuthorizedGrant
 
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func theOldTeamExchangesSubAndTargetForASubjectStablePerTarget(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         let client = try world.client("com.juice")
         func subject(_ sub: String, target: String = "milk") throws -> String? {
             try world.transfers.transferSubject(sub: sub, client: client, target: target, Self.change)
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func theNewTeamExchangesThatForANewSubAndAddress(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         let subject = try world.move()
         let client = try world.client("com.juice")
         #expect(client.teamID == "milk")
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func ageStatusAndChecksMoveSoNobodyIsAskedAgain(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         _ = try world.move(finishedAt: TestStore.now + 3600)
         let new = try world.new()
         let grant = try #require(try world.test.store.grants.grants(account: new.number).first)
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func whoSignsInInTheMiddleOfAMoveIsMovedThen(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         for number in 2...6 {
             try world.test.user("u\(number)")
             _ = try world.test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "u\(number)"), Self.change)
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func for60DaysTheOldAddressAlsoLeadsToTheNewTeamsAccount(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         let address = try #require(world.old.relayAddress).address
         _ = try world.move()
         let new = try world.new()
@@ -149,7 +149,7 @@ import Testing
 
     @Test(arguments: Engine.all) func oldSubAndAddressEndOnlyWhereTheOldTeamHasNoOtherGrant(_ engine: Engine) throws {
         for alsoPress in [false, true] {
-            let world = try World(engine, alsoPress: alsoPress)
+            let world = try Fixture(engine, alsoPress: alsoPress)
             let address = try #require(world.old.relayAddress).address
             _ = try world.move()
             #expect(try LifecycleTests.state(world.test, world.old.account.sub, "com.juice") == .transferred)
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func eventsOfBeforeStillGoToTheOldTeamAndLaterOnesDoNot(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         try world.test.store.addresses.setForwarding(#require(world.old.relayAddress).address, on: false, Self.change)
         _ = try world.move()
         let new = try world.new()
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func userHintMeansTheOldSub(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         _ = try world.move()
         let sub = world.old.account.sub
         #expect(try world.test.store.provider.userID(hint: sub, clientID: "com.juice", now: TestStore.now) == "u1")
@@ -192,7 +192,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func whatCannotBeTransferredIsRefused(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         expectRefusal(.invalid) { _ = try world.transfers.start(team: "juice", app: "com.juice", to: "juice", Self.change) }
         expectRefusal(.notFound) { _ = try world.transfers.start(team: "milk", app: "com.juice", to: "juice", Self.change) }
         expectRefusal(.notFound) { _ = try world.transfers.start(team: "juice", app: "com.juice", to: "nobody", Self.change) }

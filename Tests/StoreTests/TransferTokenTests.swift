@@ -9,7 +9,7 @@ import Testing
     static let redirect = "https://app.example/signed-in"
 
     /// Teams juice and cola with apps that u1 has consented to, and milk, which gets them; tokens for each app.
-    struct World {
+    struct Fixture {
         let test: TestStore
 
         init(_ engine: Engine) throws {
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func ofTwoAppsThatMovedEachTokenCarriesItsOwnTransferSubject(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         let tokens = try ["com.juice", "com.cola"].map { try world.redeem(world.code($0), $0).refreshToken }
         try world.move("com.juice", of: "juice")
         try world.move("com.cola", of: "cola")
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func aRefreshInTheMiddleOfATransferDoesNotTellTheNewTeamTheOldSubAndAddress(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         let first = try world.redeem(world.code("com.juice"), "com.juice")
         let old = try world.account("juice")
         try world.move("com.juice", of: "juice", limit: 0)
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func aCodeFromBeforeATransferDoesNotTellTheNewTeamTheOldSub(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         let code = try world.code("com.juice")
         try world.move("com.juice", of: "juice", limit: 0)
         let tokens = try world.redeem(code, "com.juice")
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func theNewTeamsEndpointIsNotToldTheOldSub(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         let tokens = try world.redeem(world.code("com.juice"), "com.juice")
         let old = try world.account("juice")
         try world.move("com.juice", of: "juice", limit: 0)
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func userHintMeansTheOldSubBeforeTheGrantHasFollowedToo(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         let sub = try world.code("com.juice").subject.sub
         _ = try world.code("com.press")
         try world.move("com.juice", of: "juice", limit: 0)
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test(arguments: Engine.all) func anAppThatMovedOnDoesNotLearnTheAccountOfTheTeamBetween(_ engine: Engine) throws {
-        let world = try World(engine)
+        let world = try Fixture(engine)
         _ = try world.code("com.juice")
         let transfers = world.test.store.transfers
         func move(_ from: String, _ to: String) throws {

@@ -7,7 +7,7 @@ import Testing
 @Suite struct VerificationTests {
     private static let limits = NoticeLimits(lifetime: 3600, tries: 3, perInbox: 2, perUser: 4, perInstallation: 6)
 
-    private func begin(_ test: TestStore, _ user: String = "anna", inbox: Int64 = 1, at now: Int64 = TestStore.now) throws -> PendingVerification {
+    private func begin(_ test: TestStore, _ user: String = "anna", inbox: Int64 = 1, at now: Int64 = TestStore.now) throws -> PendingConfirmation {
         try test.store.verifications.begin(user: user, .number(inbox), limits: Self.limits, Change(actor: "uid:0", now: now))
     }
 

@@ -61,7 +61,7 @@ package final class MilterServer: Sendable {
     }
 
     private let configuration: Configuration
-    private let installation: Installation
+    private let installation: FilterInstallation
 
     package init(
         _ configuration: Configuration, handler: any MilterHandler,
@@ -69,7 +69,7 @@ package final class MilterServer: Sendable {
     ) {
         self.configuration = configuration
         let peers = configuration.peers.map { PeerGuard(socket: configuration.socket, allowed: $0.union([0, geteuid()])) }
-        installation = Installation(handler: handler, needs: handler.needs, log: log, peers: peers)
+        installation = FilterInstallation(handler: handler, needs: handler.needs, log: log, peers: peers)
     }
 
     /// Claims the socket and begins to serve on its own thread. When it returns, an MTA can connect.

@@ -22,10 +22,10 @@ final class PeerGuard: Sendable {
     /// Ends every connection of someone else. Called in each negotiation: no one has said or heard anything before. What the kernel does
     /// not tell (the other end of a connection from another machine or network name space) is let through, as the address is.
     /// - Returns: whose connections were ended.
-    func endStrangers() -> [uid_t] {
+    func endOtherPeers() -> [uid_t] {
         let before = known.withLock { $0 }
         var seen: Set<UInt> = []
-        var strangers: [uid_t] = []
+        var others: [uid_t] = []
         for descriptor in Self.descriptors() {
             var status = stat()
             guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { continue }
@@ -39,14 +39,14 @@ final class PeerGuard: Sendable {
                 // Another thread may have closed it meanwhile, and the number may stand for something else.
                 guard fstat(descriptor, &status) == 0, UInt(status.st_ino) == inode else { continue }
                 shutdown(descriptor, Int32(SHUT_RDWR))
-                strangers.append(user)
+                others.append(user)
             } else {
                 seen.insert(inode)
             }
         }
         // What another thread has looked at meanwhile is looked at again.
         known.withLock { $0 = seen }
-        return strangers
+        return others
     }
 
     private static func descriptors() -> [Int32] {

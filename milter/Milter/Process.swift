@@ -9,7 +9,7 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
     /// An MTA was refused in the negotiation.
     case refusedMTA(reason: String)
     /// Connections of these users of the machine to the socket were ended: they are not Postfix.
-    case strangersAtSocket([UInt32])
+    case otherPeersAtSocket([UInt32])
     /// `endOfMessage` threw; the client got `451 4.3.0`. `queueID` is the MTA's name for the message.
     case messageFailed(queueID: String?, error: String)
     /// The server ends; this many messages were under way when its time was over, and were cut off (the client keeps them).
@@ -19,7 +19,7 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .listening(let socket): "milter: listening on \(socket)"
         case .refusedMTA(let reason): "milter: refused an MTA: \(reason)"
-        case .strangersAtSocket(let users):
+        case .otherPeersAtSocket(let users):
             "milter: ended connections of users \(users.map(String.init).joined(separator: ", ")) to the socket, which are not Postfix's (milter.peers)"
         case .messageFailed(let queueID, let error): "milter: message \(queueID ?? "without queue id") deferred: \(error)"
         case .stopped(let cutOff): cutOff == 0 ? "milter: stopped" : "milter: stopped, \(cutOff) messages interrupted"
@@ -28,7 +28,7 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// A handler that has been installed for the process.
-struct Installation: Sendable {
+struct FilterInstallation: Sendable {
     let handler: any MilterHandler
     let needs: MilterNeeds
     let log: @Sendable (MilterDiagnostic) -> Void
@@ -38,7 +38,7 @@ struct Installation: Sendable {
 
 /// libmilter's global state, mirrored.
 struct ProcessState: Sendable {
-    var installation: Installation?
+    var installation: FilterInstallation?
     var sessions = 0
     var openMessages = 0
     /// No new message is taken.

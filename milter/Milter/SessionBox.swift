@@ -6,7 +6,7 @@ import CMilter
 /// refused.
 final class SessionBox {
     let session: any MilterSession
-    let installation: Installation
+    let installation: FilterInstallation
     let macros = ContextMacros()
     private let actions: LibmilterActions
     /// A message has begun and the session has not been told its end.
@@ -16,7 +16,7 @@ final class SessionBox {
     /// The message came while the server was draining.
     private var refusing = false
 
-    init(connection: MilterConnection, installation: Installation) {
+    init(connection: MilterConnection, installation: FilterInstallation) {
         session = installation.handler.makeSession(connection: connection)
         self.installation = installation
         actions = LibmilterActions(negotiated: installation.needs.actions, macros: macros)

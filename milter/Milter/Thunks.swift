@@ -36,7 +36,7 @@ func negotiateThunk(
 ) -> sfsistat {
     let (installation, draining) = process.with { ($0.installation, $0.draining) }
     guard let context, let installation, !draining else { return SMFIS_REJECT }
-    if let strangers = installation.peers?.endStrangers(), !strangers.isEmpty { installation.log(.strangersAtSocket(strangers)) }
+    if let others = installation.peers?.endOtherPeers(), !others.isEmpty { installation.log(.otherPeersAtSocket(others)) }
     let negotiation = Negotiation(installation.needs)
     if let reason = negotiation.refusal(offeredActions: offeredActions, offeredSteps: offeredSteps) {
         installation.log(.refusedMTA(reason: reason))

@@ -5,20 +5,20 @@ import Milter
 /// What came of one message.
 package struct MessageOutcome: Sendable {
     /// An answer, and what it was to: `mail`, `rcpt <a@b>`, `data`, `header From`, `end of headers`, `body`, `end of message`.
-    package struct Answer: Sendable, Hashable, CustomStringConvertible {
+    package struct Response: Sendable, Hashable, CustomStringConvertible {
         package let stage: String
         package let reply: MilterReply
         package var description: String { "\(stage): \(reply)" }
     }
 
     /// All answers, in order; only those that the handler declared to give.
-    package internal(set) var answers: [Answer] = []
+    package internal(set) var answers: [Response] = []
     /// The recipients that were accepted, with brackets.
     package internal(set) var recipients: [String] = []
     /// What the client heard in the end: the answer that decided. `continue` or `accept`: the message was taken.
     package internal(set) var final: MilterReply = .continue
     /// Everything that was asked for, whether or not the message was then taken.
-    package internal(set) var modifications: [Modification] = []
+    package internal(set) var modifications: [RecordedModification] = []
     package internal(set) var progressCount = 0
     /// What `endOfMessage` threw.
     package internal(set) var error: (any Error)?
@@ -39,8 +39,8 @@ package struct MessageOutcome: Sendable {
     }
 
     /// Nil where exactly these modifications were asked for, in this order; else the difference to read.
-    package func difference(expected: [Modification]) -> String? {
-        Modification.difference(expected: expected, actual: modifications)
+    package func difference(expected: [RecordedModification]) -> String? {
+        RecordedModification.difference(expected: expected, actual: modifications)
     }
 }
 

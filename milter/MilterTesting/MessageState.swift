@@ -53,13 +53,13 @@ package struct MessageState: Sendable, Hashable {
     }
 
     /// The state after these modifications, one after another.
-    package func applying(_ modifications: [Modification]) -> MessageState {
+    package func applying(_ modifications: [RecordedModification]) -> MessageState {
         var state = self
         for modification in modifications { state.apply(modification) }
         return state
     }
 
-    private mutating func apply(_ modification: Modification) {
+    private mutating func apply(_ modification: RecordedModification) {
         switch modification {
         case .changeHeader(let name, let index, let value):
             change(name, index, value)

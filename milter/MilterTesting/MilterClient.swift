@@ -4,7 +4,7 @@ import Glibc
 
 /// What came of a message that was handed to a filter.
 package struct FilteredMessage: Sendable {
-    package enum Answer: Sendable, Hashable {
+    package enum Response: Sendable, Hashable {
         /// Postfix takes it, with the modifications.
         case taken
         case discarded
@@ -14,7 +14,7 @@ package struct FilteredMessage: Sendable {
         case lost
     }
 
-    package let answer: Answer
+    package let answer: Response
     /// Envelope and message as Postfix would queue them; nil where it does not.
     package let delivered: MessageState?
 }
@@ -115,8 +115,8 @@ package final class MilterClient {
     }
 
     /// The filter's answer, nil for "continue", and what it asked for before it.
-    private func answer() throws -> (FilteredMessage.Answer?, [Modification]) {
-        var modifications: [Modification] = []
+    private func answer() throws -> (FilteredMessage.Response?, [RecordedModification]) {
+        var modifications: [RecordedModification] = []
         var body: [UInt8]?
         while true {
             let (command, data) = try packet()

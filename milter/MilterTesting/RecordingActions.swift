@@ -16,7 +16,7 @@ final class RecordingActions: MilterActions {
     private let allowed: MilterActionKinds
     let tableMacros: TableMacros
     var open = true
-    private(set) var modifications = [Modification]()
+    private(set) var modifications = [RecordedModification]()
     private(set) var progressCount = 0
     /// Whether the last modification is a body that may grow; a filter may do other things between two chunks.
     private var bodyPosition: Int?

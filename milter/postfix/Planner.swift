@@ -28,7 +28,7 @@ struct Planner {
 
     /// The relay domains: by themselves, or beside virtual mailbox domains that the operator hosts.
     mutating func domains() {
-        let settings = Dictionary(RelaySettings.main(inputs).map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        let settings = Dictionary(PostfixSettings.main(inputs).map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let domainsReason = settings["virtual_mailbox_domains"]?.reason ?? ""
         // The default, $virtual_mailbox_maps, stands for the domains listed there.
         var items = PostfixList.items(raw("virtual_mailbox_domains"))
@@ -41,7 +41,7 @@ struct Planner {
             change("virtual_mailbox_domains", to: PostfixList.text(items + missing), domainsReason)
         }
         if foreign.isEmpty && maps.isEmpty {
-            change("virtual_transport", to: RelaySettings.parkingTransport, settings["virtual_transport"]?.reason ?? "")
+            change("virtual_transport", to: PostfixSettings.deadEndTransport, settings["virtual_transport"]?.reason ?? "")
             return
         }
         plan.notes.append(
@@ -56,11 +56,11 @@ struct Planner {
             }
         }
         let transports =
-            "inline:{ " + inputs.relayDomains.map { "{ \($0) = \(RelaySettings.parkingTransport) }" }.joined(separator: ", ")
+            "inline:{ " + inputs.relayDomains.map { "{ \($0) = \(PostfixSettings.deadEndTransport) }" }.joined(separator: ", ")
             + " }"
         let present = PostfixList.items(raw("transport_maps"))
         if planned.items(of: "transport_maps").first != transports {
-            let kept = present.filter { !isOurs($0, value: RelaySettings.parkingTransport) }
+            let kept = present.filter { !isOurs($0, value: PostfixSettings.deadEndTransport) }
             change(
                 "transport_maps", to: PostfixList.text([transports] + kept), settings["virtual_transport"]?.reason ?? "")
         }
@@ -135,14 +135,14 @@ struct Planner {
     }
 
     mutating func master() {
-        for service in RelaySettings.services(inputs) where configuration.fields[service.name + "/command"] == nil {
+        for service in PostfixSettings.services(inputs) where configuration.fields[service.name + "/command"] == nil {
             plan.newServices.append(SettingChange(name: service.name, old: "", new: service.line, reason: service.reason))
         }
-        for setting in RelaySettings.master(inputs) {
+        for setting in PostfixSettings.master(inputs) {
             let name = "\(setting.service)/\(setting.name)"
             // An empty value must be written too: without it that of main.cf is in force.
             let old = configuration.master[name] ?? (setting.value.isEmpty ? "(that of main.cf)" : "")
-            let isEnough = RelaySettings.errorLimitNames.contains(setting.name) && (Int(old) ?? 0) >= (Int(setting.value) ?? 0)
+            let isEnough = PostfixSettings.errorLimitNames.contains(setting.name) && (Int(old) ?? 0) >= (Int(setting.value) ?? 0)
             if old != setting.value, !isEnough {
                 plan.masterChanges.append(SettingChange(name: name, old: old, new: setting.value, reason: setting.reason))
             }
@@ -151,8 +151,8 @@ struct Planner {
 
     /// What an earlier version set for the whole Postfix, and one service alone needs.
     mutating func takeBack() {
-        for (name, standard) in zip(RelaySettings.errorLimitNames, ["10", "${stress?{1}:{20}}"])
-        where raw(name) == String(RelaySettings.errorLimit) {
+        for (name, standard) in zip(PostfixSettings.errorLimitNames, ["10", "${stress?{1}:{20}}"])
+        where raw(name) == String(PostfixSettings.errorLimit) {
             change(name, to: standard, "Postfix's default: an earlier version of Postern set it for every service, including submission")
         }
     }

@@ -69,7 +69,7 @@ package struct PostfixConfiguration: Sendable, Hashable {
     /// The parameters that the plan looks at.
     static var names: [String] {
         let inputs = PostfixInputs(relayDomains: [], socket: "", hostName: "")
-        return RelaySettings.main(inputs).map(\.name) + RelaySettings.errorLimitNames + [
+        return PostfixSettings.main(inputs).map(\.name) + PostfixSettings.errorLimitNames + [
             "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains", "myhostname", "mail_name",
             "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
             "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",

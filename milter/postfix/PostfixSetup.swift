@@ -6,7 +6,7 @@ import Foundation
 package enum PostfixSetup {
     /// main.cf as it should read, each setting under its reason.
     package static func mainFragment(_ inputs: PostfixInputs) -> String {
-        let settings = RelaySettings.main(inputs).map {
+        let settings = PostfixSettings.main(inputs).map {
             "# \($0.reason)\n\($0.name) = \($0.value)".trimmingCharacters(in: .whitespaces)
         }
         return "# What Postern needs in main.cf. `postern setup postfix --apply` sets it.\n\n"
@@ -15,13 +15,13 @@ package enum PostfixSetup {
 
     /// master.cf as it should read: services with the settings they need.
     package static func masterFragment(_ inputs: PostfixInputs) -> String {
-        let services = RelaySettings.services(inputs)
+        let services = PostfixSettings.services(inputs)
         let lines = Dictionary(services.map { ($0.name, $0.line) }, uniquingKeysWith: { first, _ in first })
             .merging([
                 "cleanup/unix": "cleanup   unix  n       -       n       -       0       cleanup",
                 "smtp/inet": "smtp      inet  n       -       n       -       -       smtpd",
             ]) { first, _ in first }
-        let settings = RelaySettings.master(inputs)
+        let settings = PostfixSettings.master(inputs)
         var names: [String] = []
         for setting in settings where !names.contains(setting.service) { names.append(setting.service) }
         let parts = names.map { name in
@@ -36,7 +36,7 @@ package enum PostfixSetup {
     /// Everything to put into place by hand: both fragments and the header check.
     package static func fragments(_ inputs: PostfixInputs) -> String {
         mainFragment(inputs) + "\n" + masterFragment(inputs) + "\n# \(inputs.headerChecksFile)\n"
-            + RelaySettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
+            + PostfixSettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
     }
 
     /// `myhostname` and `mail_name` of the Postfix configured in `directory`: as its own Received fields name it.

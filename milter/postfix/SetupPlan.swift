@@ -13,7 +13,7 @@ package struct SettingChange: Sendable, Hashable {
 package struct SetupPlan: Sendable, Hashable {
     /// The configuration directory.
     package let directory: String
-    /// Parameters of main.cf, in the order of RelaySettings.
+    /// Parameters of main.cf, in the order of PostfixSettings.
     package internal(set) var mainChanges: [SettingChange] = []
     /// Parameters of services in master.cf.
     package internal(set) var masterChanges: [SettingChange] = []
@@ -72,12 +72,12 @@ package struct SetupPlan: Sendable, Hashable {
     ) -> SetupPlan {
         var planner = Planner(inputs: inputs, configuration: configuration)
         planner.domains()
-        for setting in RelaySettings.main(inputs) where !Planner.domainSettings.contains(setting.name) {
+        for setting in PostfixSettings.main(inputs) where !Planner.domainSettings.contains(setting.name) {
             planner.setting(setting)
         }
         planner.master()
         planner.takeBack()
-        let wanted = RelaySettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
+        let wanted = PostfixSettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
         if headerChecks != wanted { planner.plan.headerChecks = (inputs.headerChecksFile, wanted) }
         planner.examine()
         if !socketInChroot { planner.examineChroot() }

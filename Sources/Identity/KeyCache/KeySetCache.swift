@@ -86,8 +86,8 @@ package actor KeySetCache: VerificationKeySource {
             guard mayFetch(issuer, at: time) else { return keys }
             let task = startFetch(issuer)
             let entry = entry(issuer)
-            let patience = max(entry.freshUntil &- entry.fetchedAt, settings.leastFreshness)
-            if time &- entry.freshUntil < patience { return keys }
+            let gracePeriod = max(entry.freshUntil &- entry.fetchedAt, settings.leastFreshness)
+            if time &- entry.freshUntil < gracePeriod { return keys }
             await task.value
             return usable(issuer, at: now()) ?? keys
         }

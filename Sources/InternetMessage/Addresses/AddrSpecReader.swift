@@ -9,7 +9,7 @@ enum AddrSpecReader {
     }
 
     /// Every addr-spec among the tokens, which hold no comments; reports whatever is not the current grammar. Linear.
-    static func read(_ tokens: [AddressToken], in value: ArraySlice<UInt8>, _ defects: inout Set<AddressDefect>) -> [Found] {
+    static func read(_ tokens: [AddressLexeme], in value: ArraySlice<UInt8>, _ defects: inout Set<AddressDefect>) -> [Found] {
         var found = [Found]()
         // Tokens below this one belong to an earlier address.
         var consumed = 0
@@ -43,7 +43,7 @@ enum AddrSpecReader {
     }
 
     /// Walks back over `word *("." word)`.
-    private static func startOfLocalPart(_ tokens: [AddressToken], before at: Int, downTo limit: Int) -> Int {
+    private static func startOfLocalPart(_ tokens: [AddressLexeme], before at: Int, downTo limit: Int) -> Int {
         var first = at
         while first > limit, tokens[first - 1].isWord {
             first -= 1
@@ -54,7 +54,7 @@ enum AddrSpecReader {
     }
 
     /// Walks over `atom *("." atom)` or a domain literal.
-    private static func endOfDomain(_ tokens: [AddressToken], after at: Int) -> Int {
+    private static func endOfDomain(_ tokens: [AddressLexeme], after at: Int) -> Int {
         var end = at + 1
         guard end < tokens.count else { return end }
         if tokens[end].kind == .domainLiteral { return end + 1 }
@@ -64,7 +64,7 @@ enum AddrSpecReader {
         return end
     }
 
-    private static func tellLeftOver(_ tokens: ArraySlice<AddressToken>, _ defects: inout Set<AddressDefect>) {
+    private static func tellLeftOver(_ tokens: ArraySlice<AddressLexeme>, _ defects: inout Set<AddressDefect>) {
         for token in tokens {
             switch token.kind {
             case .special(UInt8(ascii: ".")): defects.insert(.malformedAddrSpec)
@@ -76,7 +76,7 @@ enum AddrSpecReader {
     }
 
     private static func inspect(
-        local: ArraySlice<AddressToken>, at: AddressToken, domain: ArraySlice<AddressToken>, _ value: ArraySlice<UInt8>,
+        local: ArraySlice<AddressLexeme>, at: AddressLexeme, domain: ArraySlice<AddressLexeme>, _ value: ArraySlice<UInt8>,
         _ defects: inout Set<AddressDefect>
     ) {
         let isQuoted = local.contains { $0.kind == .quotedString }
@@ -103,7 +103,7 @@ enum AddrSpecReader {
     }
 
     private static func inspectLabels(
-        _ domain: ArraySlice<AddressToken>, _ value: ArraySlice<UInt8>, _ defects: inout Set<AddressDefect>
+        _ domain: ArraySlice<AddressLexeme>, _ value: ArraySlice<UInt8>, _ defects: inout Set<AddressDefect>
     ) {
         var length = 0
         for token in domain {
@@ -117,7 +117,7 @@ enum AddrSpecReader {
     }
 
     private static func address(
-        _ local: ArraySlice<AddressToken>, _ domain: ArraySlice<AddressToken>, _ value: ArraySlice<UInt8>
+        _ local: ArraySlice<AddressLexeme>, _ domain: ArraySlice<AddressLexeme>, _ value: ArraySlice<UInt8>
     ) -> AddrSpec {
         var localPart = [UInt8]()
         for token in local {

@@ -1,7 +1,7 @@
 // Cuts an address field into the tokens of RFC 5322 section 3.2, in one pass.
 
 /// A token with its place in the raw value.
-struct AddressToken {
+struct AddressLexeme {
     enum Kind: Equatable {
         /// A run of atext; also of octets that fit nowhere (controls), which are reported.
         case atom
@@ -39,7 +39,7 @@ struct AddressLexer {
     }
 
     /// Cuts `value` into tokens; ranges are indices of the slice. Linear.
-    static func tokens(of value: ArraySlice<UInt8>) -> (tokens: [AddressToken], defects: Set<AddressDefect>) {
+    static func tokens(of value: ArraySlice<UInt8>) -> (tokens: [AddressLexeme], defects: Set<AddressDefect>) {
         value.withUnsafeBufferPointer { buffer in
             var lexer = AddressLexer(buffer, base: value.startIndex)
             let tokens = lexer.run()
@@ -47,20 +47,20 @@ struct AddressLexer {
         }
     }
 
-    private mutating func run() -> [AddressToken] {
-        var tokens = [AddressToken]()
+    private mutating func run() -> [AddressLexeme] {
+        var tokens = [AddressLexeme]()
         tokens.reserveCapacity(input.count / 6 + 4)
         while true {
             let isSpaced = skipWhiteSpace()
             guard index < input.count else { break }
             let start = index
             let kind = next()
-            tokens.append(AddressToken(kind: kind, range: (base + start)..<(base + index), isSpaced: isSpaced))
+            tokens.append(AddressLexeme(kind: kind, range: (base + start)..<(base + index), isSpaced: isSpaced))
         }
         return tokens
     }
 
-    private mutating func next() -> AddressToken.Kind {
+    private mutating func next() -> AddressLexeme.Kind {
         let octet = input[index]
         switch octet {
         case UInt8(ascii: "\"") where !quoteIsOrdinary:

@@ -2,7 +2,7 @@
 
 struct AddressListParser {
     private let value: ArraySlice<UInt8>
-    private let tokens: [AddressToken]
+    private let tokens: [AddressLexeme]
     private var index = 0
     private var defects: Set<AddressDefect>
     private var addresses = [Address]()
@@ -17,9 +17,9 @@ struct AddressListParser {
     /// What was read of the current element so far.
     private struct Element {
         /// Words and specials outside `<…>`; `isSpaced` is also set where a comment precedes.
-        var words = [AddressToken]()
+        var words = [AddressLexeme]()
         /// Contents of `<…>`.
-        var angle: [AddressToken]?
+        var angle: [AddressLexeme]?
         var comment: Range<Int>?
         var start: Int?
         var end = 0
@@ -27,7 +27,7 @@ struct AddressListParser {
         /// Whether `words` hold an `@`.
         var hasAt = false
 
-        mutating func take(_ token: AddressToken) {
+        mutating func take(_ token: AddressLexeme) {
             if start == nil { start = token.range.lowerBound }
             end = token.range.upperBound
         }
@@ -92,7 +92,7 @@ struct AddressListParser {
     }
 
     /// Handles a word after `<…>`. An address there begins a new element (true); anything else is reported and skipped (false).
-    private mutating func splitsAfterAngle(_ element: inout Element, _ token: AddressToken) -> Bool {
+    private mutating func splitsAfterAngle(_ element: inout Element, _ token: AddressLexeme) -> Bool {
         // Look ahead over this element: the cost is shared, as a skipped stretch is skipped whole.
         var ahead = index
         var hasAddress = token.isAt
@@ -128,7 +128,7 @@ struct AddressListParser {
 
     /// Reads up to `>`; the `<` is taken already.
     private mutating func readAngle(_ element: inout Element) {
-        var words = [AddressToken]()
+        var words = [AddressLexeme]()
         var isCommented = false
         defer { element.angle = words }
         while index < tokens.count {
@@ -195,7 +195,7 @@ struct AddressListParser {
     }
 
     /// Reports what may not be in a display name.
-    private mutating func inspectPhrase(_ words: [AddressToken]) {
+    private mutating func inspectPhrase(_ words: [AddressLexeme]) {
         for word in words {
             switch word.kind {
             case .special(UInt8(ascii: ".")): defects.insert(.dotInPhrase)
@@ -208,13 +208,13 @@ struct AddressListParser {
         }
     }
 
-    private func holdsEncodedWord(_ words: [AddressToken]) -> Bool {
+    private func holdsEncodedWord(_ words: [AddressLexeme]) -> Bool {
         guard let first = words.first, let last = words.last else { return false }
         return EncodedWord.occurs(in: value[first.range.lowerBound..<last.range.upperBound])
     }
 
     /// The words as text: unquoted, decoded, one space where there was white space. Nil for none.
-    private func displayName(_ words: [AddressToken]) -> String? {
+    private func displayName(_ words: [AddressLexeme]) -> String? {
         guard !words.isEmpty else { return nil }
         var text = [UInt8]()
         for (number, word) in words.enumerated() {
@@ -235,7 +235,7 @@ struct AddressListParser {
     }
 }
 
-extension AddressToken {
+extension AddressLexeme {
     var isAt: Bool { kind == .special(UInt8(ascii: "@")) }
     var isDot: Bool { kind == .special(UInt8(ascii: ".")) }
     var isWord: Bool { kind == .atom || kind == .quotedString }

@@ -86,7 +86,7 @@ package enum AuthorAddress {
 /// A recogniser for one mailbox. It looks at tokens, never repairs, and stops at the first thing that is out of order.
 private struct StrictMailbox {
     private let value: ArraySlice<UInt8>
-    private let tokens: [AddressToken]
+    private let tokens: [AddressLexeme]
     private let lexical: Set<AddressDefect>
 
     init(_ value: ArraySlice<UInt8>) {
@@ -141,7 +141,7 @@ private struct StrictMailbox {
         }
     }
 
-    private func checkComment(_ token: AddressToken) throws(AuthorDefect) {
+    private func checkComment(_ token: AddressLexeme) throws(AuthorDefect) {
         let inner = value[token.range].dropFirst().dropLast()
         for octet in inner where "()<>@,;:\\\"[]".utf8.contains(octet) { throw .ambiguousComment }
         if EncodedWord.occurs(in: inner) { throw .ambiguousComment }
@@ -150,7 +150,7 @@ private struct StrictMailbox {
     }
 
     /// Quoted pairs are taken for `"` and `\` only: others are legal, but programs differ on what they leave behind.
-    private func checkQuotedPairs(_ token: AddressToken) throws(AuthorDefect) {
+    private func checkQuotedPairs(_ token: AddressLexeme) throws(AuthorDefect) {
         var octets = value[token.range].dropFirst().dropLast()
         while let octet = octets.popFirst() {
             guard octet == UInt8(ascii: "\\") else { continue }
@@ -160,7 +160,7 @@ private struct StrictMailbox {
 
     // MARK: Display name
 
-    private func readPhrase(_ words: ArraySlice<AddressToken>) throws(AuthorDefect) {
+    private func readPhrase(_ words: ArraySlice<AddressLexeme>) throws(AuthorDefect) {
         for word in words {
             switch word.kind {
             case .atom, .special(UInt8(ascii: ".")), .comment: break
@@ -179,7 +179,7 @@ private struct StrictMailbox {
         }
     }
 
-    private func wordsBefore(_ word: AddressToken, in words: ArraySlice<AddressToken>) -> Bool {
+    private func wordsBefore(_ word: AddressLexeme, in words: ArraySlice<AddressLexeme>) -> Bool {
         words.contains { $0.range.upperBound <= word.range.lowerBound && $0.kind != .comment }
     }
 
@@ -211,7 +211,7 @@ private struct StrictMailbox {
 
     // MARK: Address
 
-    private func checkTail(_ tail: ArraySlice<AddressToken>) throws(AuthorDefect) {
+    private func checkTail(_ tail: ArraySlice<AddressLexeme>) throws(AuthorDefect) {
         guard let first = tail.first(where: { $0.kind != .comment }) else { return }
         if tail.contains(where: { $0.kind == .special(UInt8(ascii: ",")) }) {
             let hasMore = tail.contains { $0.isWord || $0.isAt || $0.kind == .special(UInt8(ascii: "<")) }
@@ -242,7 +242,7 @@ private struct StrictMailbox {
         return try readAddress(inner, isAngled: false)
     }
 
-    private func readAddress(_ inner: ArraySlice<AddressToken>, isAngled: Bool) throws(AuthorDefect) -> AddrSpec {
+    private func readAddress(_ inner: ArraySlice<AddressLexeme>, isAngled: Bool) throws(AuthorDefect) -> AddrSpec {
         guard let first = inner.first, let last = inner.last else { throw .noAddress }
         let span = first.range.lowerBound..<last.range.upperBound
         let ats = inner.indices.filter { inner[$0].isAt }
@@ -269,19 +269,19 @@ private struct StrictMailbox {
     }
 
     /// Whether two words stand side by side, as in `John a@b`.
-    private func wordsAreSpaced(_ local: ArraySlice<AddressToken>, _ domain: ArraySlice<AddressToken>) -> Bool {
+    private func wordsAreSpaced(_ local: ArraySlice<AddressLexeme>, _ domain: ArraySlice<AddressLexeme>) -> Bool {
         for part in [local, domain] {
             for (left, right) in zip(part, part.dropFirst()) where left.isWord && right.isWord { return true }
         }
         return false
     }
 
-    private func isStray(_ token: AddressToken) -> Bool {
+    private func isStray(_ token: AddressLexeme) -> Bool {
         if case .special = token.kind { return !token.isAt && !token.isDot }
         return false
     }
 
-    private func readLocalPart(_ tokens: ArraySlice<AddressToken>) throws(AuthorDefect) -> String {
+    private func readLocalPart(_ tokens: ArraySlice<AddressLexeme>) throws(AuthorDefect) -> String {
         guard let first = tokens.first, let last = tokens.last else { throw .noAddress }
         if tokens.count == 1, first.kind == .quotedString {
             var text = [UInt8]()
@@ -310,7 +310,7 @@ private struct StrictMailbox {
         return string
     }
 
-    private func readDomain(_ tokens: ArraySlice<AddressToken>) throws(AuthorDefect) -> String {
+    private func readDomain(_ tokens: ArraySlice<AddressLexeme>) throws(AuthorDefect) -> String {
         guard let first = tokens.first, let last = tokens.last else { throw .noAddress }
         if first.kind == .domainLiteral { throw .domainLiteral }
         let text = String(decoding: value[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)

@@ -38,7 +38,7 @@ struct Members {
     }
 }
 
-extension DecisionQuestion {
+extension DecisionRequest {
     private static let memberNames: Set = ["event", "client_id", "identity_token", "nonce", "sub", "app_account", "context"]
 
     /// From the body of `POST /v1/decisions`. Throws `Problem` (422).

@@ -24,7 +24,7 @@ package struct DecisionRoutes: RouteModule {
         routes.post("/v1/decisions", access: .team(.decisionsWrite)) { request, context in
             let team = try context.asking(.decisionsWrite)
             return try await answer(request, context, team, endpoint: "decisions") { body in
-                let question = try DecisionQuestion(body)
+                let question = try DecisionRequest(body)
                 return try await service.decide(question, for: team).body
             }
         }
@@ -54,7 +54,7 @@ package struct DecisionRoutes: RouteModule {
 
     /// Reads the body, minds the Idempotency-Key, and answers.
     private func answer(
-        _ request: Request, _ context: APIContext, _ team: AskingTeam, endpoint: String,
+        _ request: Request, _ context: APIContext, _ team: Requester, endpoint: String,
         _ work: (JSONValue) async throws -> String
     ) async throws -> Response {
         try request.requireType("application/json")
@@ -126,9 +126,9 @@ package struct DecisionRoutes: RouteModule {
 }
 
 extension APIContext {
-    fileprivate func asking(_ scope: Scope) throws -> AskingTeam {
+    fileprivate func asking(_ scope: Scope) throws -> Requester {
         let team = try team(scope: scope)
-        return AskingTeam(id: team.id, number: team.number)
+        return Requester(id: team.id, number: team.number)
     }
 
     /// A decision's id from the path; what cannot be one is not looked for.

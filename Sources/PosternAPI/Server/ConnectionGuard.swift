@@ -1,4 +1,4 @@
-// One connection's patience: how long a request may take to arrive, and an answer to be fetched.
+// One connection's timeout: how long a request may take to arrive, and an answer to be fetched.
 
 import NIOCore
 import NIOHTTP1

@@ -27,7 +27,7 @@ final class OpenConnections: Sendable {
 
     /// How long a request may take before it is the first to give way; a later one gives way only where no one is idle either. A request
     /// of ours fits into a few packets: handshake and head take some round trips, of 0.3 s at the worst.
-    fileprivate static let patience = TimeAmount.seconds(1)
+    fileprivate static let timeout = TimeAmount.seconds(1)
 
     /// One place in so many is for proxies and this machine alone: a check of the service's health has to get through.
     private static let reserve = 10
@@ -186,10 +186,10 @@ extension OpenConnections.State {
     fileprivate mutating func end(proxiesToo: Bool, _ now: NIODeadline) -> OpenConnections.Connection? {
         for isProxy in proxiesToo ? [false, true] : [false] {
             let arriving = longest(.init(isProxy: isProxy, phase: .arriving))
-            if let arriving, now - arriving.since >= OpenConnections.patience { return remove(arriving.id) }
+            if let arriving, now - arriving.since >= OpenConnections.timeout { return remove(arriving.id) }
             if let idle = longest(.init(isProxy: isProxy, phase: .idle)) { return remove(idle.id) }
             let fetching = longest(.init(isProxy: isProxy, phase: .fetching))
-            if let fetching, now - fetching.since >= OpenConnections.patience { return remove(fetching.id) }
+            if let fetching, now - fetching.since >= OpenConnections.timeout { return remove(fetching.id) }
             if let arriving { return remove(arriving.id) }
         }
         return nil

@@ -20,7 +20,7 @@ package struct SourceFinding: Encodable, Sendable, Hashable {
 }
 
 /// What is to be looked at.
-package struct SourceQuestion: Sendable, Hashable {
+package struct SourceRequest: Sendable, Hashable {
     /// Lower case, A-labels.
     package let domain: String
     /// The team's.
@@ -35,12 +35,12 @@ package struct SourceRoutes: RouteModule {
     private let store: Store
     private let pool: BlockingPool
     private let cursors: Cursors
-    private let examine: @Sendable (SourceQuestion) async throws -> [SourceFinding]
+    private let examine: @Sendable (SourceRequest) async throws -> [SourceFinding]
 
     /// - Parameter examine: asks the DNS, for a bounded time; blocks, but not on the threads of `pool`.
     package init(
         _ store: Store, _ pool: BlockingPool, _ cursors: Cursors,
-        examine: @escaping @Sendable (SourceQuestion) async throws -> [SourceFinding]
+        examine: @escaping @Sendable (SourceRequest) async throws -> [SourceFinding]
     ) {
         self.store = store
         self.pool = pool
@@ -101,7 +101,7 @@ package struct SourceRoutes: RouteModule {
             }
             let sources = try await pool.run { [store] in try store.sources.sources(team: team.id) }
             let checks = try await examine(
-                SourceQuestion(domain: domain.text, sources: sources, selectors: selectors.map { $0.lowercased() }, address: body.ip))
+                SourceRequest(domain: domain.text, sources: sources, selectors: selectors.map { $0.lowercased() }, address: body.ip))
             return try .json(Checked(domain: domain.text, verdict: Self.worst(checks), checks: checks))
         }
     }
@@ -110,7 +110,7 @@ package struct SourceRoutes: RouteModule {
         try await withThrowingTaskGroup(of: (String, [SourceFinding]).self) { group in
             for domain in Set(shown.map(Self.domain)) {
                 group.addTask { [examine] in
-                    (domain, try await examine(SourceQuestion(domain: domain, sources: all, selectors: [], address: nil)))
+                    (domain, try await examine(SourceRequest(domain: domain, sources: all, selectors: [], address: nil)))
                 }
             }
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }

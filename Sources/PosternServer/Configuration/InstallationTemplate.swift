@@ -59,7 +59,7 @@ extension Installation {
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             for domain in configuration.relayDomains {
                 // Active before it is published: an unknown key harms no more than no signature (RFC 6376 section 6.1).
-                _ = try SigningKey.generate(store, domain: domain, algorithm: .rsa, isActive: true, change)
+                _ = try DKIMKeyMaker.generate(store, domain: domain, algorithm: .rsa, isActive: true, change)
             }
             try ActivePolicies.installBuiltIn(store.policies, change)
             try database.close()

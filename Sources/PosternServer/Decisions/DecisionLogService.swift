@@ -70,7 +70,7 @@ package struct DecisionLogService: Service {
         do {
             try await pool.run { [store, now] in
                 let time = now()
-                while try store.settlements.deleteExpiredNonces(now: time) == 1000 {}
+                while try store.decisionWrites.deleteExpiredNonces(now: time) == 1000 {}
                 while try store.idempotency.deleteExpired(now: time) == 1000 {}
                 while try store.appRates.deleteExpired(now: time) == 1000 {}
             }

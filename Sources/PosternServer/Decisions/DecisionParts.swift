@@ -34,7 +34,7 @@ package struct DecisionParts: Sendable {
         executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil, metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
         let trust = TokenTrust(own: own, others: trust)
-        log = DecisionLogBuffer(store.decisions, store.settlements)
+        log = DecisionLogBuffer(store.decisions, store.decisionWrites)
         let database = store.database.first
         commits = GroupCommit(database)
         reads = GroupRead(database)

@@ -81,7 +81,7 @@ extension LocalProbe {
     private static func clockSkew(_ store: Store, here: String, now: Int64) throws -> String? {
         let others = try store.serviceStatus.all().filter { $0.host != here }.compactMap { entry -> (host: String, ahead: Double)? in
             let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
-            guard let ahead = snapshot?.clockAhead, now - entry.updatedAt + ClockSkew.seconds(ahead) <= StatusService.patience else { return nil }
+            guard let ahead = snapshot?.clockAhead, now - entry.updatedAt + ClockSkew.seconds(ahead) <= StatusService.timeout else { return nil }
             return (entry.host, ahead)
         }
         return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
@@ -126,7 +126,7 @@ enum ClockKeeper {
 /// Asks whether a filter answers on a socket.
 package enum MilterProbe {
     /// Seconds to wait for connection and answer: a filter that takes longer would hold up mail too.
-    private static let patience = 5
+    private static let timeout = 5
 
     /// Opens a session as Postfix does, with every action and protocol step offered, and ends it after the filter's answer.
     package static func ask(_ socket: String) -> LocalFacts.Outcome {
@@ -193,7 +193,7 @@ package enum MilterProbe {
     private static func open(_ family: Int32) -> Int32 {
         let descriptor = Glibc.socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return -1 }
-        var limit = timeval(tv_sec: patience, tv_usec: 0)
+        var limit = timeval(tv_sec: timeout, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
         }

@@ -42,17 +42,17 @@ struct ProbeLetter {
     }
 
     /// Whether this is what became of the reply.
-    func isReply(_ message: ParkedMessage) -> Bool { Self.contains(message.data, "Re: postern doctor \(nonce)") }
+    func isReply(_ message: CapturedMessage) -> Bool { Self.contains(message.data, "Re: postern doctor \(nonce)") }
 
     /// Whether this tells of what became of the forward: rebuilt by the relay, or as Postfix writes it.
-    func isReport(_ message: ParkedMessage) -> Bool {
+    func isReport(_ message: CapturedMessage) -> Bool {
         !isReply(message) && Self.contains(message.data, nonce) && message.mail.hasPrefix("<>")
     }
 
     /// Whether the forward itself came, to the address that it was sent to: no filter saw it.
-    func isForward(_ message: ParkedMessage, to relay: AddrSpec) -> Bool {
+    func isForward(_ message: CapturedMessage, to relay: AddrSpec) -> Bool {
         Self.contains(message.data, "forward.\(nonce)@") && message.recipients.contains {
-            ParkingPlace.address($0).lowercased() == relay.wireForm.lowercased()
+            CaptureServer.address($0).lowercased() == relay.wireForm.lowercased()
         }
     }
 
@@ -121,7 +121,7 @@ struct ProbeJudgement {
         guard case .arrived(let message) = result else { return missing(result, name, "bounce") }
         guard !isPast(message, [relay.wireForm]) else { return unfiltered(name, "forward") }
         // A return path that is still there was not rewritten: the report went past the filter.
-        let isOurs = message.recipients.allSatisfy { ParkingPlace.address($0).lowercased() == identity.team.wireForm.lowercased() }
+        let isOurs = message.recipients.allSatisfy { CaptureServer.address($0).lowercased() == identity.team.wireForm.lowercased() }
         let leaks = Self.leaks([(identity.inbox.wireForm, "the inbox"), (identity.inbox.localPart, "the inbox's local part")], in: message)
         guard isOurs, leaks.isEmpty else {
             return .broken(
@@ -134,7 +134,7 @@ struct ProbeJudgement {
         return .ok(name, "a bounce that Postfix wrote was rebuilt by the milter and left without the inbox in it")
     }
 
-    private static func leaks(_ told: [(String, String)], in message: ParkedMessage) -> [String] {
+    private static func leaks(_ told: [(String, String)], in message: CapturedMessage) -> [String] {
         let envelope = Array(([message.mail] + message.recipients).joined(separator: "\n").utf8)
         var found: [String] = []
         for (text, what) in told where !found.contains(what) {
@@ -146,14 +146,14 @@ struct ProbeJudgement {
     }
 
     /// Postfix's own Received names whoever handed the message over, unless the header check reduces it.
-    private func clientOfPostfix(_ message: ParkedMessage) -> [String] {
+    private func clientOfPostfix(_ message: CapturedMessage) -> [String] {
         let header = String(decoding: message.data, as: UTF8.self).components(separatedBy: "\r\n\r\n").first ?? ""
         return header.replacingOccurrences(of: "\r\n\t", with: " ").replacingOccurrences(of: "\r\n ", with: " ")
             .components(separatedBy: "\r\n").contains { $0.lowercased().hasPrefix("received: from ") } ? ["a Received field with the client"] : []
     }
 
-    private func isPast(_ message: ParkedMessage, _ addresses: [String]) -> Bool {
-        message.recipients.contains { recipient in addresses.contains { ParkingPlace.address(recipient).lowercased() == $0.lowercased() } }
+    private func isPast(_ message: CapturedMessage, _ addresses: [String]) -> Bool {
+        message.recipients.contains { recipient in addresses.contains { CaptureServer.address(recipient).lowercased() == $0.lowercased() } }
     }
 
     private func unfiltered(_ name: String, _ what: String) -> Check {

@@ -14,15 +14,15 @@ package struct SelfProbe {
         package let host: String
         package let port: UInt16
         /// The port on 127.0.0.1 that Postfix sends to what stays at the relay domain.
-        package let parkingPort: UInt16
+        package let capturePort: UInt16
         /// Seconds that the mail may take.
-        package let patience: Double
+        package let timeout: Double
 
-        package init(host: String, port: UInt16, parkingPort: UInt16, patience: Double) {
+        package init(host: String, port: UInt16, capturePort: UInt16, timeout: Double) {
             self.host = host
             self.port = port
-            self.parkingPort = parkingPort
-            self.patience = patience
+            self.capturePort = capturePort
+            self.timeout = timeout
         }
     }
 
@@ -73,9 +73,9 @@ package struct SelfProbe {
     /// Sends both, waits, and judges.
     package func run() -> Outcome {
         let inbox = identity.inbox.wireForm.lowercased()
-        let place: ParkingPlace
+        let place: CaptureServer
         do {
-            place = try ParkingPlace(port: route.parkingPort) { [self] address in
+            place = try CaptureServer(port: route.capturePort) { [self] address in
                 address.lowercased() == inbox ? .refuse : isProbes(address) ? .take : .later
             }
         } catch {
@@ -83,7 +83,7 @@ package struct SelfProbe {
                 checks: [
                     .warning(
                         "probe",
-                        "no reply and no bounce was sent: port \(route.parkingPort), where Postfix sends undeliverable mail, cannot be listened on (\(error))",
+                        "no reply and no bounce was sent: port \(route.capturePort), where Postfix sends undeliverable mail, cannot be listened on (\(error))",
                         remedy: "run postern doctor as root, and one at a time; --skip probe skips this part")
                 ], isFinished: true)
         }
@@ -101,10 +101,10 @@ package struct SelfProbe {
         }
         var checks = [judgement.reply(reply.result), judgement.bounce(bounce.result)]
         if reply.offersDSN || bounce.offersDSN { checks.append(ProbeJudgement.offersDSN) }
-        if place.strangerCount > 0 {
+        if place.otherRecipientCount > 0 {
             checks.append(
                 .warning(
-                    "parked mail", "mail for \(place.strangerCount) recipients waits in Postfix's queue, as no milter rewrote it",
+                    "parked mail", "mail for \(place.otherRecipientCount) recipients waits in Postfix's queue, as no milter rewrote it",
                     remedy: "see it with postqueue -p: it came in while smtpd_milters was not in force"))
         }
         return Outcome(checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)
@@ -112,15 +112,15 @@ package struct SelfProbe {
 
     /// - Parameter senders: the first one that Postfix takes is used.
     private func probe(
-        from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: ParkingPlace, _ isIt: (ParkedMessage) -> Bool
+        from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer, _ isIt: (CapturedMessage) -> Bool
     ) -> (result: ProbeResult, offersDSN: Bool) {
         let submission = SMTPSubmission(
-            host: route.host, port: route.port, helo: ProbeLetter.helo(nonce), timeout: route.patience, dataTimeout: route.patience)
+            host: route.host, port: route.port, helo: ProbeLetter.helo(nonce), timeout: route.timeout, dataTimeout: route.timeout)
         var refusal = ProbeResult.neverCame
         for sender in senders {
             do throws(SubmissionFailure) {
                 let receipt = try submission.send(from: sender, to: InboxAddress(recipient), message: message)
-                let found = place.wait(seconds: route.patience) { $0.first(where: isIt) }
+                let found = place.wait(seconds: route.timeout) { $0.first(where: isIt) }
                 return (found.map { .arrived($0) } ?? .neverCame, receipt.keywords.contains("DSN"))
             } catch {
                 if case .temporary(let temporary) = error, temporary.stage == .connection { return (.unreachable(temporary.detail), false) }
@@ -134,7 +134,7 @@ package struct SelfProbe {
 
 /// What became of one probe.
 enum ProbeResult: Sendable {
-    case arrived(ParkedMessage)
+    case arrived(CapturedMessage)
     /// No one takes mail there, and why.
     case unreachable(String)
     /// Postfix did not take it, and why.

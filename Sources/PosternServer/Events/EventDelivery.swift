@@ -63,7 +63,7 @@ package final class EventDelivery: Sendable {
         self.outbox = outbox
         leader = LeaderLease(outbox.leases, name: OutboxRepository.lease, now: leaseClock)
         book = DeliveryBook { results, lease in
-            try await threads.store.runIfActive { try outbox.settle(results, under: lease, now: now()) }
+            try await threads.store.runIfActive { try outbox.recordResults(results, under: lease, now: now()) }
         }
         self.signer = signer
         self.issuer = issuer
@@ -132,7 +132,7 @@ package final class EventDelivery: Sendable {
                     addresses = try await self.addresses(endpoint)
                 } catch let refusal as EndpointAddresses.Refusal {
                     guard leader.current == lease else { throw LeaseLost() }
-                    try await settle(events[0], .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil), run)
+                    try await record(events[0], .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil), run)
                     return hasTaken
                 }
                 step(run)
@@ -193,13 +193,13 @@ package final class EventDelivery: Sendable {
             try Task.checkCancellation()
             guard leader.current == run.lease else { throw LeaseLost() }
         }
-        try await settle(event, outcome, run)
+        try await record(event, outcome, run)
         if case .failed(_, isEndpoints: true, _) = outcome { return true }
         return false
     }
 
     /// Writes down how it went.
-    private func settle(_ event: OutboxEvent, _ outcome: PostOutcome, _ run: Run) async throws {
+    private func record(_ event: OutboxEvent, _ outcome: PostOutcome, _ run: Run) async throws {
         guard case .failed(let reason, let isEndpoints, let retryAfter) = outcome else {
             metrics?.events("delivered").add()
             guard try await book.note(DeliveryResult(event), under: run.lease) else { throw LeaseLost() }

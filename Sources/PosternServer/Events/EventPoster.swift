@@ -30,7 +30,7 @@ package protocol EventPosting: Sendable {
 /// in SNI, `Host` and the check of the certificate.
 package actor HTTPEventPoster: EventPosting {
     /// Seconds for the whole of one attempt. A receiver has to note the event and answer, not to act on it.
-    package static let patience: Int64 = 10
+    package static let timeout: Int64 = 10
     /// Seconds to connect to one address.
     private static let connectPatience: Int64 = 4
     /// Octets of an answer that are read, so that the connection can be used again; a longer one ends with its connection.
@@ -50,16 +50,16 @@ package actor HTTPEventPoster: EventPosting {
     }
 
     private let additionalRoots: [NIOSSLCertificate]
-    private let patience: TimeAmount
+    private let timeout: TimeAmount
     private var clients: [Key: Entry] = [:]
     private var uses: Int64 = 0
 
     /// - Parameters:
     ///   - rootsPath: further certificate authorities (PEM) besides the system's. Throws where they cannot be read.
-    ///   - patience: seconds for one attempt.
-    package init(rootsPath: String? = nil, patience: Int64 = HTTPEventPoster.patience) throws {
+    ///   - timeout: seconds for one attempt.
+    package init(rootsPath: String? = nil, timeout: Int64 = HTTPEventPoster.timeout) throws {
         additionalRoots = try rootsPath.map { try NIOSSLCertificate.fromPEMFile($0) } ?? []
-        self.patience = .seconds(patience)
+        self.timeout = .seconds(timeout)
     }
 
     /// Ends every connection. To be called once, when nothing is posted any more.
@@ -70,7 +70,7 @@ package actor HTTPEventPoster: EventPosting {
     }
 
     package func post(_ body: [UInt8], to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome {
-        let end = NIODeadline.now() + patience
+        let end = NIODeadline.now() + timeout
         var last = PostOutcome.failed(reason: "no address", isEndpoints: true, retryAfter: nil)
         for address in addresses.texts {
             let key = Key(host: url.host, address: address)
@@ -175,7 +175,7 @@ package actor HTTPEventPoster: EventPosting {
         tls.additionalTrustRoots = additionalRoots.isEmpty ? [] : [.certificates(additionalRoots)]
         var configuration = HTTPClient.Configuration(
             tlsConfiguration: tls, redirectConfiguration: .disallow,
-            timeout: .init(connect: .seconds(Self.connectPatience), read: patience), decompression: .disabled)
+            timeout: .init(connect: .seconds(Self.connectPatience), read: timeout), decompression: .disabled)
         configuration.dnsOverride = [key.host: key.address]
         configuration.httpVersion = .http1Only
         configuration.connectionPool.retryConnectionEstablishment = false

@@ -130,7 +130,7 @@ package struct ImportReader: Sendable {
         for octet in octets {
             guard octet == 0x0A else {
                 // One octet over the maximum shows that it is too long; more need not be kept.
-                if lineOctets.count <= JSONLine.maximum { lineOctets.append(octet) }
+                if lineOctets.count <= ImportJSONLine.maximum { lineOctets.append(octet) }
                 continue
             }
             try endLine(take)
@@ -143,7 +143,7 @@ package struct ImportReader: Sendable {
         if line == 1, octets.starts(with: [0xEF, 0xBB, 0xBF]) { octets = octets.dropFirst(3) }
         lineOctets = []
         guard octets.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) else { return }
-        let fields = Result { () throws(StoreRefusal) in try JSONLine.fields(Array(octets)) }
+        let fields = Result { () throws(StoreRefusal) in try ImportJSONLine.fields(Array(octets)) }
         try take(ImportRecord(line: line, fields: fields))
     }
 }

@@ -53,7 +53,7 @@ package struct KeyRotation: Sendable {
         return try installation.store.serviceStatus.all().compactMap { entry in
             let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
             // By the store's clock: one that is behind is not silent.
-            guard now() - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead) <= StatusService.patience else { return nil }
+            guard now() - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead) <= StatusService.timeout else { return nil }
             let known = snapshot?.keys ?? [:]
             let isReady = wanted.allSatisfy { known[$0.key] == $0.value }
             return isReady ? nil : Laggard(host: entry.host, pid: entry.pid, updatedAt: entry.updatedAt)

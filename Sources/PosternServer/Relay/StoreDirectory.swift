@@ -70,7 +70,7 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RelayCore.OutboundSource] {
+    package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         try reading {
             try store.sources.sources(covering: author).compactMap(Self.source).filter { $0.covers(author) }
         }
@@ -108,7 +108,7 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    package func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
         let kind = direction.kind
         return try reading {
             guard let counters else {
@@ -127,7 +127,7 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func release(_ direction: Direction, account: AccountNumber, day: UInt64) {
+    package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
         try? counters?.release(account: Int64(account.rawValue), kind: direction.kind, day: Int64(day))
     }
 
@@ -219,8 +219,8 @@ package struct StoreDirectory: RelayDirectory {
         let tokens = Mutex<[String: AddrSpec]>([:])
     }
 
-    private static func source(_ source: PosternStore.OutboundSource) -> RelayCore.OutboundSource? {
-        source.relayScope.map { RelayCore.OutboundSource(scope: $0, pairedEnvelopeDomain: source.envelopeDomain) }
+    private static func source(_ source: OutboundSource) -> RegisteredSource? {
+        source.relayScope.map { RegisteredSource(scope: $0, pairedEnvelopeDomain: source.envelopeDomain) }
     }
 
     /// Whatever the store cannot answer is a failure to answer, never an answer.
@@ -229,7 +229,7 @@ package struct StoreDirectory: RelayDirectory {
     }
 }
 
-extension Direction {
+extension LimitedDirection {
     /// Under which number the store counts it against the daily limit.
     fileprivate var kind: CounterKind { self == .forward ? .forwarded : .replied }
 }
@@ -251,8 +251,8 @@ extension RelayCounter {
     }
 }
 
-extension PosternStore.OutboundSource {
-    fileprivate var relayScope: RelayCore.OutboundSource.Scope? {
+extension OutboundSource {
+    fileprivate var relayScope: RegisteredSource.Scope? {
         switch kind {
         case .domain: .domain(value)
         case .address: AddrSpec(envelope: value).map { .address($0) }

@@ -75,14 +75,14 @@ package struct Sandbox {
         let issuer = try SandboxIssuer.make(issuer: "https://issuer.sandbox.example")
 
         let pool = BlockingPool(threads: 4)
-        let log = DecisionLogBuffer(store.decisions, store.settlements)
+        let log = DecisionLogBuffer(store.decisions, store.decisionWrites)
         let (commits, reads) = (GroupCommit(database), GroupRead(database))
         let breaker = StoreBreaker()
         let clockNow: @Sendable () -> Int64 = { clock.now }
         let policy = try settings.policy ?? LoadedPolicy(.builtIn)
         let service = DecisionService(
             store: store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer), log: log, commits: commits,
-            reads: reads, executor: pool, breaker: breaker, settings: DecisionService.Settings(canned: CannedAnswer.answer), now: clockNow,
+            reads: reads, executor: pool, breaker: breaker, settings: DecisionService.Settings(canned: CannedResponse.answer), now: clockNow,
             logger: logger)
         let parts = DecisionParts(
             service: service,

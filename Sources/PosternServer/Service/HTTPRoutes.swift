@@ -32,7 +32,7 @@ package struct ServiceParts: Sendable {
     /// Where mail is written that no one waits for.
     package let mailQueue = MailQueue()
     /// The page of one's own; nil where the installation has no public address.
-    let page: MePage?
+    let page: PortalPage?
     /// Nil where nothing is decided.
     package let decisions: DecisionParts?
     /// Nil where nothing is decided.
@@ -58,7 +58,7 @@ package struct ServiceParts: Sendable {
             key: try HKDFSHA256.derive(
                 key: installation.keys.marks.active.secret, info: Array("postern cursors 1".utf8), length: 32))
         mailer = try MailerFactory.mailer(installation, signer: signer)
-        page = try MePage(
+        page = try PortalPage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
             proxies: installation.configuration.http.proxies, logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
@@ -99,7 +99,7 @@ package enum HTTPRoutes {
             SourceRoutes(parts.store, parts.pool, parts.cursors, examine: SourceExaminer(parts).examine),
             UserRoutes(
                 parts.store, parts.pool, parts.cursors, now: parts.now,
-                verify: { user, inbox, change in try parts.mailer.verify(user: user, .number(inbox), change) }),
+                verify: { user, inbox, change in try parts.mailer.sendConfirmation(user: user, .number(inbox), change) }),
         ]
         let decisions = parts.decisions.map { DecisionRoutes(service: $0.service, idempotency: $0.idempotency) as any RouteModule }
         return all + (decisions.map { [$0] } ?? []) + (parts.page.map { [$0] } ?? []) + provider(parts)

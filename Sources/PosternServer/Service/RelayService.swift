@@ -15,7 +15,7 @@ import Synchronization
 
 package enum RelayService {
     /// How long transactions under way may take once shutdown was asked for. Longer than the DNS budget of a message, shorter than
-    /// systemd's patience (90 s).
+    /// systemd's timeout (90 s).
     private static let shutdownDeadline: Duration = .seconds(60)
 
     /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration, the HTTP certificate and the policies again (`Reload` says

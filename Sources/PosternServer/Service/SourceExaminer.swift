@@ -20,12 +20,12 @@ final class SourceExaminer: Sendable {
 
     private let pool = BlockingPool(threads: 4)
     private let resolver: Mutex<AresResolver?> = Mutex(nil)
-    private let known = Mutex<[SourceQuestion: Entry]>([:])
+    private let known = Mutex<[SourceRequest: Entry]>([:])
     private let parts: ServiceParts
 
     init(_ parts: ServiceParts) { self.parts = parts }
 
-    @Sendable func examine(_ question: SourceQuestion) async throws -> [SourceFinding] {
+    @Sendable func examine(_ question: SourceRequest) async throws -> [SourceFinding] {
         let now = parts.now()
         if let entry = known.withLock({ $0[question] }), now - entry.at < Self.lifetime { return entry.findings }
         let findings = try await pool.run { [self] in

@@ -42,7 +42,7 @@ package struct StatusReport: Encodable, Sendable {
             // By the store's clock: one that is behind is not silent.
             let silence = max(0, now - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead))
             return Host(
-                host: entry.host, pid: entry.pid, isRunning: silence <= StatusService.patience, silentFor: silence, snapshot: snapshot)
+                host: entry.host, pid: entry.pid, isRunning: silence <= StatusService.timeout, silentFor: silence, snapshot: snapshot)
         }
         let minutes = try store.serviceStatus.minutes(after: now - Self.hour).compactMap { minute in
             (try? JSONDecoder().decode([String: Int].self, from: Data(minute.counts.utf8))).map { Minute(at: minute.at, counts: $0) }

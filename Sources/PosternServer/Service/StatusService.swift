@@ -13,7 +13,7 @@ package struct StatusService: Service {
     /// Milliseconds until the next word where the store did not take one: `/readyz` says 503 until it does.
     static let retryPause: Int64 = 250
     /// Seconds of silence after which a service counts as gone.
-    package static let patience: Int64 = 10
+    package static let timeout: Int64 = 10
 
     private let parts: ServiceParts
     private let pool: BlockingPool

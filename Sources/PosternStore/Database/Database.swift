@@ -68,10 +68,10 @@ package protocol Database: Sendable {
     @discardableResult
     func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T
 
-    /// The same, waiting for other writers no longer than `patience` before `TemporaryStoreError` (`busy`); nil for the engine's own time. An
+    /// The same, waiting for other writers no longer than `timeout` before `TemporaryStoreError` (`busy`); nil for the engine's own time. An
     /// engine on which writers do not wait for each other may leave that aside.
     @discardableResult
-    func write<T>(_ durability: Durability, patience: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
+    func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
 
     /// Makes sure that what is written is still where others look for it. Throws `TemporaryStoreError` (`unreachable`).
     func requireInPlace() throws
@@ -116,7 +116,7 @@ extension Database {
 
     package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T { try rehearsedInTransaction(body) }
 
-    package func write<T>(_ durability: Durability, patience: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
         try write(durability, body)
     }
 

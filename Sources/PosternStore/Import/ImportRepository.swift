@@ -19,7 +19,7 @@ package struct ImportRepository: Sendable {
     /// Applies the rows in one transaction: those of new users together, the others in order. A refused row leaves nothing behind, and the others are taken.
     /// Throws `TemporaryStoreError` or `PermanentStoreError`, and then none was taken.
     package func apply(_ rows: [ImportRow], _ change: Change) throws -> [ImportOutcome] {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             var outcomes: [ImportOutcome] = []
             outcomes.reserveCapacity(rows.count)
             let together = try ImportBatch(imports: self, change: change).apply(connection, rows)
@@ -30,7 +30,7 @@ package struct ImportRepository: Sendable {
                 }
                 try connection.run("SAVEPOINT import_row", [])
                 do {
-                    outcomes.append(.done(try apply(connection, watch, row, change)))
+                    outcomes.append(.done(try apply(connection, tracker, row, change)))
                 } catch let refusal as StoreRefusal {
                     try connection.run("ROLLBACK TO SAVEPOINT import_row", [])
                     outcomes.append(.refused(refusal))
@@ -42,13 +42,13 @@ package struct ImportRepository: Sendable {
     }
 
     private func apply(
-        _ connection: any DatabaseConnection, _ watch: AccountWatch, _ row: ImportRow, _ change: Change
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ row: ImportRow, _ change: Change
     ) throws -> ImportCounts {
         var counts = ImportCounts()
         let user = try user(connection, row, change, &counts)
         // Only for users who existed before may someone need to be notified.
         let isNew = counts.users > 0
-        if let inbox = row.inbox { try add(connection, isNew ? nil : watch, inbox, user: user, id: row.user, change, &counts) }
+        if let inbox = row.inbox { try add(connection, isNew ? nil : tracker, inbox, user: user, id: row.user, change, &counts) }
         if let account = row.account { try add(connection, account, user: user, id: row.user, change, &counts) }
         return counts
     }
@@ -86,7 +86,7 @@ package struct ImportRepository: Sendable {
     }
 
     private func add(
-        _ connection: any DatabaseConnection, _ watch: AccountWatch?, _ inbox: ImportRow.Inbox, user: Int64, id: String,
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker?, _ inbox: ImportRow.Inbox, user: Int64, id: String,
         _ change: Change, _ counts: inout ImportCounts
     ) throws {
         let search = index.search(inbox.address.revealed).exact
@@ -98,14 +98,14 @@ package struct ImportRepository: Sendable {
                 throw StoreRefusal(
                     .exists, "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already")
             }
-            if inbox.isVerified, found.isNull(1), let watch {
+            if inbox.isVerified, found.isNull(1), let tracker {
                 let inbox = try inboxes.inbox(connection, user: user, row: try found.integer(0))
-                _ = try inboxes.confirm(connection, watch, user: user, id: id, inbox, detail: "import", change)
+                _ = try inboxes.confirm(connection, tracker, user: user, id: id, inbox, detail: "import", change)
                 counts.confirmed += 1
             }
             return
         }
-        if inbox.isVerified { try watch?.begin(.user(user)) }
+        if inbox.isVerified { try tracker?.snapshot(.user(user)) }
         let added = try inboxes.insert(
             connection, user: user, id: id, inbox.address, isVerified: inbox.isVerified, isReplyOnly: inbox.isReplyOnly, change)
         counts.inboxes += 1

@@ -21,7 +21,7 @@ package struct ProviderRepository: Sendable {
         _ request: ProviderAuthorization, _ change: Change, finish: (IssuedCode) throws -> T
     ) throws -> T {
         let code = try Self.token("pc_")
-        return try events.write(at: change.now) { connection, watch in
+        return try events.write(at: change.now) { connection, tracker in
             let app = try app(connection, request.grant.clientID)
             let registered = try connection.row(
                 "SELECT 1 FROM app_redirects WHERE app_id = ?1 AND uri = ?2", [.integer(app), .text(request.redirectURI)])
@@ -29,7 +29,7 @@ package struct ProviderRepository: Sendable {
                 throw StoreRefusal(.invalid, "this redirect_uri is not registered for app \(request.grant.clientID)")
             }
             if request.scopes.contains("email") { try refuseUnreachable(connection, request.grant.userID) }
-            let given = try grants.authorize(connection, watch, request.grant, change)
+            let given = try grants.authorize(connection, tracker, request.grant, change)
             // A work or school account is one that an organisation signs in.
             try connection.run(
                 "UPDATE users SET is_managed = ?2 WHERE handle = ?1 AND (is_managed IS NULL OR is_managed <> ?2)",
@@ -212,7 +212,7 @@ package struct ProviderRepository: Sendable {
     /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified; with a
     /// client's own that token alone.
     package func revoke(token: String, client: ProviderClient, _ change: Change) throws -> RevocationOutcome {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let access = secrets.hash(.accessToken, token)
             let row = try connection.row(
                 """
@@ -235,7 +235,7 @@ package struct ProviderRepository: Sendable {
                 """, [.integer(number)])
             guard let grant else { return .unknown }
             let account = try grant.integer(0)
-            try watch.begin(.account(account))
+            try tracker.snapshot(.account(account))
             let group = AppGroup(number: try grant.integer(1), primaryClientID: try grant.optionalText(2))
             return try connection.revoke(account: account, group: group, at: change.now, change) ? .revoked : .unknown
         }

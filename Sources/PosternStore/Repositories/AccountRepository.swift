@@ -52,17 +52,17 @@ package struct AccountRepository: Sendable {
     /// that this inbox had an account deleted. Every app that ever had a grant is notified. The user and other accounts stay.
     /// - Parameter isTeams: the team ends it: that is nothing the user did, so no tombstone is held against the inbox.
     package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let account = try connection.account(number)
-            if !isTeams { try bury(connection, account: number, now: change.now) }
+            if !isTeams { try recordTombstone(connection, account: number, now: change.now) }
             var rows = RemovalRepository.rows
-            try remove(connection, watch, account: number, rows: &rows, now: change.now)
+            try remove(connection, tracker, account: number, rows: &rows, now: change.now)
             try connection.audit(change, "account.delete", "account:\(number)", "team:\(account.teamID)")
         }
     }
 
     /// Deletes all accounts of a user.
-    func deleteAll(_ connection: any DatabaseConnection, _ watch: AccountWatch, user: Int64, now: Int64) throws {
+    func deleteAll(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, now: Int64) throws {
         var rows = RemovalRepository.rows
         let found = try connection.rows(
             """
@@ -71,17 +71,17 @@ package struct AccountRepository: Sendable {
             """, [.integer(user)])
         for row in found {
             // That a team was removed is nothing the user did: it is not held against the inbox.
-            if try row.bool(1) { try bury(connection, account: row.integer(0), now: now) }
-            try remove(connection, watch, account: row.integer(0), rows: &rows, now: now)
+            if try row.bool(1) { try recordTombstone(connection, account: row.integer(0), now: now) }
+            try remove(connection, tracker, account: row.integer(0), rows: &rows, now: now)
         }
     }
 
     /// Removes an account at once, and what hangs on it as far as that is not more than so many rows. Otherwise it loses its names, its
     /// user and its consents, and goes to a team that was removed, with which the rest goes in steps.
     func remove(
-        _ connection: any DatabaseConnection, _ watch: AccountWatch, account: Int64, rows: inout Int, now: Int64
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, account: Int64, rows: inout Int, now: Int64
     ) throws {
-        try watch.begin(.ending(account))
+        try tracker.snapshot(.ending(account))
         if try connection.clearAccount(account, rows: &rows) { return try end(connection, account: account) }
         try retireNames(connection, account: account)
         for table in ["relay_addresses", "external_identities", "transfer_subs"] {
@@ -122,15 +122,15 @@ package struct AccountRepository: Sendable {
     }
 
     /// Writes the tombstones of an account that its user deletes: the deletion today, and failed checks on their days.
-    func bury(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws {
-        var stones = try connection.rows(
+    func recordTombstone(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws {
+        var tombstones = try connection.rows(
             """
             SELECT DISTINCT i.tombstone_index FROM accounts a JOIN inboxes i ON i.user_id = a.user_id
             WHERE a.id = ?1 AND i.verified_at IS NOT NULL AND i.reply_only = 0
                 AND i.tombstone_index IS NOT NULL
             """, [.integer(account)]
         ).map { try $0.blob(0) }
-        stones += try connection.rows(
+        tombstones += try connection.rows(
             "SELECT issuer, subject FROM external_identities WHERE account_id = ?1", [.integer(account)]
         ).map { marks.identity(issuer: try $0.text(0), subject: try $0.text(1)) }
         // A check that was begun and not passed within an hour failed.
@@ -141,10 +141,10 @@ package struct AccountRepository: Sendable {
                 WHERE g.account_id = ?1 AND k.passed_at IS NULL AND COALESCE(k.failed_at, k.initiated_at + 3600) <= ?2
             ) failed WHERE day > ?3 GROUP BY day
             """, [.integer(account), .integer(now), .integer(Day.number(now) - Tombstone.days)])
-        for mark in stones {
-            try connection.bury(mark, day: Day.number(now), deletions: 1, failures: 0)
+        for mark in tombstones {
+            try connection.recordTombstone(mark, day: Day.number(now), deletions: 1, failures: 0)
             for row in failures {
-                try connection.bury(mark, day: try row.integer(0), deletions: 0, failures: try row.integer(1))
+                try connection.recordTombstone(mark, day: try row.integer(0), deletions: 0, failures: try row.integer(1))
             }
         }
     }
@@ -152,7 +152,7 @@ package struct AccountRepository: Sendable {
     /// Links an account of an external issuer with a user, so that the user's inboxes count for it.
     /// Refused where the user has an account with that team.
     package func link(account number: Int64, user id: String, _ change: Change) throws {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let account = try connection.account(number)
             let user = try connection.userNumber(id)
             let external = try connection.row(
@@ -170,7 +170,7 @@ package struct AccountRepository: Sendable {
             guard taken == nil else {
                 throw StoreRefusal(.exists, "user \(id) already has an account with team \(account.teamID)")
             }
-            try watch.begin(.account(number))
+            try tracker.snapshot(.account(number))
             try connection.run("UPDATE accounts SET user_id = ?2 WHERE id = ?1", [.integer(number), .integer(user)])
             try connection.audit(change, "account.link", "account:\(number)", "team:\(account.teamID) user:\(id)")
         }

@@ -43,11 +43,11 @@ package struct AddressRepository: Sendable {
     package func issue(
         team teamID: String, user userID: String, app clientID: String? = nil, sharesName: Bool? = nil, _ change: Change
     ) throws -> IssuedAddress {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let team = try connection.team(teamID)
             let user = try connection.userNumber(userID)
             let account = try account(connection, team: team, user: user, change)
-            try watch.begin(.account(account))
+            try tracker.snapshot(.account(account))
             try authorize(connection, account: account, team: team, app: clientID, change)
             if let sharesName {
                 try connection.run(
@@ -198,11 +198,11 @@ package struct AddressRepository: Sendable {
     /// Switches forwarding; whether that changed anything. Refused for a retired address.
     @discardableResult
     package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws -> Bool {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else { throw StoreRefusal(.unmet, "this address is retired: it cannot be switched on or off") }
             guard found.isForwardingOn != isOn else { return false }
-            try watch.begin(.account(found.account.number))
+            try tracker.snapshot(.account(found.account.number))
             try connection.run(
                 "UPDATE relay_addresses SET forwarding_on = ?3 WHERE local_part = ?1 AND domain = ?2",
                 [.text(found.address.localPart), .text(found.address.domain), .bool(isOn)])
@@ -217,10 +217,10 @@ package struct AddressRepository: Sendable {
 
     /// Retires an address permanently: mail to it is refused from then on, and `issue` makes another one.
     package func retire(_ address: AddrSpec, _ change: Change) throws {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else { return }
-            try watch.begin(.account(found.account.number))
+            try tracker.snapshot(.account(found.account.number))
             try connection.run(
                 "UPDATE relay_addresses SET is_current = 0, retired_at = ?3 WHERE local_part = ?1 AND domain = ?2",
                 [.text(found.address.localPart), .text(found.address.domain), .integer(change.now)])

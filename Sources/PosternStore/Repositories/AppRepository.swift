@@ -145,7 +145,7 @@ package struct AppRepository: Sendable {
     /// The name is free and consents count no more from then on; rows that may be many stay until `removals` has taken them away, and with
     /// them the group's endpoint is told of each consent.
     package func remove(team id: String, clientID: String, _ change: Change) throws {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let team = try connection.team(id)
             let group = try connection.appGroup(team: team, clientID: clientID)
             let isLast = try connection.appCount(group) == 1
@@ -154,7 +154,7 @@ package struct AppRepository: Sendable {
             }
             let removed = try connection.retireApp(clientID, of: team.number, group: group.number, withGroup: isLast, now: change.now)
             try connection.audit(change, "app.remove", "team:\(id)", clientID)
-            try RemovalRepository(accounts: accounts).takeAway(connection, watch, team: removed)
+            try RemovalRepository(accounts: accounts).takeAway(connection, tracker, team: removed)
         }
     }
 }

@@ -9,29 +9,29 @@ package final class DecisionLogBuffer: Sendable {
     private struct State {
         var records: [DecisionRecord] = []
         /// Questions answered while the store was away.
-        var settlements: [Settlement] = []
+        var decisionWrites: [DecisionWrite] = []
         /// Grant by number to the time it was seen.
         var seen: [Int64: Int64] = [:]
         /// What `flush` is writing just now: still to be found.
         var inFlight: [DecisionRecord] = []
         var dropped = 0
 
-        var count: Int { records.count + settlements.count }
+        var count: Int { records.count + decisionWrites.count }
     }
 
     /// About a kilobyte each.
     package static let standardCapacity = 50_000
 
     private let log: DecisionRepository
-    private let settlements: SettlementRepository
+    private let decisionWrites: DecisionWriteRepository
     private let capacity: Int
     private let state = Mutex(State())
     /// One flush at a time, so that order is kept.
     private let flushing = Mutex(())
 
-    package init(_ log: DecisionRepository, _ settlements: SettlementRepository, capacity: Int = standardCapacity) {
+    package init(_ log: DecisionRepository, _ decisionWrites: DecisionWriteRepository, capacity: Int = standardCapacity) {
         self.log = log
-        self.settlements = settlements
+        self.decisionWrites = decisionWrites
         self.capacity = capacity
     }
 
@@ -48,13 +48,13 @@ package final class DecisionLogBuffer: Sendable {
     }
 
     /// Queues a decision with what it settles: for questions that were answered while the store was away.
-    package func add(_ settlement: Settlement) {
+    package func add(_ decisionWrite: DecisionWrite) {
         state.withLock { state in
             guard state.count < capacity else {
                 state.dropped += 1
                 return
             }
-            state.settlements.append(settlement)
+            state.decisionWrites.append(decisionWrite)
         }
     }
 
@@ -67,7 +67,7 @@ package final class DecisionLogBuffer: Sendable {
     /// A decision that is not written yet.
     package func pending(_ id: String) -> DecisionRecord? {
         state.withLock { state in
-            state.records.last { $0.id == id } ?? state.settlements.last { $0.record?.id == id }?.record
+            state.records.last { $0.id == id } ?? state.decisionWrites.last { $0.record?.id == id }?.record
                 ?? state.inFlight.last { $0.id == id }
         }
     }
@@ -76,20 +76,20 @@ package final class DecisionLogBuffer: Sendable {
     package func flush() throws {
         try flushing.withLock { _ in
             let (records, pending, seen) = state.withLock { state in
-                let taken = (state.records, state.settlements, state.seen)
-                state.inFlight = state.records + state.settlements.compactMap(\.record)
+                let taken = (state.records, state.decisionWrites, state.seen)
+                state.inFlight = state.records + state.decisionWrites.compactMap(\.record)
                 state.records = []
-                state.settlements = []
+                state.decisionWrites = []
                 state.seen = [:]
                 return taken
             }
             var left = pending[...]
             do {
                 try log.insert(records)
-                try settlements.noteSeen(seen)
-                while let settlement = left.first {
+                try decisionWrites.noteSeen(seen)
+                while let decisionWrite = left.first {
                     // A nonce that was consumed meanwhile elsewhere: the decision was given all the same, and is logged.
-                    if case .nonceConsumed = try settlements.settle(settlement), let record = settlement.record {
+                    if case .nonceConsumed = try decisionWrites.apply(decisionWrite), let record = decisionWrite.record {
                         try log.insert([record], durability: .durable)
                     }
                     left = left.dropFirst()
@@ -100,7 +100,7 @@ package final class DecisionLogBuffer: Sendable {
                 state.withLock { state in
                     state.inFlight = []
                     state.records = records + state.records
-                    state.settlements = Array(left) + state.settlements
+                    state.decisionWrites = Array(left) + state.decisionWrites
                     state.seen.merge(seen) { max($0, $1) }
                 }
                 throw error

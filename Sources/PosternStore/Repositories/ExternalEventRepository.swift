@@ -47,7 +47,7 @@ package struct ExternalEventRepository: Sendable {
     /// Applies an event. Email events set what is known of the issuer's own forwarding, never ours; `consent-revoked` ends the
     /// grant to the client's group of apps; `account-delete` ends the account, and leaves a tombstone.
     package func apply(_ event: ExternalEvent, _ change: Change) throws -> ExternalEventOutcome {
-        try accounts.events.write(at: change.now) { connection, watch in
+        try accounts.events.write(at: change.now) { connection, tracker in
             let isNew = try connection.run(
                 "INSERT INTO received_events (mark, received_at) VALUES (?1, ?2) ON CONFLICT (mark) DO NOTHING",
                 [.blob(accounts.marks.receivedEvent(issuer: event.issuer, jti: event.jti)), .integer(change.now)]) > 0
@@ -74,12 +74,12 @@ package struct ExternalEventRepository: Sendable {
                     "UPDATE external_identities SET consent_event_at = ?2 WHERE account_id = ?1",
                     [.integer(account), .integer(event.happenedAt)])
                 if event.type == .accountDelete {
-                    try accounts.bury(connection, account: account, now: change.now)
+                    try accounts.recordTombstone(connection, account: account, now: change.now)
                     var rows = RemovalRepository.rows
-                    try accounts.remove(connection, watch, account: account, rows: &rows, now: change.now)
+                    try accounts.remove(connection, tracker, account: account, rows: &rows, now: change.now)
                     try connection.audit(change, "account.delete", "account:\(account)", "team:\(team.id)")
                 } else {
-                    try watch.begin(.account(account))
+                    try tracker.snapshot(.account(account))
                     _ = try connection.revoke(account: account, group: group, at: event.happenedAt / 1000, change)
                 }
             case .test, nil: return .unknownType

@@ -19,13 +19,13 @@ package struct GrantRepository: Sendable {
 
     /// The same within a transaction.
     func authorize(
-        _ connection: any DatabaseConnection, _ watch: AccountWatch, _ request: AuthorizationRequest, _ change: Change
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ request: AuthorizationRequest, _ change: Change
     ) throws -> AuthorizedGrant {
         let (team, group) = try connection.appGroup(clientID: request.clientID)
         let user = try connection.userNumber(request.userID)
         try TransferRepository.moveWaiting(connection, user: user, group: group.number, addresses: addresses, change)
         let account = try addresses.account(connection, team: team, user: user, change)
-        try watch.begin(.account(account))
+        try tracker.snapshot(.account(account))
         try settle(connection, account: account, user: user, request)
         let kind = try connection.authorize(
             account: account, group: group, teamID: team.id, realUserStatus: request.realUserStatus, change)
@@ -88,8 +88,8 @@ package struct GrantRepository: Sendable {
     /// address is refused as revoked.
     @discardableResult
     package func revoke(account number: Int64, group: AppGroup, _ change: Change) throws -> Bool {
-        try addresses.events.write(at: change.now) { connection, watch in
-            try watch.begin(.account(number))
+        try addresses.events.write(at: change.now) { connection, tracker in
+            try tracker.snapshot(.account(number))
             return try connection.revoke(account: number, group: group, at: change.now, change)
         }
     }
@@ -97,8 +97,8 @@ package struct GrantRepository: Sendable {
     /// Revokes every live grant of an account; how many there were.
     @discardableResult
     package func revokeAll(account number: Int64, _ change: Change) throws -> Int {
-        try addresses.events.write(at: change.now) { connection, watch in
-            try watch.begin(.account(number))
+        try addresses.events.write(at: change.now) { connection, tracker in
+            try tracker.snapshot(.account(number))
             var count = 0
             for grant in try connection.grants(account: number) where grant.state == .authorized {
                 if try connection.revoke(account: number, group: grant.group, at: change.now, change) { count += 1 }

@@ -22,8 +22,8 @@ package final class GroupCommit: Sendable {
 
     /// How long to wait for other writers. A transaction that takes longer is stuck behind another process or a disk: it is not worth
     /// waiting for.
-    package static let patience: Duration = .milliseconds(500)
-    /// How long a caller that blocks asks again: who has nothing to go on with rather waits, below Postfix's patience with a filter (30 s).
+    package static let timeout: Duration = .milliseconds(500)
+    /// How long a caller that blocks asks again: who has nothing to go on with rather waits, below Postfix's timeout with a filter (30 s).
     private static let blockingPatience: Duration = .seconds(5)
 
     /// Changes that may wait: beyond it callers get `TemporaryStoreError` (`resources`).
@@ -103,7 +103,7 @@ package final class GroupCommit: Sendable {
 
     /// Whether the store does not get on with writing.
     package var isStalled: Bool {
-        state.withLock { state in state.began.map { ContinuousClock.now - $0 > Self.patience } ?? false }
+        state.withLock { state in state.began.map { ContinuousClock.now - $0 > Self.timeout } ?? false }
     }
 
     /// Ends the thread once everything that waits is written. Later changes are refused.
@@ -132,7 +132,7 @@ package final class GroupCommit: Sendable {
 
     private func commit(_ jobs: [Job]) {
         do {
-            try database.write(.durable, patience: Self.patience) { connection in
+            try database.write(.durable, timeout: Self.timeout) { connection in
                 for job in jobs { try job.perform(connection) }
             }
             for job in jobs { job.finish(nil) }

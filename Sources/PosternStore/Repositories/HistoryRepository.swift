@@ -127,7 +127,7 @@ package struct HistoryRepository: Sendable {
         }
         arguments += [
             .integer(now - day), .integer(today - 7), .integer(today - 30), .integer(now - 90 * day),
-            .integer(now - day - CheckRecord.patience), .integer(now - CheckRecord.patience),
+            .integer(now - day - CheckRecord.timeout), .integer(now - CheckRecord.timeout),
         ]
         if case .external(let issuer, _) = subject { arguments.append(.text(issuer)) }
         return arguments

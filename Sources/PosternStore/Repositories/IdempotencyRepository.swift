@@ -26,7 +26,7 @@ package struct IdempotencyRepository: Sendable {
     ///   - key: `DecisionMarks.idempotencyKey`.
     ///   - body: SHA-256 of the body.
     package func claim(team: Int64, endpoint: String, key: [UInt8], body: [UInt8], now: Int64) throws -> IdempotencyClaim {
-        try database.write(.durable, patience: GroupCommit.patience) { connection in
+        try database.write(.durable, timeout: GroupCommit.timeout) { connection in
             let inserted = try connection.run(
                 """
                 INSERT INTO idempotency_keys (team_id, endpoint, key_mark, body_mark, begun_at) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -52,7 +52,7 @@ package struct IdempotencyRepository: Sendable {
     /// Keeps the answer for the key; nothing where another request claimed it after this one.
     /// - Parameter begunAt: `now` of the claim, which names it: the next one of a key is later by `flightTime` at least.
     package func finish(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64, status: Int, body: String) throws {
-        try database.write(.durable, patience: GroupCommit.patience) { connection in
+        try database.write(.durable, timeout: GroupCommit.timeout) { connection in
             try connection.run(
                 """
                 UPDATE idempotency_keys SET status = ?4, answer = ?5
@@ -63,7 +63,7 @@ package struct IdempotencyRepository: Sendable {
 
     /// Frees a key whose request had no answer worth keeping: the asker may try again with it. As `finish`.
     package func abandon(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64) throws {
-        try database.write(.relaxed, patience: GroupCommit.patience) { connection in
+        try database.write(.relaxed, timeout: GroupCommit.timeout) { connection in
             try connection.run(
                 """
                 DELETE FROM idempotency_keys

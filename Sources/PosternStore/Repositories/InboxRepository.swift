@@ -38,10 +38,10 @@ package struct InboxRepository: Sendable {
     package func add(
         user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
     ) throws -> Inbox {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let user = try connection.userNumber(id)
             // A verified one may take the place of a default that is not.
-            if isVerified { try watch.begin(.user(user)) }
+            if isVerified { try tracker.snapshot(.user(user)) }
             let row = try insert(
                 connection, user: user, id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly, change)
             return try self.inbox(connection, user: user, row: row)
@@ -81,7 +81,7 @@ package struct InboxRepository: Sendable {
                 .blob(marks.inbox(canonicalIndex: index.lasting(address))), .integer(number),
             ])
         guard let row else { throw owned(by: id) }
-        try settleDefault(connection, user: user, change)
+        try updateDefault(connection, user: user, change)
         try connection.audit(
             change, "inbox.add", "user:\(id)",
             "inbox \(number)\(isVerified ? " verified" : "")\(isReplyOnly ? " reply-only" : "")")
@@ -113,12 +113,12 @@ package struct InboxRepository: Sendable {
     /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
     /// Refused if it is verified for another user. A repetition is not an error, and ends a suspension of forwarding to it.
     package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
-            guard inbox.isVerified else { return try confirm(connection, watch, user: user, id: id, inbox, change) }
+            guard inbox.isVerified else { return try confirm(connection, tracker, user: user, id: id, inbox, change) }
             guard inbox.isSuspended else { return inbox }
-            try watch.begin(.user(user))
+            try tracker.snapshot(.user(user))
             try connection.forgetFailures(inbox: inbox.id, change)
             try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number), suspension ended")
             return try self.inbox(connection, user: user, row: inbox.id)
@@ -128,15 +128,15 @@ package struct InboxRepository: Sendable {
     /// Marks an unverified inbox as verified.
     /// - Parameter detail: how that was found, for the audit.
     func confirm(
-        _ connection: any DatabaseConnection, _ watch: AccountWatch, user: Int64, id: String, _ inbox: Inbox, detail: String = "",
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, id: String, _ inbox: Inbox, detail: String = "",
         _ change: Change
     ) throws -> Inbox {
-        try watch.begin(.user(user))
+        try tracker.snapshot(.user(user))
         try refuseOwned(connection, inbox.address)
         try connection.run(
             "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.id), .integer(change.now)])
         try connection.forgetFailures(inbox: inbox.id, change)
-        try settleDefault(connection, user: user, change)
+        try updateDefault(connection, user: user, change)
         try connection.audit(
             change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)" + (detail.isEmpty ? "" : " \(detail)"))
         return try self.inbox(connection, user: user, row: inbox.id)
@@ -144,10 +144,10 @@ package struct InboxRepository: Sendable {
 
     /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
     package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
-            try watch.begin(.user(user))
+            try tracker.snapshot(.user(user))
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
@@ -181,16 +181,16 @@ package struct InboxRepository: Sendable {
 
     /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
     package func remove(user id: String, _ name: InboxName, _ change: Change) throws {
-        try events.write(at: change.now) { connection, watch in
+        try events.write(at: change.now) { connection, tracker in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
-            try watch.begin(.user(user))
+            try tracker.snapshot(.user(user))
             // Nor does the number come back that it had before numbers were the user's.
             try connection.run(
                 "UPDATE users SET last_inbox_number = f.former_number FROM inboxes f WHERE f.id = ?2 AND users.id = ?1 AND f.former_number > last_inbox_number",
                 [.integer(user), .integer(inbox.id)])
             try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.id)])
-            try settleDefault(connection, user: user, change)
+            try updateDefault(connection, user: user, change)
             try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")
         }
     }
@@ -228,7 +228,7 @@ package struct InboxRepository: Sendable {
     }
 
     /// Ensures that the default is a verified inbox if there is one, and keeps it otherwise.
-    private func settleDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws {
+    private func updateDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws {
         let rows = try connection.rows(
             """
             SELECT id, is_default, CASE WHEN verified_at IS NULL THEN 0 ELSE 1 END FROM inboxes

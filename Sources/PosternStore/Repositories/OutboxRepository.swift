@@ -156,7 +156,7 @@ package struct OutboxRepository: Sendable {
     }
 
     /// Writes down how attempts ended, in the order in which they did; false, and nothing is written, where the lease is another's.
-    package func settle(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws -> Bool {
+    package func recordResults(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws -> Bool {
         try database.write(.relaxed) { connection in
             guard try connection.holds(lease) else { return false }
             try markDelivered(results.filter { $0.failure == nil }.map(\.event), connection, now)
@@ -359,7 +359,7 @@ package struct OutboxRepository: Sendable {
         let count = try inSteps(.durable) { connection in
             try selection(connection, "o.state <> 'delivered'", jti: jti, team: team)
         } change: { connection, events in
-            let count = try connection.run([.integer(OutboxEvent.atOnce), .integer(change.now + AccountWatch.patience)], for: events) {
+            let count = try connection.run([.integer(OutboxEvent.atOnce), .integer(change.now + AccountChangeTracker.timeout)], for: events) {
                 """
                 UPDATE outbox SET state = 'pending', ended_at = NULL, next_attempt_at = ?1, park_at = ?2
                 WHERE id IN \($0) AND state <> 'delivered'

@@ -73,21 +73,21 @@ package struct RemovalRepository: Sendable {
     }
 
     private func step(_ item: Item, now: Int64, rows: Int) throws {
-        try accounts.events.write(at: now) { connection, watch in
+        try accounts.events.write(at: now) { connection, tracker in
             switch item {
             case .team(let team):
                 // Another process may have done it meanwhile.
                 guard try connection.row("SELECT id FROM teams WHERE id = ?1 AND removed_at IS NOT NULL", [.integer(team)]) != nil else { return }
-                try takeAway(connection, watch, team: team, rows: rows)
+                try takeAway(connection, tracker, team: team, rows: rows)
             case .endpoint(let endpoint): try takeAway(connection, endpoint: endpoint, rows: rows)
             }
         }
     }
 
     /// Takes away so many rows of a team that was removed, and the team where that was all.
-    func takeAway(_ connection: any DatabaseConnection, _ watch: AccountWatch, team: Int64, rows: Int = rows) throws {
+    func takeAway(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, rows: Int = rows) throws {
         var left = rows
-        guard try endConsents(connection, watch, team: team, &left) else { return }
+        guard try endConsents(connection, tracker, team: team, &left) else { return }
         guard try connection.clear(RemovedRows.ofMovingApps, team, &left) else { return }
         let limit = max(1, rows / Self.rowsPerAccount)
         let found = try connection.rows(
@@ -95,7 +95,7 @@ package struct RemovalRepository: Sendable {
         ).map { try $0.integer(0) }
         for account in found {
             guard try connection.clear(RemovedRows.ofAccount, account, &left) else { return }
-            try watch.begin(.ending(account))
+            try tracker.snapshot(.ending(account))
             try accounts.end(connection, account: account)
             left -= Self.rowsPerAccount
             guard left > 0 else { return }
@@ -111,7 +111,7 @@ package struct RemovalRepository: Sendable {
     }
 
     /// Ends consents to a group of apps that was removed by itself; whether none is left.
-    private func endConsents(_ connection: any DatabaseConnection, _ watch: AccountWatch, team: Int64, _ left: inout Int) throws -> Bool {
+    private func endConsents(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, _ left: inout Int) throws -> Bool {
         let group = try connection.row(
             "SELECT id FROM app_groups WHERE team_id = ?1 AND removed_from <> team_id", [.integer(team)])?.integer(0)
         guard let group else { return true }
@@ -122,7 +122,7 @@ package struct RemovalRepository: Sendable {
         ).map { (grant: try $0.integer(0), account: try $0.integer(1)) }
         for (grant, account) in found {
             guard try connection.clear(RemovedRows.ofGrant, grant, &left) else { return false }
-            try watch.begin(.ending(account))
+            try tracker.snapshot(.ending(account))
             try connection.run("DELETE FROM grants WHERE id = ?1", [.integer(grant)])
             left -= Self.rowsPerAccount
             guard left > 0 else { return false }

@@ -59,7 +59,7 @@ package struct TeamRepository: Sendable {
     /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on, and their
     /// names are free. Rows that may be many stay until `removals` has taken them away; nothing finds them any more.
     package func remove(_ id: String, _ change: Change) throws {
-        try accounts.events.write(at: change.now) { connection, watch in
+        try accounts.events.write(at: change.now) { connection, tracker in
             let team = try connection.team(id)
             let number: [SQLValue] = [.integer(team.number)]
             for table in ["outbound_sources", "api_keys", "client_keys", "policy_team_bindings"] {
@@ -89,7 +89,7 @@ package struct TeamRepository: Sendable {
                 "UPDATE teams SET handle = 'removed ' || CAST(id AS TEXT), removed_at = ?2 WHERE id = ?1",
                 number + [.integer(change.now)])
             try connection.audit(change, "team.remove", "team:\(id)")
-            try RemovalRepository(accounts: accounts).takeAway(connection, watch, team: team.number)
+            try RemovalRepository(accounts: accounts).takeAway(connection, tracker, team: team.number)
         }
     }
 }

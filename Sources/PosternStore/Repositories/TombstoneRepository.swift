@@ -26,9 +26,9 @@ package struct TombstoneRepository: Sendable {
             let indexes = try connection.rows(
                 "SELECT DISTINCT tombstone_index FROM inboxes WHERE user_id = ?1 AND tombstone_index IS NOT NULL", [.integer(user)])
             for row in indexes {
-                for stone in try connection.tombstones(row.blob(0), now: now) {
-                    days[stone.day, default: (0, 0)].deletions += Int64(stone.deletions)
-                    days[stone.day, default: (0, 0)].failures += Int64(stone.failures)
+                for tombstone in try connection.tombstones(row.blob(0), now: now) {
+                    days[tombstone.day, default: (0, 0)].deletions += Int64(tombstone.deletions)
+                    days[tombstone.day, default: (0, 0)].failures += Int64(tombstone.failures)
                 }
             }
             return days.sorted { $0.key < $1.key }.map {
@@ -64,7 +64,7 @@ extension DatabaseConnection {
     }
 
     /// Adds to a tombstone.
-    func bury(_ mark: [UInt8], day: Int64, deletions: Int64, failures: Int64) throws {
+    func recordTombstone(_ mark: [UInt8], day: Int64, deletions: Int64, failures: Int64) throws {
         try run(
             """
             INSERT INTO tombstones (mark, day, deletions, failures) VALUES (?1, ?2, ?3, ?4)

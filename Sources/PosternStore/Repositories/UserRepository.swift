@@ -81,9 +81,9 @@ package struct UserRepository: Sendable {
     /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and address is retired permanently;
     /// for 30 days tombstones remain.
     package func remove(_ id: String, _ change: Change) throws {
-        try accounts.events.write(at: change.now) { connection, watch in
+        try accounts.events.write(at: change.now) { connection, tracker in
             let user = try connection.userNumber(id)
-            try accounts.deleteAll(connection, watch, user: user, now: change.now)
+            try accounts.deleteAll(connection, tracker, user: user, now: change.now)
             try connection.run("DELETE FROM users WHERE id = ?1", [.integer(user)])
             try connection.audit(change, "user.remove", "user:\(id)")
         }

@@ -122,13 +122,13 @@ package struct CheckRecord: Sendable, Hashable {
     }
 
     /// How long a challenge may take: not passed by then, it counts as failed.
-    package static let patience: Int64 = 3_600
+    package static let timeout: Int64 = 3_600
 
-    /// When it counts as failed: as reported, or after `patience`; nil while it is open or once passed.
+    /// When it counts as failed: as reported, or after `timeout`; nil while it is open or once passed.
     package func failure(now: Int64) -> Int64? {
         if passedAt != nil { return nil }
         if let failedAt { return failedAt }
-        return now - initiatedAt >= Self.patience ? initiatedAt + Self.patience : nil
+        return now - initiatedAt >= Self.timeout ? initiatedAt + Self.timeout : nil
     }
 }
 

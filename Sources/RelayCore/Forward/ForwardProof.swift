@@ -34,7 +34,7 @@ package enum ForwardProof {
     /// not mean what its record asks of everyone.
     /// - Parameter sources: the sources that cover the author; at least one.
     package static func prove(
-        author: AddrSpec, sources: [OutboundSource], evidence: AuthenticationEvidence
+        author: AddrSpec, sources: [RegisteredSource], evidence: AuthenticationEvidence
     ) throws(Refusal) -> SenderProof {
         let proof = try registered(author: author, sources: sources, evidence: evidence)
         if let dmarc = evidence.dmarc { try heed(dmarc, proof: proof, author: author) }
@@ -63,7 +63,7 @@ package enum ForwardProof {
     }
 
     private static func registered(
-        author: AddrSpec, sources: [OutboundSource], evidence: AuthenticationEvidence
+        author: AddrSpec, sources: [RegisteredSource], evidence: AuthenticationEvidence
     ) throws(Refusal) -> SenderProof {
         func aligned(_ domain: String) -> Bool { sources.contains { $0.isAligned(domain, author: author) } }
         func alignedEnvelope(_ finding: SPFFinding) -> Bool {
@@ -97,7 +97,7 @@ package enum ForwardProof {
 
     /// Whether a report may later go to the envelope sender: SPF proved it, or its domain aligns with the signature that proves the author.
     package static func isReportable(
-        envelopeSender: AddrSpec, author: AddrSpec, proof: SenderProof, sources: [OutboundSource], evidence: AuthenticationEvidence
+        envelopeSender: AddrSpec, author: AddrSpec, proof: SenderProof, sources: [RegisteredSource], evidence: AuthenticationEvidence
     ) -> Bool {
         let domain = envelopeSender.asciiDomain
         if evidence.spf.contains(where: { $0.identity == .mailFrom && $0.result == .pass && $0.domain == domain }) { return true }

@@ -17,7 +17,7 @@ final class ForwardSession {
     /// The evidence, where it does not prove the author as the team's.
     private(set) var unadmitted: AuthenticationEvidence?
     /// Every registered source that covers the author, of whatever team; nil where one of the recipient's team does, and no one had to ask.
-    private let covering: [OutboundSource]?
+    private let covering: [RegisteredSource]?
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
     private let body: ForwardBody
@@ -65,7 +65,7 @@ final class ForwardSession {
         }
     }
 
-    private static func covering(_ author: AddrSpec, _ engine: RelayEngine) throws(Refusal) -> [OutboundSource] {
+    private static func covering(_ author: AddrSpec, _ engine: RelayEngine) throws(Refusal) -> [RegisteredSource] {
         do {
             return try engine.directory.sources(covering: author)
         } catch {
@@ -86,7 +86,7 @@ final class ForwardSession {
     func finish(paths: [String]) throws(Refusal) -> RelayDecision {
         let evidence = authentication.finish()
         let proving = evidence.proving(client)
-        let admitting = ([account] + account.successors).compactMap { candidate -> (RelayAccount, [OutboundSource], SenderProof)? in
+        let admitting = ([account] + account.successors).compactMap { candidate -> (RelayAccount, [RegisteredSource], SenderProof)? in
             let own = candidate.sources.filter { $0.covers(author) }
             guard !own.isEmpty, let proof = try? ForwardProof.prove(author: author, sources: own, evidence: proving) else { return nil }
             return (candidate, own, proof)
@@ -94,7 +94,7 @@ final class ForwardSession {
         guard let (admitted, own, proof) = admitting.first(where: { $0.0.isActive }) ?? admitting.first else {
             unadmitted = evidence
             // Against the sources of all teams: what a stranger is told says nothing of whose address it is.
-            let all: [OutboundSource]
+            let all: [RegisteredSource]
             if let covering { all = covering } else { all = try Self.covering(author, engine) }
             _ = try ForwardProof.prove(author: author, sources: all, evidence: proving)
             throw .unknownAddress("the author is proved, but not as a source of the team of this address")
@@ -224,7 +224,7 @@ extension ForwardSession {
 enum ForwardEnvelope {
     /// The envelope sender where a report may go to it later.
     static func reportableSender(
-        client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof, sources: [OutboundSource], evidence: AuthenticationEvidence,
+        client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof, sources: [RegisteredSource], evidence: AuthenticationEvidence,
         isDeliverable: (AddrSpec) -> Bool
     ) -> AddrSpec? {
         guard let sender = AddrSpec(envelope: client.mailFrom), isDeliverable(sender),

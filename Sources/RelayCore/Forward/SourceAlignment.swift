@@ -3,7 +3,7 @@
 import InternetMessage
 import Support
 
-extension OutboundSource {
+extension RegisteredSource {
     /// Whether mail with this author may come from this source.
     package func covers(_ author: AddrSpec) -> Bool {
         switch scope {

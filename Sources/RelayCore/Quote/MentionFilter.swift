@@ -5,7 +5,7 @@ import InternetMessage
 
 /// What a text has to hold that mentions an inbox: a local part that is hidden by itself, or a local part and a domain, each in some
 /// reading. Looked for by some of their octets, in one pass over a text; marks that may stand for something else are read as the rewriting
-/// reads them (`LensWindow`). Never says no where `TextRewriter` finds a mention; a yes means that it is worth a look.
+/// reads them (`DecodedWindow`). Never says no where `TextRewriter` finds a mention; a yes means that it is worth a look.
 ///
 /// Not thread-safe: one for each message.
 final class MentionFilter {
@@ -40,7 +40,7 @@ final class MentionFilter {
     private var everywhere: Parts = []
     /// Octets of the shortest mention.
     private var minimum = Int.max
-    private let window = LensWindow(foldsUnicode: false, capacity: 16)
+    private let window = DecodedWindow(foldsUnicode: false, capacity: 16)
     private var base64: [EmbeddedBase64] = []
     /// What the rewriting looks for.
     private var words: [[UInt8]] = []
@@ -169,13 +169,13 @@ final class MentionFilter {
                             if take(octet | 0x20, &last, bits) { return true }
                             index += 1
                         case 2: index += 1
-                        case 3: index = LensWindow.pastBreak(text, index, text.count)
+                        case 3: index = DecodedWindow.pastBreak(text, index, text.count)
                         case 4:
                             if readBeside(octet, index, last, classes, bits) || take(octet, &last, bits) { return true }
                             index += 1
                         default:
                             index += filter.window.readMark(at: index, in: text, lens: [])
-                            for unit in filter.window.units where take(unit, &last, bits) { return true }
+                            for unit in filter.window.octets where take(unit, &last, bits) { return true }
                         }
                     }
                     return false
@@ -208,7 +208,7 @@ final class MentionFilter {
             case UInt8(ascii: "="):
                 // An encoded word (RFC 2047) is left to who decodes it.
                 if index + 1 < text.count, text[index + 1] == UInt8(ascii: "?") { return true }
-                guard index >= done.equals, mayDecode(index, isPercent: false) || LensWindow.softBreak(text, index, text.count) > 0 else { return false }
+                guard index >= done.equals, mayDecode(index, isPercent: false) || DecodedWindow.softBreak(text, index, text.count) > 0 else { return false }
                 done.equals = read(.equals, mark, index, last, classes, bits)
             default:
                 guard isMarkup, index >= done.tags else { return false }
@@ -226,7 +226,7 @@ final class MentionFilter {
 
         /// Gives the index up to which it has read.
         private mutating func read(
-            _ lens: TextLens, _ mark: UInt8, _ start: Int, _ before: UInt64, _ classes: UnsafeBufferPointer<UInt8>,
+            _ lens: DecodingPass, _ mark: UInt8, _ start: Int, _ before: UInt64, _ classes: UnsafeBufferPointer<UInt8>,
             _ bits: UnsafeBufferPointer<UInt64>
         ) -> Int {
             var last = before
@@ -241,14 +241,14 @@ final class MentionFilter {
                     index += 1
                     own += 1
                 case 2: index += 1
-                case 3: index = LensWindow.pastBreak(text, index, text.count)
+                case 3: index = DecodedWindow.pastBreak(text, index, text.count)
                 default:
                     let taken = filter.window.readMark(at: index, in: text, lens: lens)
                     // No tag, as it turns out.
                     if index == start, taken == 1 { return index + 1 }
                     index += taken
-                    for unit in filter.window.units where take(unit, &last, bits) { return index }
-                    own = octet == mark && taken > 1 ? 0 : own + filter.window.units.count
+                    for unit in filter.window.octets where take(unit, &last, bits) { return index }
+                    own = octet == mark && taken > 1 ? 0 : own + filter.window.octets.count
                 }
             }
             return index

@@ -61,7 +61,7 @@ struct ReplyRewriting {
         // Every id is hidden, or the team's own, in which any guess of its may stand.
         let header = HeaderSection(searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
         // What the operator chose to deliver all the same is in the body already; the header must be clean even so.
-        if let place = LastLook(names: names).finds(
+        if let place = LeakCheck(names: names).firstLeak(
             header: header, body: outgoing.reasons.isEmpty ? searched.bodyForSigning : [], searched: known, of: body, work: budget)
         {
             throw .leakIncident(place: place)

@@ -312,7 +312,7 @@ package final class RelayTransaction {
                 return try Bounce.decide(engine: engine, message: try incoming(whileWaiting), token: token, paths: paths)
             case .answer(let token):
                 guard let authentication else { throw Refusal.notConfigured("end of data before end of header") }
-                return try VerificationAnswer.decide(
+                return try ConfirmationReply.decide(
                     engine: engine, client: client, header: header, evidence: authentication.finish(), token: token)
             }
         } catch let refusal as Refusal {

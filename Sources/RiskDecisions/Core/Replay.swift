@@ -46,7 +46,7 @@ package struct Replay: Sendable {
         }
         let answer = policy.answer(result)
         if isWhole {
-            var replayed = Composer.Outcome(policy: policy, result: result)
+            var replayed = DecisionBuilder.Outcome(policy: policy, result: result)
             if record.upgradeResult == UpgradeResult.failure { replayed.fail(policy, result.event) }
             compare("decision", [record.decision], [replayed.decision.rawValue])
             compare("challenges", record.challenges, replayed.challenges)

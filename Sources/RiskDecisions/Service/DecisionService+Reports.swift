@@ -13,12 +13,12 @@ package enum DecisionReport: Sendable, Hashable {
 
 extension DecisionService {
     /// A decision of the team again, with what was reported since.
-    package func decision(_ id: String, for team: AskingTeam) async throws -> String {
-        DecisionAnswer.json(try await logged(id, team), now: now())
+    package func decision(_ id: String, for team: Requester) async throws -> String {
+        DecisionResponse.json(try await logged(id, team), now: now())
     }
 
     /// Records an outcome or a label. Throws `DecisionError`: unavailable while the store is away.
-    package func report(_ report: DecisionReport, of id: String, for team: AskingTeam) async throws -> String {
+    package func report(_ report: DecisionReport, of id: String, for team: Requester) async throws -> String {
         _ = try await logged(id, team)
         let time = now()
         let decision = try await withStore { store in
@@ -28,11 +28,11 @@ extension DecisionService {
             case .label(let label): try store.checks.label(decision: id, team: team.number, label, now: time)
             }
         }
-        return DecisionAnswer.json(decision, now: time)
+        return DecisionResponse.json(decision, now: time)
     }
 
     /// Binds the app's own account of an upgrade to the subject of a token, once.
-    package func complete(_ id: String, identityToken: String, nonce: String?, for team: AskingTeam) async throws -> String {
+    package func complete(_ id: String, identityToken: String, nonce: String?, for team: Requester) async throws -> String {
         let decision = try await logged(id, team)
         let time = now()
         guard let mark = decision.record.appAccountMark, decision.record.claimedEvent == PolicyEvent.upgrade.rawValue else {
@@ -46,7 +46,7 @@ extension DecisionService {
         let token = try await meaning(of: identityToken, nonce: nonce, sub: nil, app: app, now: time)
         let event = "complete " + id
         if let nonceMark = token.nonceMark,
-            let used = try await withStore({ try $0.settlements.consumedNonce(nonceMark) })
+            let used = try await withStore({ try $0.decisionWrites.consumedNonce(nonceMark) })
         {
             return try repeated(used, by: token, event: event).body
         }
@@ -74,22 +74,22 @@ extension DecisionService {
                 mark: $0, subject: token.subjectMark, claimedEvent: event, event: event, decisionID: id, answer: answer,
                 expiresAt: token.endsAt)
         }
-        var settlement = Settlement(
+        var decisionWrite = DecisionWrite(
             team: app.teamNumber, group: app.groupNumber, app: app.number, subject: token.subject,
             expected: GrantStamp(history), nonce: consumed, isVerified: true, now: time, record: nil)
-        settlement.isReturn = view.isReturn
-        settlement.realUserStatus = token.facts.realUserStatus
-        settlement.binding = AppAccountBinding(mark: mark, decisionID: id)
-        let result: SettlementResult
+        decisionWrite.isReturn = view.isReturn
+        decisionWrite.realUserStatus = token.facts.realUserStatus
+        decisionWrite.binding = AppAccountBinding(mark: mark, decisionID: id)
+        let result: DecisionWriteResult
         do {
-            result = try await store.settlements.settle(settlement, in: commits)
+            result = try await store.decisionWrites.apply(decisionWrite, in: commits)
         } catch let error where Self.isStoreTrouble(error) {
             breaker.failed()
             throw Self.away
         }
         switch result {
-        case .settled(.some): return answer
-        case .settled(nil): throw DecisionError.conflict("the token's account is unknown: it must be authorized first")
+        case .written(.some): return answer
+        case .written(nil): throw DecisionError.conflict("the token's account is unknown: it must be authorized first")
         case .nonceConsumed(let used): return try repeated(used, by: token, event: event).body
         case .changed: throw DecisionError.unavailable("the account is being changed", retryAfter: 1)
         case .boundAlready: throw DecisionError.conflict("the app_account is already bound")
@@ -111,7 +111,7 @@ extension DecisionService {
     }
 
     /// The decision from the log, or from what waits for it.
-    private func logged(_ id: String, _ team: AskingTeam) async throws -> LoggedDecision {
+    private func logged(_ id: String, _ team: Requester) async throws -> LoggedDecision {
         let pending = log.pending(id)
         if let pending, pending.teamNumber != team.number { throw DecisionError.notFound }
         do {

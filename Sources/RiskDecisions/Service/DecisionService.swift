@@ -27,10 +27,10 @@ package final class DecisionService: Sendable {
         /// Seconds for which an answer is valid.
         package var validity: Int64
         /// Answers that were laid down for test subjects, by `sub`; nil outside a sandbox.
-        package var canned: (@Sendable (String) -> CannedAnswer?)?
+        package var canned: (@Sendable (String) -> CannedResponse?)?
 
         package init(
-            ownIssuer: String? = nil, validity: Int64 = 300, canned: (@Sendable (String) -> CannedAnswer?)? = nil
+            ownIssuer: String? = nil, validity: Int64 = 300, canned: (@Sendable (String) -> CannedResponse?)? = nil
         ) {
             self.ownIssuer = ownIssuer
             self.validity = validity
@@ -39,7 +39,7 @@ package final class DecisionService: Sendable {
     }
 
     /// What a verified token of a question comes to.
-    struct TokenMeaning: Sendable {
+    struct VerifiedSubject: Sendable {
         let facts: TokenFacts
         let subject: GrantSubject
         /// `DecisionMarks.subject`.
@@ -114,7 +114,7 @@ package final class DecisionService: Sendable {
     // MARK: Deciding
 
     /// Answers a question. Throws `DecisionError` only for questions that cannot be taken: a valid one always gets an answer.
-    package func decide(_ question: DecisionQuestion, for team: AskingTeam) async throws -> DecisionReply {
+    package func decide(_ question: DecisionRequest, for team: Requester) async throws -> DecisionReply {
         try question.check()
         let time = try clock()
         let app = try await app(question.clientID, of: team)
@@ -127,7 +127,7 @@ package final class DecisionService: Sendable {
         if let token, let mark = token.nonceMark, let used = memory.nonce(mark) {
             return try repeated(used, by: token, event: question.event.rawValue)
         }
-        let asking = Asking(
+        let asking = DecisionContext(
             question: question, app: app, policy: policy, source: source, context: context, token: token, time: time,
             id: try Self.newID(now: time.seconds),
             appAccountMark: question.appAccount.map { store.decisionMarks.appAccount(team: team.number, account: $0) },
@@ -147,23 +147,23 @@ package final class DecisionService: Sendable {
     }
 
     /// One question with what belongs to it.
-    private struct Asking: Sendable {
-        let question: DecisionQuestion
+    private struct DecisionContext: Sendable {
+        let question: DecisionRequest
         let app: DecisionApp
         let policy: LoadedPolicy
         let source: SignalSource
         let context: [(slot: Int, name: String, value: CELValue)]
-        let token: TokenMeaning?
+        let token: VerifiedSubject?
         let time: CELTimestamp
         let id: String
         let appAccountMark: [UInt8]?
 
-        let canned: CannedAnswer?
+        let canned: CannedResponse?
 
         var subject: GrantSubject? { token?.subject ?? question.sub.map { .named($0) } }
     }
 
-    private func decideWithHistory(_ asking: Asking) async throws -> DecisionReply {
+    private func decideWithHistory(_ asking: DecisionContext) async throws -> DecisionReply {
         for attempt in 1...Self.attempts {
             let (history, rates, isBound) = try await read(asking)
             let view = GrantView(
@@ -173,9 +173,9 @@ package final class DecisionService: Sendable {
                 view: view, history: history, token: asking.token?.facts, rates: rates, context: asking.context,
                 time: asking.time)
             let record = try await compose(asking, facts, isBound: isBound)
-            let answer = DecisionAnswer.json(record)
+            let answer = DecisionResponse.json(record)
             let nonce = nonce(asking, record, answer)
-            guard var settlement = Composer.settlement(record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
+            guard var decisionWrite = DecisionBuilder.decisionWrite(record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
             else {
                 note(record)
                 log.add(record, seen: seen(history, asking.time.seconds))
@@ -184,9 +184,9 @@ package final class DecisionService: Sendable {
                 return DecisionReply(body: answer, record: record)
             }
             // Whatever happens, the last attempt counts.
-            if attempt == Self.attempts { settlement.expected = nil }
-            switch try await store.settlements.settle(settlement, in: commits) {
-            case .settled:
+            if attempt == Self.attempts { decisionWrite.expected = nil }
+            switch try await store.decisionWrites.apply(decisionWrite, in: commits) {
+            case .written:
                 if let nonce { memory.remember(nonce) }
                 note(record)
                 return DecisionReply(body: answer, record: record)
@@ -200,7 +200,7 @@ package final class DecisionService: Sendable {
     }
 
     /// One read on one snapshot; the rates of the app are read again every few seconds.
-    private func read(_ asking: Asking) async throws -> (GrantHistory?, AppRates?, Bool) {
+    private func read(_ asking: DecisionContext) async throws -> (GrantHistory?, AppRates?, Bool) {
         let (app, now) = (asking.app, asking.time.seconds)
         let known = asking.source.readsRates ? knownRates(app.number, now: now) : AppRates(signUps1h: 0, baseline: nil)
         let read = try await store.history.read(
@@ -218,20 +218,20 @@ package final class DecisionService: Sendable {
         }
     }
 
-    private func decideWithoutHistory(_ asking: Asking) async throws -> DecisionReply {
+    private func decideWithoutHistory(_ asking: DecisionContext) async throws -> DecisionReply {
         let status = asking.token.flatMap { memory.firstStatus($0.subjectMark, given: $0.facts.realUserStatus) }
         let view = GrantView(claimed: asking.question.event, token: asking.token?.facts, rememberedStatus: status)
         let facts = SignalSource.Facts(
             view: view, history: nil, token: asking.token?.facts, context: asking.context, isHistoryAvailable: false,
             time: asking.time)
         let record = try await compose(asking, facts, isBound: false)
-        let answer = DecisionAnswer.json(record)
+        let answer = DecisionResponse.json(record)
         let nonce = nonce(asking, record, answer)
         if let nonce, let token = asking.token, let used = memory.consume(nonce) {
             return try repeated(used, by: token, event: asking.question.event.rawValue)
         }
-        if let settlement = Composer.settlement(record, facts, subject: asking.subject, app: asking.app, nonce: nonce) {
-            log.add(settlement)
+        if let decisionWrite = DecisionBuilder.decisionWrite(record, facts, subject: asking.subject, app: asking.app, nonce: nonce) {
+            log.add(decisionWrite)
         } else {
             log.add(record)
         }
@@ -239,20 +239,20 @@ package final class DecisionService: Sendable {
         return DecisionReply(body: answer, record: record)
     }
 
-    private func compose(_ asking: Asking, _ facts: SignalSource.Facts, isBound: Bool) async throws -> DecisionRecord {
+    private func compose(_ asking: DecisionContext, _ facts: SignalSource.Facts, isBound: Bool) async throws -> DecisionRecord {
         let request = CompositionRequest(
             id: asking.id, app: asking.app, claimed: asking.question.event, isNamed: asking.subject != nil,
             appAccountMark: asking.appAccountMark, isBound: isBound, validity: settings.validity)
         let marks = store.decisionMarks
         let composed: @Sendable () -> DecisionRecord = {
-            Composer.compose(request, facts, policy: asking.policy, signals: asking.source, marks: marks)
+            DecisionBuilder.compose(request, facts, policy: asking.policy, signals: asking.source, marks: marks)
         }
         let record = asking.policy.policy.decidesAtOnce ? composed() : try await interpreting.run(composed)
         guard let canned = asking.canned else { return record }
         return canned.applied(to: record)
     }
 
-    private func nonce(_ asking: Asking, _ record: DecisionRecord, _ answer: String) -> ConsumedNonce? {
+    private func nonce(_ asking: DecisionContext, _ record: DecisionRecord, _ answer: String) -> ConsumedNonce? {
         guard let token = asking.token, let mark = token.nonceMark else { return nil }
         return ConsumedNonce(
             mark: mark, subject: token.subjectMark, claimedEvent: record.claimedEvent, event: record.event, decisionID: record.id,
@@ -282,7 +282,7 @@ package final class DecisionService: Sendable {
     }
 
     /// The app of a question. One of another team is as unknown as one that does not exist.
-    func app(_ clientID: String, of team: AskingTeam) async throws -> DecisionApp {
+    func app(_ clientID: String, of team: Requester) async throws -> DecisionApp {
         let time = now()
         var app = apps.fresh(clientID, now: time)
         if app == nil {
@@ -305,7 +305,7 @@ package final class DecisionService: Sendable {
     }
 
     /// The question's token, verified.
-    private func meaning(of question: DecisionQuestion, app: DecisionApp, now: Int64) async throws -> TokenMeaning? {
+    private func meaning(of question: DecisionRequest, app: DecisionApp, now: Int64) async throws -> VerifiedSubject? {
         guard let token = question.identityToken else { return nil }
         return try await meaning(of: token, nonce: question.nonce, sub: question.sub, app: app, now: now)
     }
@@ -313,7 +313,7 @@ package final class DecisionService: Sendable {
     /// A token, verified for an app.
     func meaning(
         of token: String, nonce: String?, sub: String?, app: DecisionApp, now: Int64
-    ) async throws -> TokenMeaning {
+    ) async throws -> VerifiedSubject {
         let expected = ExpectedNonce(
             nonce, form: Identity.NonceForm(rawValue: app.nonceForm.rawValue), isRequired: app.isNonceRequired)
         let verified: VerifiedToken
@@ -335,7 +335,7 @@ package final class DecisionService: Sendable {
         }
         let isOwn = settings.ownIssuer.map { $0.hasSameOctets(as: claims.issuer) } ?? false
         let marks = store.decisionMarks
-        return TokenMeaning(
+        return VerifiedSubject(
             facts: TokenFacts(
                 issuedAt: claims.issuedAt, realUserStatus: claims.realUserStatus?.rawValue, hasEmail: claims.email != nil,
                 isExternal: !isOwn),
@@ -346,7 +346,7 @@ package final class DecisionService: Sendable {
     }
 
     /// The answer that a nonce was given before, to the same subject about the same event.
-    func repeated(_ used: ConsumedNonce, by token: TokenMeaning, event: String) throws -> DecisionReply {
+    func repeated(_ used: ConsumedNonce, by token: VerifiedSubject, event: String) throws -> DecisionReply {
         guard constantTimeEqual(used.subject, token.subjectMark), event == used.claimedEvent || event == used.event else {
             statistics.countRepeatedNonce()
             throw DecisionError.conflict("the nonce was used before, for another account or event: ask for a new token")

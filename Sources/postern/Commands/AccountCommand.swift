@@ -172,7 +172,7 @@ struct AccountCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
-        private struct Answer: Encodable {
+        private struct Response: Encodable {
             let team: String
             let sub: String
             let credentialState: String
@@ -180,7 +180,7 @@ struct AccountCommand: ParsableCommand {
 
         func run() throws {
             let state = try installation.withStore { try $0.grants.credentialState(team: team, sub: sub, clientID: app) }
-            if output.json { return try printJSON(Answer(team: team, sub: sub, credentialState: state.rawValue)) }
+            if output.json { return try printJSON(Response(team: team, sub: sub, credentialState: state.rawValue)) }
             print(state.rawValue)
         }
     }

@@ -83,10 +83,10 @@ struct DKIMCommand: ParsableCommand {
 
         func run() throws {
             try options.withInstallation { installation in
-                let key = try SigningKey.generate(
+                let key = try DKIMKeyMaker.generate(
                     installation.store, domain: domain ?? installation.configuration.relayDomains.first ?? "",
                     algorithm: algorithm.stored, selector: selector, bits: bits, thisChange())
-                let publication = try SigningKey.publication(key, in: installation.store)
+                let publication = try DKIMKeyMaker.publication(key, in: installation.store)
                 if output.json { return try printJSON(RecordRow(key, publication)) }
                 print(
                     """
@@ -153,7 +153,7 @@ struct DKIMCommand: ParsableCommand {
                 let keys = installation.store.dkimKeys
                 let key = try keys.key(selector: selector, domain: domain)
                 if !force, key.state == .pending || key.state == .retiring {
-                    let publication = try SigningKey.publication(key, in: installation.store)
+                    let publication = try DKIMKeyMaker.publication(key, in: installation.store)
                     let answer = try dns.named(installation).query(publication.name, .txt)
                     if let objection = publication.objection(to: answer) {
                         throw CommandError(
@@ -222,7 +222,7 @@ struct DKIMCommand: ParsableCommand {
                     $0.isPublished && (domain == nil || $0.domain == domain?.lowercased())
                 }
                 if let selector { keys = [try store.dkimKeys.key(selector: selector, domain: domain)] }
-                let records = try keys.map { ($0, try SigningKey.publication($0, in: store)) }
+                let records = try keys.map { ($0, try DKIMKeyMaker.publication($0, in: store)) }
                 if output.json { return try printJSON(records.map(RecordRow.init)) }
                 for (_, publication) in records { print(publication.zoneFileRecord) }
             }

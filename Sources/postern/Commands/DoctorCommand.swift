@@ -85,13 +85,13 @@ struct DoctorCommand: ParsableCommand {
         let postfix = PostfixProbe(directory: configDirectory, configuration: configuration)
         let domain = configuration.relayDomains.first ?? ""
         do {
-            guard let port = try postfix.parkingPort(of: SelfProbe.address(at: domain)) else {
+            guard let port = try postfix.capturePort(of: SelfProbe.address(at: domain)) else {
                 return unsent(
                     "undeliverable mail at \(domain) does not go to a port of 127.0.0.1",
                     "let virtual_transport, or transport_maps, send \(domain) to smtp:[127.0.0.1]:9 as postern setup postfix does")
             }
             let route = SelfProbe.Route(
-                host: address.host, port: UInt16(clamping: address.port), parkingPort: port, patience: Double(patience))
+                host: address.host, port: UInt16(clamping: address.port), capturePort: port, timeout: Double(patience))
             let nonce = String(UUID().uuidString.lowercased().filter(\.isLetter).prefix(4)) + String(UInt32.random(in: 0 ... .max), radix: 36)
             guard
                 let probe = SelfProbe(
@@ -136,7 +136,7 @@ struct DoctorCommand: ParsableCommand {
         if hasKeys {
             keys = try options.withStore { store in
                 try store.dkimKeys.keys().filter(\.isPublished).map {
-                    RelayDomainChecks.Key(key: $0, publication: try SigningKey.publication($0, in: store))
+                    RelayDomainChecks.Key(key: $0, publication: try DKIMKeyMaker.publication($0, in: store))
                 }
             }
         }

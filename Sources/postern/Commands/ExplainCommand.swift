@@ -48,7 +48,7 @@ struct ExplainCommand: ParsableCommand {
                 mailFrom: mailFrom, recipients: rcpt, address: ip, helo: helo, now: try time.map(TimeArgument.seconds) ?? PosternClock.now(),
                 message: Array(FileHandle.standardInput.readDataToEndOfFile()))
             let explanation = try questions.explain(message, zone: zone)
-            if output.json { try BatchLine.print(ExplainAnswer(explanation)) } else { ExplainText.print(explanation) }
+            if output.json { try BatchLine.print(ExplainResponse(explanation)) } else { ExplainText.print(explanation) }
         }
     }
 
@@ -56,8 +56,8 @@ struct ExplainCommand: ParsableCommand {
         while let line = readLine(strippingNewline: true) {
             guard !line.allSatisfy(\.isWhitespace) else { continue }
             do {
-                let question = try JSONDecoder().decode(ExplainQuestion.self, from: Data(line.utf8))
-                var answer = ExplainAnswer(try questions.explain(question.message(), zone: question.dns ?? zone))
+                let question = try JSONDecoder().decode(ExplainRequest.self, from: Data(line.utf8))
+                var answer = ExplainResponse(try questions.explain(question.message(), zone: question.dns ?? zone))
                 answer.id = question.id ?? .null
                 try BatchLine.print(answer)
             } catch {
@@ -91,7 +91,7 @@ struct ExplainQuestions {
 }
 
 /// A line of --batch.
-struct ExplainQuestion: Decodable {
+struct ExplainRequest: Decodable {
     let id: BatchID?
     /// Absent or null is the null sender.
     let mailFrom: String?
@@ -120,7 +120,7 @@ struct ExplainQuestion: Decodable {
 }
 
 /// The answer as JSON.
-struct ExplainAnswer: Encodable {
+struct ExplainResponse: Encodable {
     struct Reply: Encodable {
         let rcpt: String
         let code: Int
@@ -136,7 +136,7 @@ struct ExplainAnswer: Encodable {
     let rcpts: [String]
     let messageBase64: String?
     /// Nil, and absent, without copies.
-    let copies: [ExplainAnswer]?
+    let copies: [ExplainResponse]?
 
     init(_ explanation: Explanation) {
         action = explanation.action.rawValue

@@ -78,7 +78,7 @@ struct InboxCommand: ParsableCommand {
         /// Writes to an inbox that was just added: errors are reported together with what to do.
         private static func write(_ mailer: InboxMailer, _ user: String, _ number: Int64) throws {
             do {
-                try mailer.verify(user: user, .number(number), thisChange())
+                try mailer.sendConfirmation(user: user, .number(number), thisChange())
                 InboxCommand.tellNext(user, number)
             } catch let error as MailerError {
                 throw CommandError(
@@ -106,7 +106,7 @@ struct InboxCommand: ParsableCommand {
 
         func run() throws {
             try installation.withInstallation { installation in
-                let inbox = try MailerFactory.mailer(installation).verify(user: user, inboxName(inbox), thisChange())
+                let inbox = try MailerFactory.mailer(installation).sendConfirmation(user: user, inboxName(inbox), thisChange())
                 InboxCommand.tellNext(user, inbox.number)
             }
         }

@@ -55,7 +55,7 @@ struct InitCommand: ParsableCommand {
         defer { try? installation.close() }
         print("Publish this record in the DNS, so that mail from the relay counts as signed (postern dkim dns prints it again):\n")
         for key in try installation.store.dkimKeys.keys() {
-            print(try SigningKey.publication(key, in: installation.store).zoneFileRecord)
+            print(try DKIMKeyMaker.publication(key, in: installation.store).zoneFileRecord)
         }
         if operatorAddress == nil {
             print("\nSet operator_address in postern.yaml: until then mail to postmaster and abuse waits at its senders (451).")

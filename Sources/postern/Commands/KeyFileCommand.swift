@@ -120,7 +120,7 @@ struct KeyFileCommand: ParsableCommand {
                 let laggards = try rotation.laggards().filter { laggard in
                     let since = heard[laggard] ?? .now
                     heard[laggard] = since
-                    return ContinuousClock.now - since <= .seconds(StatusService.patience)
+                    return ContinuousClock.now - since <= .seconds(StatusService.timeout)
                 }
                 if laggards.isEmpty { return }
                 guard ContinuousClock.now < end else {

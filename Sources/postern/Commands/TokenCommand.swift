@@ -63,7 +63,7 @@ struct TokenCommand: ParsableCommand {
             defer { try? installation?.close() }
             let question = batch ? nil : try question()
             let this = self
-            let answer: TokenAnswer? = try await TokenFiles.withFetcher { fetcher in
+            let answer: TokenVerificationResponse? = try await TokenFiles.withFetcher { fetcher in
                 let questions = Self.questions(installation, fetcher)
                 if let question { return await questions.answer(question) }
                 try await this.answerLines(questions)
@@ -89,14 +89,14 @@ struct TokenCommand: ParsableCommand {
                     fetcher: fetcher, storage: StoredKeySets(issuers, logger: logger), now: PosternClock.now, logger: logger))
         }
 
-        private func question() throws -> TokenQuestion {
+        private func question() throws -> TokenVerificationRequest {
             // One octet over the limit is enough to be refused for its length.
             var octets = try TokenFiles.read(file ?? "-", limit: 1 << 20)
             // The line break that an editor or echo adds is not part of a token.
             if octets.last == 0x0A { octets.removeLast() }
             if octets.last == 0x0D { octets.removeLast() }
             guard !octets.isEmpty else { throw CommandError.noInput("give a token on standard input or in a file") }
-            var question = TokenQuestion(
+            var question = TokenVerificationRequest(
                 token: String(decoding: octets, as: UTF8.self), now: try time.map(TimeArgument.seconds) ?? PosternClock.now())
             question.issuer = iss
             question.audience = aud
@@ -119,8 +119,8 @@ struct TokenCommand: ParsableCommand {
             while let line = readLine(strippingNewline: true) {
                 guard !line.allSatisfy(\.isWhitespace) else { continue }
                 let answer: JSONValue
-                do throws(TokenQuestion.Unreadable) {
-                    let question = try TokenQuestion(line: Array(line.utf8), now: PosternClock.now()) { try? TimeArgument.seconds($0) }
+                do throws(TokenVerificationRequest.Unreadable) {
+                    let question = try TokenVerificationRequest(line: Array(line.utf8), now: PosternClock.now()) { try? TimeArgument.seconds($0) }
                     answer = await questions.answer(question).json()
                 } catch {
                     answer = .object(["id": error.id, "valid": .bool(false), "error": .string("question: \(error.reason)")])

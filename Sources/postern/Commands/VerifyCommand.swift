@@ -55,7 +55,7 @@ struct VerifyCommand: ParsableCommand {
         while let line = readLine(strippingNewline: true) {
             guard !line.allSatisfy(\.isWhitespace) else { continue }
             do {
-                let question = try JSONDecoder().decode(VerifyQuestion.self, from: Data(line.utf8))
+                let question = try JSONDecoder().decode(VerifyRequest.self, from: Data(line.utf8))
                 try ClientAddress.check(question.ip)
                 try BatchLine.print(questions.answer(question.message(), id: question.id ?? .null, zone: question.dns))
             } catch {
@@ -94,8 +94,8 @@ final class VerifyQuestions {
         makeClient = client
     }
 
-    func answer(_ question: MessageToVerify, id: BatchID?, zone: ZoneFile?) throws -> VerifyAnswer {
-        VerifyAnswer(id: id, try Verifier.verify(question, resolver: try resolver(zone), directory: directory))
+    func answer(_ question: MessageToVerify, id: BatchID?, zone: ZoneFile?) throws -> VerifyResponse {
+        VerifyResponse(id: id, try MessageVerifier.verify(question, resolver: try resolver(zone), directory: directory))
     }
 
     private func resolver(_ zone: ZoneFile?) throws -> any DNSResolver {
@@ -108,7 +108,7 @@ final class VerifyQuestions {
 }
 
 /// A line of --batch.
-struct VerifyQuestion: Decodable {
+struct VerifyRequest: Decodable {
     let id: BatchID?
     let mailFrom: String?
     let ip: String?
@@ -135,7 +135,7 @@ struct VerifyQuestion: Decodable {
 }
 
 /// The answer as JSON. Without a message only `spf` is there.
-struct VerifyAnswer: Encodable {
+struct VerifyResponse: Encodable {
     struct SPFPart: Encodable {
         let result: String
         let domain: String
@@ -200,7 +200,7 @@ struct VerifyAnswer: Encodable {
     let from: FromPart?
     let proof: ProofPart?
 
-    init(id: BatchID?, _ verification: Verification) {
+    init(id: BatchID?, _ verification: AuthenticationReport) {
         self.id = id
         let finding = verification.spf
         spf = SPFPart(

@@ -43,7 +43,7 @@ struct DecideCommand: AsyncParsableCommand {
         guard let event = PolicyEvent(rawValue: event) else {
             throw CommandError.usage("--event must be one of \(PolicyEvent.allCases.map(\.rawValue).joined(separator: ", "))")
         }
-        let question = DecisionQuestion(
+        let question = DecisionRequest(
             event: event, clientID: clientID, identityToken: try token(), nonce: nonce, sub: sub, appAccount: appAccount,
             context: try context.map(Self.contextValue))
         let opened = try Installation.open(
@@ -63,7 +63,7 @@ struct DecideCommand: AsyncParsableCommand {
             logger: logger)
         let reply: DecisionReply
         do {
-            reply = try await parts.service.decide(question, for: AskingTeam(id: asking.id, number: asking.number))
+            reply = try await parts.service.decide(question, for: Requester(id: asking.id, number: asking.number))
         } catch {
             try? parts.end()
             await trust.stop()

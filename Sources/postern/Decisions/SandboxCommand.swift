@@ -63,7 +63,7 @@ struct SandboxCommand: AsyncParsableCommand {
                 try? printJSON(
                     Facts(
                         url: facts.url, clientId: facts.clientID, key: facts.key, issuer: facts.issuer,
-                        testSubjects: Dictionary(uniqueKeysWithValues: CannedAnswer.subjects.map { ($0.name, $0.purpose) })))
+                        testSubjects: Dictionary(uniqueKeysWithValues: CannedResponse.subjects.map { ($0.name, $0.purpose) })))
             } else {
                 print(Self.introduction(facts))
             }
@@ -73,8 +73,8 @@ struct SandboxCommand: AsyncParsableCommand {
 
     /// What is on the screen while it runs.
     private static func introduction(_ facts: SandboxFacts) -> String {
-        let width = (CannedAnswer.subjects.map(\.name.count).max() ?? 0) + 2
-        let subjects = CannedAnswer.subjects.map { subject in
+        let width = (CannedResponse.subjects.map(\.name.count).max() ?? 0) + 2
+        let subjects = CannedResponse.subjects.map { subject in
             "  " + subject.name.padding(toLength: width, withPad: " ", startingAt: 0) + subject.purpose
         }
         return """

@@ -28,7 +28,7 @@ struct PolicyExplain: ParsableCommand {
     func run() throws {
         let files = PolicyFolder(path: folder)
         let policy = try files.policy()
-        print(Explanation(policy: policy, trace: policy.trace(try question(files, policy))).text)
+        print(PolicyExplanation(policy: policy, trace: policy.trace(try question(files, policy))).text)
     }
 
     private func question(_ files: PolicyFolder, _ policy: Policy) throws -> PolicyInput {

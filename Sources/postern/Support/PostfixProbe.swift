@@ -42,8 +42,8 @@ struct PostfixProbe {
     }
 
     /// Where Postfix sends what stays at a relay domain, if that is a port of this machine's.
-    func parkingPort(of address: String) throws -> UInt16? {
-        try ParkingTransport.port(of: address, in: PostfixConfiguration.read(directory: directory))
+    func capturePort(of address: String) throws -> UInt16? {
+        try DeadEndTransport.port(of: address, in: PostfixConfiguration.read(directory: directory))
     }
 
     /// Looks at the queue: what is deleted while it is delivered may leave a bounce behind, a moment later.

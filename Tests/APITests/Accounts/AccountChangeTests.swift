@@ -7,19 +7,19 @@ import PosternStore
 import Testing
 
 @Suite struct AccountChangeTests {
-    let serving: ServingRig
-    var rig: APIRig { serving.rig }
+    let serving: ServingFixture
+    var rig: APIFixture { serving.rig }
     let address: RelayAddress
     let juice: String
     let soda: String
     let boss: String
 
     init() throws {
-        serving = try ServingRig()
+        serving = try ServingFixture()
         let rig = serving.rig
-        _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIRig.change)
+        _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
         _ = try rig.store.endpoints.set(
-            team: "juice", app: nil, url: EndpointURL("https://hooks.juice.example/"), allowsPrivate: false, APIRig.change)
+            team: "juice", app: nil, url: EndpointURL("https://hooks.juice.example/"), allowsPrivate: false, APIFixture.change)
         address = try rig.address(user: "jane", team: "juice", app: "com.juice")
         juice = try rig.key("juice")
         soda = try rig.key("soda")
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func eventsAreListedPageByPageAndSentAgain() async throws {
-        for number in 0..<5 { try rig.store.addresses.setForwarding(address.address, on: number % 2 == 1, APIRig.change) }
+        for number in 0..<5 { try rig.store.addresses.setForwarding(address.address, on: number % 2 == 1, APIFixture.change) }
         var (seen, cursor): ([String], String?) = ([], nil)
         repeat {
             let page = try await rig.ask(.get, "/v1/events?limit=2" + (cursor.map { "&cursor=\($0)" } ?? ""), key: juice)
@@ -76,7 +76,7 @@ import Testing
         #expect(try await rig.ask(.get, "/v1/events", key: boss).json["items"].items.count == 5)
         #expect(try await rig.ask(.get, "/v1/events?state=lost", key: juice).status == 400)
         let first = try #require(seen.last)
-        _ = try rig.store.outbox.park(jti: first, APIRig.change)
+        _ = try rig.store.outbox.park(jti: first, APIFixture.change)
         #expect(try await rig.ask(.get, "/v1/events?state=parked", key: juice).json["items"].items.map { $0["jti"].string } == [first])
         #expect(try await rig.ask(.post, "/v1/events/\(first)/retry", key: soda).status == 404)
         #expect(try await rig.ask(.post, "/v1/events/nonsense/retry", key: juice).status == 404)
@@ -85,7 +85,7 @@ import Testing
         let event = try #require(try rig.store.outbox.events(jti: first).first)
         let leases = rig.store.leases
         let lease = try #require(try leases.take(OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "test"))
-        #expect(try rig.store.outbox.settle([DeliveryResult(event)], under: lease, now: APIRig.start))
+        #expect(try rig.store.outbox.recordResults([DeliveryResult(event)], under: lease, now: APIFixture.start))
         #expect(try await rig.ask(.post, "/v1/events/\(first)/retry", key: juice).problem == "conflict")
     }
 

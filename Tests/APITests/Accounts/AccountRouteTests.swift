@@ -6,10 +6,10 @@ import PosternStore
 import Testing
 
 @Suite struct AccountRouteTests {
-    private func rig() throws -> (APIRig, RelayAddress) {
-        let rig = try APIRig { [AccountRoutes(store: $0.store, pool: $0.pool, now: { APIRig.start })] }
-        _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIRig.change)
-        _ = try rig.store.apps.add(team: "juice", clientID: "com.press", group: nil, APIRig.change)
+    private func rig() throws -> (APIFixture, RelayAddress) {
+        let rig = try APIFixture { [AccountRoutes(store: $0.store, pool: $0.pool, now: { APIFixture.start })] }
+        _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
+        _ = try rig.store.apps.add(team: "juice", clientID: "com.press", group: nil, APIFixture.change)
         return (rig, try rig.address(user: "jane", team: "juice", app: "com.juice"))
     }
 
@@ -56,9 +56,9 @@ import Testing
         #expect(try await state("?client_id=com.juice") == "authorized")
         #expect(try await state("?client_id=com.press") == "not_found")
         #expect(try await state("?client_id=com.unknown") == "not_found")
-        try rig.store.grants.revokeAll(account: address.account.number, APIRig.change)
+        try rig.store.grants.revokeAll(account: address.account.number, APIFixture.change)
         #expect(try await state() == "revoked")
-        try rig.store.accounts.delete(account: address.account.number, APIRig.change)
+        try rig.store.accounts.delete(account: address.account.number, APIFixture.change)
         #expect(try await state() == "not_found")
         #expect(try await rig.ask(.get, path + "?x=1", key: key).status == 400)
     }

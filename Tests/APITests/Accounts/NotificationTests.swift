@@ -12,15 +12,15 @@ import Testing
     private static let iss = "https://issuer.example"
 
     /// An issuer with a key in a file, and an account of its with team juice.
-    private final class World: Sendable {
-        let rig: APIRig
+    private final class Fixture: Sendable {
+        let rig: APIFixture
         let key: IdentitySigningKey
         let sub = "a234567a234567a234567a234567a234"
 
         init() async throws {
             let (key, _) = try IdentitySigningKey.generate()
             self.key = key
-            rig = try APIRig { rig in
+            rig = try APIFixture { rig in
                 let now: @Sendable () -> Int64 = { [weak rig] in rig?.now ?? 0 }
                 let cache = KeySetCache(
                     fetcher: InlineFetcher(), storage: nil, now: now, logger: rig.log.logger)
@@ -39,7 +39,7 @@ import Testing
                     VALUES ('apple', ?1, 'inline', ?2, 0, 'ES256', 'raw', 60, 1)
                     """, [.text(NotificationTests.iss), .text(text)])
             }
-            _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIRig.change)
+            _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
             let sub = sub
             try rig.store.database.write(.durable) { connection in
                 let account = try connection.row(
@@ -51,14 +51,14 @@ import Testing
                     """
                     INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at)
                     SELECT ?1, group_id, 'authorized', ?2, ?2 FROM apps WHERE client_id = 'com.juice'
-                    """, [.integer(account), .integer(APIRig.start - 60)])
+                    """, [.integer(account), .integer(APIFixture.start - 60)])
             }
         }
 
         func post(
             _ type: String, jti: String, iss: String = iss, aud: String = "com.juice", issuedAt: Int64? = nil, by signer: IdentitySigningKey? = nil,
             to issuer: String = "apple"
-        ) async throws -> Answer {
+        ) async throws -> Response {
             let event: JSONObject = [
                 "type": .string(type), "sub": "001.abc", "email": "x@privaterelay.example", "is_private_email": "true",
                 "event_time": .integer(rig.now * 1000),
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test func aSignedEventIsTakenOnce() async throws {
-        let world = try await World()
+        let world = try await Fixture()
         for _ in 0..<3 { #expect(try await world.post("consent-revoked", jti: "1").status == 200) }
         #expect(try world.state() == .revoked)
         #expect(world.rig.log.lines.count { $0.contains("outcome=taken") } == 1)
@@ -92,7 +92,7 @@ import Testing
 
     @Test func bothNamesOfADeletionAreKnownAndUnknownOnesAreAcknowledged() async throws {
         for type in ["account-delete", "account-deleted"] {
-            let world = try await World()
+            let world = try await Fixture()
             #expect(try await world.post("something-new", jti: "1").status == 200)
             #expect(try world.state() == .authorized)
             #expect(try await world.post(type, jti: "2").status == 200)
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test func whatIsNotSignedByThisIssuerForUsIsRefused() async throws {
-        let world = try await World()
+        let world = try await Fixture()
         let (stranger, _) = try IdentitySigningKey.generate()
         let answers = [
             try await world.post("account-delete", jti: "1", by: stranger),

@@ -11,7 +11,7 @@ import Synchronization
 import Testing
 
 @Suite struct KilledDecisionsTests {
-    private struct Answer: Sendable {
+    private struct Response: Sendable {
         let id: String
         let at: ContinuousClock.Instant
     }
@@ -73,10 +73,10 @@ import Testing
         while try ask(signUp(0)) == nil { try #require(ContinuousClock.now < deadline, "the service never answers") }
 
         let lateness = Lateness()
-        var answers: [Answer] = []
+        var answers: [Response] = []
         var nonces: [(number: Int, body: String, id: String)] = []
         func both() throws {
-            if let id = try ask(plain) { answers.append(Answer(id: id, at: .now)) }
+            if let id = try ask(plain) { answers.append(Response(id: id, at: .now)) }
             let body = try signUp(nonces.count + 1)
             if let id = try ask(body) { nonces.append((nonces.count + 1, body, id)) }
         }

@@ -10,7 +10,7 @@ import Testing
 
 @Suite struct AuthorizationTests {
     @Test func aPageGetsACodeAnIdentityTokenAndItsStateUnchanged() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let state = "ünchanged \"\\ / & = % +\u{1F511}\n"
         let answer = try await rig.authorize(["state": state])
         #expect(answer.status == 200)
@@ -26,8 +26,8 @@ import Testing
     }
 
     @Test func theNameComesTheFirstTimeAndAgainAfterRevocationAndReturn() async throws {
-        let rig = try await ProviderRig()
-        func name(_ answer: Answer) -> [String?] {
+        let rig = try await ProviderFixture()
+        func name(_ answer: Response) -> [String?] {
             let name = answer.json["user"]["name"]
             return [name["firstName"].string, name["lastName"].string]
         }
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func theStatusArrivesOnceInTheFirstTokensAndIsKept() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let first = try await rig.authorize(["real_user_status": 2])
         #expect(try await rig.claims(first).realUserStatus == .likelyReal)
         let exchanged = try await rig.redeem(try #require(first.json["code"].string))
@@ -68,14 +68,14 @@ import Testing
     }
 
     @Test func anAuthorizationWithoutAStatusCountsAsZero() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         #expect(try await rig.claims(try await rig.authorize()).realUserStatus == .unsupported)
         let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
         #expect(try rig.api.store.grants.grants(account: account.number).first?.realUserStatus == 0)
     }
 
     @Test func everyTokenWithTheScopeHasTheRelayAddress() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let first = try await rig.authorize()
         let exchanged = try await rig.redeem(try #require(first.json["code"].string))
         let refreshed = try await rig.refresh(try #require(exchanged.json["refresh_token"].string))
@@ -94,14 +94,14 @@ import Testing
     }
 
     @Test func theRealAddressGoesOutOnlyWhereItIsNotHidden() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let shown = try await rig.claims(try await rig.authorize(["hide_my_email": false]))
         #expect(shown.email?.revealed.wireForm == "jane@home.example")
         #expect(shown.isPrivateEmail == false)
         // For another user it is hidden, with or without saying so.
         for (user, hide) in [("joe", true), ("jim", nil)] as [(String, Bool?)] {
             _ = try rig.api.store.users.add(
-                id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true, APIRig.change)
+                id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true, APIFixture.change)
             let answer = try await rig.authorize(["user": user, "hide_my_email": hide])
             #expect(!answer.text.contains("home.example"))
             #expect(try await rig.claims(answer).isPrivateEmail == true)
@@ -114,19 +114,19 @@ import Testing
 
     /// The new default, private or not, was given to every app that had been given the old one.
     @Test func anotherDefaultInboxIsNotGivenToAnAppThatKnowsTheOldOne() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let inboxes = rig.api.store.inboxes
         let tokens = try await rig.signedIn(["hide_my_email": false])
         let secret = try inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIRig.change)
-        try inboxes.makeDefault(user: "jane", .number(secret.number), APIRig.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIFixture.change)
+        try inboxes.makeDefault(user: "jane", .number(secret.number), APIFixture.change)
         #expect(try await rig.claims(try await rig.refresh(tokens.refresh)).email?.revealed.wireForm == "jane@home.example")
         for hide in [nil, false, true] as [Bool?] {
             let again = try await rig.claims(try await rig.authorize(["hide_my_email": hide]))
             #expect(again.email?.revealed.wireForm == "jane@home.example")
         }
         // Without the shared one there is none, rather than another.
-        try inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIRig.change)
+        try inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIFixture.change)
         #expect(try await rig.claims(try await rig.refresh(tokens.refresh)).all["email"] == nil)
         #expect(try await rig.claims(try await rig.authorize([:])).all["email"] == nil)
         #expect(try await rig.claims(try await rig.authorize(["hide_my_email": false])).all["email"] == nil)
@@ -136,14 +136,14 @@ import Testing
     }
 
     @Test func aReturnThatSharesNothingSharesNoLaterDefault() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let store = rig.api.store
         _ = try await rig.authorize(["hide_my_email": false])
         let account = try #require(try store.accounts.accounts(user: "jane").first).number
         _ = try store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIRig.change)
-        try store.inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIRig.change)
-        try store.grants.revokeAll(account: account, APIRig.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIFixture.change)
+        try store.inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIFixture.change)
+        try store.grants.revokeAll(account: account, APIFixture.change)
         // Back without the scope: nothing was said of the address.
         #expect(try await rig.authorize(["scopes": ["openid"]]).status == 200)
         let later = try await rig.authorize()
@@ -152,10 +152,10 @@ import Testing
 
     /// The team had been given one inbox; a second app of it, with another one chosen for hidden mail, was given that one in the clear.
     @Test func anInboxThatIsChosenForHiddenMailIsNotShared() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         _ = try await rig.authorize(["hide_my_email": false])
         let secret = try rig.api.store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIRig.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIFixture.change)
         for hide in [true, nil] as [Bool?] {
             let other = try await rig.authorize(["client_id": "com.example.press", "hide_my_email": hide, "inbox": secret.number])
             #expect(!other.text.contains("clinic"))
@@ -166,15 +166,15 @@ import Testing
     }
 
     @Test func theUserChoosesAnInbox() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let work = try rig.api.store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("jane@office.example")), isVerified: true, isReplyOnly: false, APIRig.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("jane@office.example")), isVerified: true, isReplyOnly: false, APIFixture.change)
         let byNumber = try await rig.claims(try await rig.authorize(["inbox": work.number, "hide_my_email": false]))
         #expect(byNumber.email?.revealed.wireForm == "jane@office.example")
         let byAddress = try await rig.claims(try await rig.authorize(["inbox": "jane@home.example", "hide_my_email": false]))
         #expect(byAddress.email?.revealed.wireForm == "jane@home.example")
         let unverified = try rig.api.store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("new@office.example")), isVerified: false, isReplyOnly: false, APIRig.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("new@office.example")), isVerified: false, isReplyOnly: false, APIFixture.change)
         #expect(try await rig.authorize(["inbox": unverified.number]).status == 409)
         let unknown = try await rig.authorize(["inbox": "secret.person@office.example"])
         #expect(unknown.status == 404)
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test func managedAccountsHaveTheirOrganisationInEveryToken() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let first = try await rig.authorize(["org_id": "school-17"])
         let exchanged = try await rig.redeem(try #require(first.json["code"].string))
         let refreshed = try await rig.refresh(try #require(exchanged.json["refresh_token"].string))
@@ -197,26 +197,26 @@ import Testing
     }
 
     @Test func aUserHintIsTheSubThatTheTeamKnows() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let sub = try await rig.claims(try await rig.authorize()).subject
         let answer = try await rig.authorize(["user": nil, "user_hint": sub])
         #expect(try await rig.claims(answer).subject == sub)
         #expect(try await rig.authorize(["user_hint": sub]).status == 200)
         _ = try rig.api.store.users.add(
-            id: "joe", name: nil, inbox: InboxAddress(try AddrSpec.typed("joe@home.example")), isVerified: true, APIRig.change)
+            id: "joe", name: nil, inbox: InboxAddress(try AddrSpec.typed("joe@home.example")), isVerified: true, APIFixture.change)
         #expect(try await rig.authorize(["user": "joe", "user_hint": sub]).status == 409)
         // Another team's subject says nothing.
         #expect(try await rig.authorize(["user": nil, "user_hint": sub, "client_id": "com.example.soda"]).status == 422)
     }
 
     @Test func whatCannotBeAuthorizedIsSaidByMember() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         _ = try rig.api.store.users.add(
-            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false, APIRig.change)
+            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false, APIFixture.change)
         let cases: [([String: Any?], Int, String?)] = [
             (["user": nil], 422, "/user"), (["user": "nobody"], 404, nil), (["user": "new"], 409, nil),
             (["client_id": nil], 422, "/client_id"), (["client_id": "com.example.none"], 404, nil),
-            (["redirect_uri": nil], 422, "/redirect_uri"), (["redirect_uri": ProviderRig.redirect + "?x=1"], 422, nil),
+            (["redirect_uri": nil], 422, "/redirect_uri"), (["redirect_uri": ProviderFixture.redirect + "?x=1"], 422, nil),
             (["scopes": ["openid", "admin"]], 422, "/scopes"), (["scopes": "email"], 422, "/scopes"),
             (["nonce": ""], 422, "/nonce"), (["nonce": String(repeating: "n", count: 513)], 422, "/nonce"),
             (["state": String(repeating: "s", count: 4_097)], 422, "/state"), (["real_user_status": 3], 422, "/real_user_status"),
@@ -239,8 +239,8 @@ import Testing
     }
 
     @Test func onlyTheOperatorMayAuthorize() async throws {
-        let rig = try await ProviderRig()
-        let body = "{\"user\":\"jane\",\"client_id\":\"com.example.juice\",\"redirect_uri\":\"\(ProviderRig.redirect)\"}"
+        let rig = try await ProviderFixture()
+        let body = "{\"user\":\"jane\",\"client_id\":\"com.example.juice\",\"redirect_uri\":\"\(ProviderFixture.redirect)\"}"
         #expect(try await rig.api.ask(.post, "/v1/authorizations", body: body).status == 401)
         #expect(try await rig.api.ask(.post, "/v1/authorizations", key: try rig.api.key("juice"), body: body).status == 403)
         let reader = try rig.api.key(nil, [.usersRead])
@@ -250,7 +250,7 @@ import Testing
     }
 
     @Test func appsOfOneTeamKnowAUserByOneSubAndOtherTeamsByAnother() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         func sub(_ client: String) async throws -> String {
             try await rig.claims(try await rig.authorize(["client_id": client]), audience: client).subject
         }
@@ -261,14 +261,14 @@ import Testing
     }
 
     @Test func theDiscoveryDocumentNamesWhatThereIs() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let answer = try await rig.api.ask(.get, "/.well-known/openid-configuration")
         #expect(answer.status == 200)
-        #expect(answer.json["issuer"].string == ProviderRig.issuer)
+        #expect(answer.json["issuer"].string == ProviderFixture.issuer)
         #expect(answer.json["authorization_endpoint"].string == "https://sign-in.example/")
         for (name, path) in [
             ("token_endpoint", "/auth/token"), ("revocation_endpoint", "/auth/revoke"), ("jwks_uri", "/auth/keys"),
-        ] { #expect(answer.json[name].string == ProviderRig.issuer + path) }
+        ] { #expect(answer.json[name].string == ProviderFixture.issuer + path) }
         #expect(answer.json["id_token_signing_alg_values_supported"].items == [.string("ES256")])
         let keys = try await rig.api.ask(.get, "/auth/keys")
         #expect(keys.status == 200)

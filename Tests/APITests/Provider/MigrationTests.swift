@@ -7,7 +7,7 @@ import PosternStore
 import Testing
 
 @Suite struct MigrationTests {
-    private func token(_ rig: ProviderRig, _ client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice") async throws -> String {
+    private func token(_ rig: ProviderFixture, _ client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice") async throws -> String {
         let secret = try rig.secret(client, changing: ["iss": .string(team)], by: key)
         let answer = try await rig.post(
             "/auth/token",
@@ -16,8 +16,8 @@ import Testing
     }
 
     private func ask(
-        _ rig: ProviderRig, _ form: [(String, String)], token: String?, client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice"
-    ) async throws -> Answer {
+        _ rig: ProviderFixture, _ form: [(String, String)], token: String?, client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice"
+    ) async throws -> Response {
         let secret = try rig.secret(client, changing: ["iss": .string(team)], by: key)
         return try await rig.post(
             "/auth/usermigrationinfo", [("client_id", client), ("client_secret", secret)] + form,
@@ -25,12 +25,12 @@ import Testing
     }
 
     @Test func subBecomesTransferSubAndThatTheNewSubAndAddress() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let old = try await rig.claims(try await rig.authorize())
         let access = try await token(rig)
         let form = [("sub", old.subject), ("target", "soda")]
         expectAuthError(try await ask(rig, form, token: access), "invalid_request")
-        _ = try rig.api.store.transfers.start(team: "juice", app: "com.example.juice", to: "soda", APIRig.change)
+        _ = try rig.api.store.transfers.start(team: "juice", app: "com.example.juice", to: "soda", APIFixture.change)
         let first = try await ask(rig, form, token: access)
         let subject = try #require(first.json["transfer_sub"].string, "\(first.text)")
         #expect(first.headers[.cacheControl] == "no-store")

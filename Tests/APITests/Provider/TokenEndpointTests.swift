@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct TokenEndpointTests {
     @Test func aRefreshWithANarrowerScopeGivesTheNarrowerOne() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let tokens = try await rig.signedIn()
         let narrow = try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "openid name")])
         #expect(narrow.json["scope"].string == "name openid")
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test func aCodeIsExchangedForTokens() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let authorization = try await rig.authorize()
         let code = try #require(authorization.json["code"].string)
         let answer = try await rig.redeem(code)
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test func codesAreSingleUseAndASecondUseRevokesWhatTheFirstGave() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let code = try await rig.code()
         let first = try await rig.redeem(code)
         let refresh = try #require(first.json["refresh_token"].string)
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test func codesLiveFiveMinutes() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let (early, late) = (try await rig.code(), try await rig.code())
         rig.api.wait(seconds: 299)
         #expect(try await rig.redeem(early).status == 200)
@@ -78,18 +78,18 @@ import Testing
     }
 
     @Test func codesAreBoundToClientAndRedirect() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let code = try await rig.code()
         expectAuthError(try await rig.redeem(code, "com.example.juice.web"), "invalid_grant")
         expectAuthError(try await rig.redeem(code, "com.example.soda"), "invalid_grant")
-        expectAuthError(try await rig.redeem(code, redirect: ProviderRig.redirect + "/"), "invalid_grant")
+        expectAuthError(try await rig.redeem(code, redirect: ProviderFixture.redirect + "/"), "invalid_grant")
         expectAuthError(try await rig.redeem(code + "x"), "invalid_grant")
         // None of these used it up.
         #expect(try await rig.redeem(code).status == 200)
     }
 
     @Test func everyRefreshGivesAnAccessAndAnIdentityTokenAndNoRefreshToken() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let tokens = try await rig.signedIn()
         rig.api.wait(seconds: 90 * 86_400)
         let answer = try await rig.refresh(tokens.refresh)
@@ -98,7 +98,7 @@ import Testing
         #expect(answer.json["expires_in"] == .integer(3600))
         #expect(answer.json["access_token"].string != tokens.access)
         // Of the first sign-in: when it was is said again, its nonce is not (OpenID Connect Core section 12.2).
-        #expect(claims.authenticatedAt == APIRig.start)
+        #expect(claims.authenticatedAt == APIFixture.start)
         #expect(claims.nonce == nil)
         #expect(claims.realUserStatus == nil)
         #expect(claims.email != nil)
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func accessTokensLiveAnHour() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let tokens = try await rig.signedIn()
         let provider = rig.api.store.provider
         #expect(try provider.holder(accessToken: tokens.access, now: rig.api.now + 3599) != nil)
@@ -118,12 +118,12 @@ import Testing
     }
 
     @Test func everyRefreshChecksTheGrantAndRevokedIsInvalidAtOnce() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let tokens = try await rig.signedIn()
         let pending = try await rig.code()
         let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
         let grant = try #require(try rig.api.store.grants.grants(account: account.number).first)
-        try rig.api.store.grants.revoke(account: account.number, group: grant.group, APIRig.change)
+        try rig.api.store.grants.revoke(account: account.number, group: grant.group, APIFixture.change)
         expectAuthError(try await rig.refresh(tokens.refresh), "invalid_grant")
         expectAuthError(try await rig.redeem(pending), "invalid_grant")
         #expect(try rig.api.store.provider.holder(accessToken: tokens.access, now: rig.api.now) == nil)
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test func beyondTheDailyNumberARefreshIs429() async throws {
-        let rig = try await ProviderRig(refreshesPerDay: 3)
+        let rig = try await ProviderFixture(refreshesPerDay: 3)
         rig.api.now = 20_000 * 86_400 + 3_600
         let tokens = try await rig.signedIn()
         let other = try await rig.signedIn()
@@ -148,8 +148,8 @@ import Testing
     }
 
     @Test func aClientGetsATokenOfItsOwnForUserMigrationAlone() async throws {
-        let rig = try await ProviderRig()
-        func ask(_ scope: String?) async throws -> Answer {
+        let rig = try await ProviderFixture()
+        func ask(_ scope: String?) async throws -> Response {
             try await rig.client(
                 "/auth/token", "com.example.juice", [("grant_type", "client_credentials")] + (scope.map { [("scope", $0)] } ?? []))
         }
@@ -174,10 +174,10 @@ import Testing
     /// `token_type_hint` in any case, and also wrong ones; by either token.
     @Test(arguments: [nil, "refresh_token", "REFRESH_TOKEN", "Access_Token", "access_token", "nonsense"], [true, false])
     func revokingEndsTheGrantAndAllItsTokensAndTheTeamIsTold(_ hint: String?, _ byRefreshToken: Bool) async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let group = try #require(try rig.api.store.apps.apps(team: "juice").first).group
         let url = try EndpointURL("https://events.example/")
-        _ = try rig.api.store.endpoints.set(team: "juice", app: "com.example.juice", url: url, APIRig.change)
+        _ = try rig.api.store.endpoints.set(team: "juice", app: "com.example.juice", url: url, APIFixture.change)
         let tokens = try await rig.signedIn()
         let web = try await rig.signedIn(["client_id": "com.example.juice.web"])
         let press = try await rig.signedIn(["client_id": "com.example.press"])
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func unknownTokensAreRevokedAlready() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         for token in ["pr_unknown", "x", String(repeating: "a", count: 5_000)] {
             #expect(try await rig.revoke(token).status == 200)
         }
@@ -207,7 +207,7 @@ import Testing
     }
 
     @Test func aTokenOfAnotherClientIsNotRevoked() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let tokens = try await rig.signedIn()
         expectAuthError(try await rig.revoke(tokens.refresh, "com.example.soda"), "invalid_grant")
         #expect(try await rig.refresh(tokens.refresh).status == 200)
@@ -216,7 +216,7 @@ import Testing
     // MARK: Client secrets
 
     @Test func aClientSecretIsAJWTOfTheTeam() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let now = rig.api.now
         let stranger = try TeamKey()
         let cases: [(String, String)] = [
@@ -249,12 +249,12 @@ import Testing
         expectAuthError(try await rig.post("/auth/token", [("grant_type", "client_credentials")]), "invalid_client")
         expectAuthError(try await rig.client("/auth/token", "com.example.none", [("grant_type", "client_credentials")]), "invalid_client")
         // A key that was removed opens nothing more.
-        try rig.api.store.clients.removeKey(team: "juice", keyID: rig.juice.key.keyID, APIRig.change)
+        try rig.api.store.clients.removeKey(team: "juice", keyID: rig.juice.key.keyID, APIFixture.change)
         expectAuthError(try await rig.refresh("pr_x"), "invalid_client")
     }
 
     @Test func aClientMayAuthenticateByHTTPBasic() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         func basic(_ user: String, _ secret: String) -> [String: String] {
             ["Authorization": "Basic " + Data("\(user):\(secret)".utf8).base64EncodedString()]
         }
@@ -278,10 +278,10 @@ import Testing
     // MARK: Forms
 
     @Test func bodiesAreFormsReadStrictly() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let secret = try rig.secret()
         let start = "client_id=com.example.juice&client_secret=\(secret)"
-        func send(_ body: String, type: String = "application/x-www-form-urlencoded") async throws -> Answer {
+        func send(_ body: String, type: String = "application/x-www-form-urlencoded") async throws -> Response {
             try await rig.api.ask(.post, "/auth/token", body: body, headers: ["Content-Type": type])
         }
         for body in [
@@ -307,7 +307,7 @@ import Testing
     // MARK: PKCE
 
     @Test func aChallengeIsAskedForWhereTheClientSentOne() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         // RFC 7636 appendix B.
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
         let challenge: [String: Any?] = [
@@ -331,7 +331,7 @@ import Testing
     // MARK: At rest
 
     @Test func codesAndTokensAreStoredAsHashesAndNeverLogged() async throws {
-        let rig = try await ProviderRig()
+        let rig = try await ProviderFixture()
         let unused = try await rig.code()
         let tokens = try await rig.signedIn()
         _ = try await rig.redeem("pc_secretlooking")

@@ -33,7 +33,7 @@ final class Changes: Sendable {
         } catch {
             // Nobody was told. What became of it shows later.
             failed.with { $0 += 1 }
-            let end = Date(timeIntervalSinceNow: patience)
+            let end = Date(timeIntervalSinceNow: standardTimeout)
             while Date() < end {
                 if let isOn = try? hosts.isForwarding(user) {
                     if isOn != was { note(user, isOn) }

@@ -41,7 +41,7 @@ struct FailingPlaceTests {
     }
 
     private func wait(_ what: String, _ condition: () throws -> Bool) throws {
-        let end = Date(timeIntervalSinceNow: 2 * patience)
+        let end = Date(timeIntervalSinceNow: 2 * standardTimeout)
         while try !condition() {
             guard Date() < end else { throw HarnessError("\(what): it did not come about") }
             usleep(20_000)

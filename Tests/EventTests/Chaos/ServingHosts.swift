@@ -68,7 +68,7 @@ final class ServingHosts: Sendable {
 
     /// Waits until `/readyz` of every host says this.
     func wait(until status: Int) throws {
-        let end = Date(timeIntervalSinceNow: patience)
+        let end = Date(timeIntervalSinceNow: standardTimeout)
         while !(0..<count).allSatisfy({ readiness($0) == status }) {
             guard Date() < end else { throw HarnessError("/readyz does not become \(status)") }
             usleep(20_000)

@@ -7,7 +7,7 @@ import NIOSSL
 import Synchronization
 
 /// What the server does with a request.
-enum KeyServerAnswer: Sendable {
+enum KeyServerResponse: Sendable {
     case document([UInt8], cacheControl: String?)
     case status(Int)
     case redirect(String)
@@ -26,7 +26,7 @@ enum KeyServerAnswer: Sendable {
 }
 
 final class KeyServer: Sendable {
-    private let answer: Mutex<KeyServerAnswer>
+    private let answer: Mutex<KeyServerResponse>
     private let requests = Mutex(0)
     private let channel: any Channel
     private let scheme: String
@@ -58,7 +58,7 @@ final class KeyServer: Sendable {
         return server
     }
 
-    func set(_ answer: KeyServerAnswer) { self.answer.withLock { $0 = answer } }
+    func set(_ answer: KeyServerResponse) { self.answer.withLock { $0 = answer } }
     func stop() async { try? await channel.close() }
 
     private final class Box: Sendable {

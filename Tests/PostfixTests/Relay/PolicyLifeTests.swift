@@ -8,19 +8,19 @@ import RelayHarness
 import Testing
 
 @Suite(needsPostfix) struct PolicyLifeTests {
-    private func overview(_ rig: RelayRig) throws -> [String: Any] {
+    private func overview(_ rig: RelayFixture) throws -> [String: Any] {
         let text = try rig.run(["policy", "list", "--json"])
         return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
     }
 
-    private func activeHash(_ rig: RelayRig) throws -> String {
+    private func activeHash(_ rig: RelayFixture) throws -> String {
         let rows = try #require(try overview(rig)["policies"] as? [[String: Any]])
         return try #require(rows.first { $0["is_default"] as? Bool == true }?["hash"] as? String)
     }
 
     /// Asks until `policy list` says something of the host; the service looks every two seconds.
-    private func host(_ rig: RelayRig, where isTrue: ([String: Any]) -> Bool) throws -> [String: Any] {
-        for _ in 0..<Int(patience * 5) {
+    private func host(_ rig: RelayFixture, where isTrue: ([String: Any]) -> Bool) throws -> [String: Any] {
+        for _ in 0..<Int(standardTimeout * 5) {
             let hosts = try overview(rig)["hosts"] as? [[String: Any]] ?? []
             if let host = hosts.first(where: isTrue) { return host }
             usleep(200_000)
@@ -28,8 +28,8 @@ import Testing
         throw HarnessError("no host says so: \(try overview(rig))\n\((try? rig.process.output) ?? "")")
     }
 
-    private func expectMail(_ rig: RelayRig, _ address: String) throws {
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+    private func expectMail(_ rig: RelayFixture, _ address: String) throws {
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
     }
 
     private func replace(_ path: String, _ old: String, _ new: String) throws {
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func aPolicyEditedWronglyIsRefusedAndTheOldOneStays() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         let before = try activeHash(rig)
         _ = try host(rig) { $0["serving"] as? String == before }
@@ -68,7 +68,7 @@ import Testing
 
     /// As another version of the program, or a hand in the database, might leave it.
     @Test func aPolicyThatThisHostCannotLoadLeavesTheLastGoodOne() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         let good = try activeHash(rig)
         _ = try host(rig) { $0["serving"] as? String == good }

@@ -8,8 +8,8 @@ import Testing
 @Suite(needsPostfix) struct RelayAlarmTests {
     /// It lay there for five days, and doctor, status and metrics said nothing.
     @Test func whatLiesInTheFailSafeTransportIsAnAlarm() throws {
-        let (rig, anna) = try World.anna(
-            World.options {
+        let (rig, anna) = try RelayFixtures.anna(
+            RelayFixtures.options {
                 $0.parks = true
                 $0.postfix["smtp_tls_security_level"] = "may"
                 $0.services = ["127.0.0.1:{port} inet n - n - - smtpd -o smtpd_milters="]
@@ -26,7 +26,7 @@ import Testing
             ).output
         }
         #expect(try !status().output.contains("messages in Postfix's queue") && !doctor().contains("messages in the queue"))
-        let text = Array(World.message(to: anna).replacingOccurrences(of: "\n", with: "\r\n").utf8)
+        let text = Array(RelayFixtures.message(to: anna).replacingOccurrences(of: "\n", with: "\r\n").utf8)
         let past = try SMTPClient.send(
             port: rig.postfix.ports[0], from: "<bounce@juice.example>", to: ["<\(anna)>"], message: text, xclient: [])
         #expect(past.data?.code == 250, "\(past)")
@@ -57,8 +57,8 @@ import Testing
     @Test(.enabled(if: mayMount, "a file system of its own needs the right to mount"))
     func onAFullDiskNobodyGetsACopyTwiceAndItIsSaid() throws {
         let port = try FreePort.next()
-        let rig = try RelayRig(
-            World.options {
+        let rig = try RelayFixture(
+            RelayFixtures.options {
                 $0.fansOut = true
                 $0.diskSize = 24 << 20
                 $0.settings["limits.messages_per_day"] = "1000000"
@@ -73,13 +73,13 @@ import Testing
             }
         }
         #expect(try readiness(until: "200") == "200")
-        try rig.addTeam("juice", name: "The Juice Company", source: World.team)
+        try rig.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
         let addresses = try (0..<5).map { number in
             try rig.addUser("user\(number)", inboxes: ["user\(number)@home.example"])
             return try rig.address("juice", "user\(number)")
         }
         func send(_ id: Int) throws -> SMTPTransactionResult {
-            let text = "Date: Sat, 21 Nov 2026 12:00:00 +0000\n" + World.message(to: "undisclosed-recipients:;", id: "full\(id)@juice.example")
+            let text = "Date: Sat, 21 Nov 2026 12:00:00 +0000\n" + RelayFixtures.message(to: "undisclosed-recipients:;", id: "full\(id)@juice.example")
             return try rig.send(from: "bounce@juice.example", to: addresses, text)
         }
         let filler = rig.folder + "/postern/filler"

@@ -19,14 +19,14 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     @Test(needsPostfix, arguments: names, RelayEngine.all) func testcase(_ name: String, _ engine: RelayEngine) throws {
         let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
         let outline = try TestCase(name: name, text: text, folder: folder)
-        var options = World.options { $0.postfix = outline.settings }
+        var options = RelayFixtures.options { $0.postfix = outline.settings }
         options.database = try engine.database()
         if let zone = outline.sections["dns"] { options.zone = zone.joined(separator: "\n") }
         for line in outline.sections["settings"] ?? [] {
             let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
             options.settings[parts[0]] = parts.count > 1 ? parts[1] : ""
         }
-        let rig = try RelayRig(options)
+        let rig = try RelayFixture(options)
         defer { rig.stop() }
         rig.sink.set(outline.behaviour)
         var variables: [String: String] = [:]
@@ -42,7 +42,7 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
     /// A command of postern, or `NAME = command` to keep its output, or `NAME = reverse RELAY-ADDRESS AUTHOR`: as what the
     /// author appears to the user.
-    private func perform(_ line: String, on rig: RelayRig, into variables: inout [String: String]) throws {
+    private func perform(_ line: String, on rig: RelayFixture, into variables: inout [String: String]) throws {
         let words = line.split(separator: " ").map(String.init)
         guard words.count > 2, words[1] == "=" else {
             try rig.run(words)

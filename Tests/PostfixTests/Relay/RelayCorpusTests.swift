@@ -36,12 +36,12 @@ import Testing
 
     @Test(.enabled(if: isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
     func repliesArriveWithoutTheInboxAndSayWhatTheySaid() throws {
-        let rig = try RelayRig(World.options())
+        let rig = try RelayFixture(RelayFixtures.options())
         defer { rig.stop() }
-        try rig.addTeam("juice", name: "The Juice Company", source: World.team)
+        try rig.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
         try rig.addUser("anna", inboxes: [Self.inbox])
         let address = try rig.address("juice", "anna")
-        try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let reverse = try rig.arrival(for: Self.inbox).address("From")
         for (number, name) in Self.replies.enumerated() {
             let planted = try Self.planted(name, reverse: reverse)
@@ -59,13 +59,13 @@ import Testing
 
     @Test(.enabled(if: isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
     func reportsAreRebuiltWithoutTheInbox() throws {
-        let rig = try RelayRig(World.options())
+        let rig = try RelayFixture(RelayFixtures.options())
         defer { rig.stop() }
-        try rig.addTeam("juice", name: "The Juice Company", source: World.team)
+        try rig.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
         try rig.addUser("anna", inboxes: [Self.inbox])
         let address = try rig.address("juice", "anna")
         for (number, (name, status)) in Self.reports.enumerated() {
-            try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address, id: "\(number)@juice.example"))
+            try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example"))
             let forward = try rig.arrival(for: Self.inbox, number: number + 1)
             let result = try rig.postfix.send(
                 from: "<>", to: [forward.mailFrom], message: try Self.planted(name, reverse: forward.address("From"), isReport: true))
@@ -79,7 +79,7 @@ import Testing
     }
 
     private func expectNothing(of inbox: String, _ reverse: String, in message: SinkMessage, _ name: String) throws {
-        #expect(try LeakCheck.findings(of: inbox, in: message) == "", "\(name)")
+        #expect(try LeakOracle.findings(of: inbox, in: message) == "", "\(name)")
         for secret in ["bergstroem", "home.example", "annas-laptop", reverse, String(reverse.prefix { $0 != "@" })] {
             #expect(!message.text.lowercased().contains(secret), "\(name): \(secret)")
         }

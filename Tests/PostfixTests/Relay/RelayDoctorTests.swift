@@ -8,7 +8,7 @@ import RelayHarness
 import Testing
 
 @Suite(needsPostfix) struct RelayDoctorTests {
-    private func doctor(_ rig: RelayRig, skip: [String] = ["outside"], _ more: [String] = []) throws -> (status: Int32, output: String) {
+    private func doctor(_ rig: RelayFixture, skip: [String] = ["outside"], _ more: [String] = []) throws -> (status: Int32, output: String) {
         try ManagedProcess.run(
             rig.program,
             ["doctor", "--config-directory", rig.postfix.configuration, "--config", rig.configuration] + skip.flatMap { ["--skip", $0] } + more
@@ -17,9 +17,9 @@ import Testing
 
     private func broken(_ output: String) -> [Substring] { output.split(separator: "\n").filter { $0.hasPrefix("broken") } }
 
-    private static func world() throws -> RelayRig {
-        try World.anna(
-            World.options {
+    private static func world() throws -> RelayFixture {
+        try RelayFixtures.anna(
+            RelayFixtures.options {
                 $0.postfix["smtp_tls_security_level"] = "may"
                 $0.parks = true
             }
@@ -37,7 +37,7 @@ import Testing
     ]
 
     @Test func eachSettingThatIsTakenAwayIsTheOneThatIsNamed() throws {
-        let needed = Set(RelaySettings.main(PostfixInputs(relayDomains: [], socket: "", hostName: "")).map(\.name))
+        let needed = Set(PostfixSettings.main(PostfixInputs(relayDomains: [], socket: "", hostName: "")).map(\.name))
         // Empty is what it needs: any table beside it is the operator's own.
         #expect(needed.subtracting(["virtual_mailbox_maps"]) == Set(Self.without.map(\.0)))
         let rig = try Self.world()
@@ -117,7 +117,7 @@ import Testing
 
     /// Every connection of Postfix was ended, mail got 451, and doctor as root was let in and said that all was well.
     @Test func aPostfixOfAUserWhoIsNotNamedIsToldWithTheLineToWrite() throws {
-        let rig = try World.anna(World.options { $0.settings["milter.peers"] = "nobody" }).rig
+        let rig = try RelayFixtures.anna(RelayFixtures.options { $0.settings["milter.peers"] = "nobody" }).rig
         defer { rig.stop() }
         let sentence = "Postfix runs as postfix (mail_owner), which milter.peers does not name"
         let line = "write `milter: {peers: [postfix]}` into postern.yaml"

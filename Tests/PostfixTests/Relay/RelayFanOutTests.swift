@@ -7,22 +7,22 @@ import Testing
 
 @Suite(needsPostfix) struct RelayFanOutTests {
     /// A relay with users user0, user1… of one team, and their addresses; copies go through a proxy.
-    private struct Rig {
-        let relay: RelayRig
+    private struct Fixture {
+        let relay: RelayFixture
         let proxy: SMTPProxy
         let addresses: [String]
 
-        init(users: Int, _ change: (inout RelayRig.Options) -> Void = { _ in }) throws {
+        init(users: Int, _ change: (inout RelayFixture.Options) -> Void = { _ in }) throws {
             let proxy = try SMTPProxy()
             self.proxy = proxy
-            relay = try RelayRig(
-                World.options {
+            relay = try RelayFixture(
+                RelayFixtures.options {
                     $0.fansOut = true
                     $0.fanOutProxy = proxy.port
                     change(&$0)
                 })
             proxy.pass(to: relay.fanOutPort)
-            try relay.addTeam("juice", name: "The Juice Company", source: World.team)
+            try relay.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
             var addresses: [String] = []
             var rows = "user,inbox,verified,team,address\n"
             let letters = Array("abcdefghijklmnopqrstuvwxyz")
@@ -44,7 +44,7 @@ import Testing
         /// One transaction, to everyone or to those named.
         func send(_ recipients: [String]? = nil, id: String = "1", xclient: [(String, String)] = []) throws -> SMTPTransactionResult {
             // With a Date, as Postfix would give it one of its own each time.
-            let text = "Date: Sat, 21 Nov 2026 12:00:00 +0000\n" + World.message(to: "undisclosed-recipients:;", id: "\(id)@juice.example")
+            let text = "Date: Sat, 21 Nov 2026 12:00:00 +0000\n" + RelayFixtures.message(to: "undisclosed-recipients:;", id: "\(id)@juice.example")
             return try relay.postfix.send(
                 from: "<bounce@juice.example>", to: (recipients ?? addresses).map { "<\($0)>" }, message: Array(text.replacingOccurrences(of: "\n", with: "\r\n").utf8),
                 xclient: xclient)
@@ -55,7 +55,7 @@ import Testing
             let identity = [("ADDR", "127.0.0.1"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")] + (login.map { [("LOGIN", $0)] } ?? [])
             return try SMTPClient.send(
                 port: relay.fanOutPort, from: "<bounce@juice.example>", to: ["<\(addresses[0])>"],
-                message: Array(World.message(to: addresses[0]).replacingOccurrences(of: "\n", with: "\r\n").utf8), xclient: identity)
+                message: Array(RelayFixtures.message(to: addresses[0]).replacingOccurrences(of: "\n", with: "\r\n").utf8), xclient: identity)
         }
 
         /// Waits until nothing is under way, and gives the recipients of everything that arrived.
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func aHundredUsersGetTheirsOfOneTransaction() throws {
-        let rig = try Rig(users: 100)
+        let rig = try Fixture(users: 100)
         defer { rig.stop() }
         let result = try rig.send()
         #expect(result.recipients.allSatisfy { $0.code == 250 }, "no recipient is put off")
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func killedInTheMiddleNobodyLosesAndNobodyGetsItTwice() throws {
-        let rig = try Rig(users: 12)
+        let rig = try Fixture(users: 12)
         defer { rig.stop() }
         let relay = rig.relay
         // Five copies are in custody and noted; Postern dies before it begins the sixth.
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(arguments: ["451 4.3.0 not now", "cut"]) func aFailureInTheMiddleIsRepeatedWithoutDoubles(_ failure: String) throws {
-        let rig = try Rig(users: 6)
+        let rig = try Fixture(users: 6)
         defer { rig.stop() }
         rig.proxy.pass(to: rig.relay.fanOutPort) { number in
             number < 3 ? .pass : failure == "cut" ? .cut : .answer(failure)
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test func aUserWhoWantsNoMailKeepsItFromNobodyElse() throws {
-        let rig = try Rig(users: 4)
+        let rig = try Fixture(users: 4)
         defer { rig.stop() }
         for number in [0, 2] { try rig.relay.run(["address", "off", rig.addresses[number]]) }
         // The first one is served in place, so that its refusal is seen first; the other one's is seen with its copy.
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test func spfIsJudgedForTheClientThatTheMessageCameFrom() throws {
-        let rig = try Rig(users: 3) {
+        let rig = try Fixture(users: 3) {
             $0.zone = #"{"juice.example": {"TXT": ["v=spf1 ip4:192.0.2.77 -all"]}}"#
         }
         defer { rig.stop() }
@@ -158,7 +158,7 @@ import Testing
 
     /// XCLIENT lets whoever connects from this machine be any client: SPF of a team, and the mail was forwarded as the team's.
     @Test(arguments: [nil, "copies", "copies.1795348800.abbbbbbbbbbbbbbbbbbbbbbbbbb"]) func aLocalUserForgesNothingAtThePortForCopies(login: String?) throws {
-        let rig = try Rig(users: 2)
+        let rig = try Fixture(users: 2)
         defer { rig.stop() }
         let forged = try rig.forge(login)
         #expect(forged.recipients.map(\.code) == [451] && forged.recipients[0].enhancedStatus == "4.7.0", "\(forged)")
@@ -180,7 +180,7 @@ import Testing
         let thief = try ManagedProcess("/usr/bin/setpriv", ["--reuid=nobody", "--clear-groups", "/usr/bin/perl", "-e", listen])
         defer { thief.end() }
         try thief.waitForLine(containing: "ready")
-        let rig = try Rig(users: 2) { $0.fanOutProxy = port }
+        let rig = try Fixture(users: 2) { $0.fanOutProxy = port }
         defer { rig.stop() }
         let result = try rig.send()
         #expect(result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
@@ -194,7 +194,7 @@ import Testing
 
     /// Everyone on the machine could open a session with the filter, and ask it for whatever client and message they liked.
     @Test func aLocalUserOpensNoSessionWithTheFilter() throws {
-        let rig = try Rig(users: 1)
+        let rig = try Fixture(users: 1)
         defer { rig.stop() }
         let path = rig.relay.socket.dropFirst("unix:".count)
         // The negotiation that Postfix begins with, and how many octets come back.
@@ -212,9 +212,9 @@ import Testing
 
     /// Of a message to several users, each reply to all reaches the team, earns no bounce and leaves nothing in the queue.
     @Test func aReplyToAllReachesTheTeamAndNothingStaysBehind() throws {
-        let rig = try Rig(users: 2) { $0.parks = true }
+        let rig = try Fixture(users: 2) { $0.parks = true }
         defer { rig.stop() }
-        let text = World.message(to: rig.addresses.joined(separator: ", ") + ", Help <help@juice.example>", id: "1@juice.example")
+        let text = RelayFixtures.message(to: rig.addresses.joined(separator: ", ") + ", Help <help@juice.example>", id: "1@juice.example")
         #expect(try rig.relay.send(from: "bounce@juice.example", to: rig.addresses, text).data?.code == 250)
         try rig.expectArrivals(2, rig.everybody([0, 1]))
         for number in [0, 1] {
@@ -223,7 +223,7 @@ import Testing
             #expect(to.contains("(you and 1 other user of this relay)") && !to.contains(rig.addresses[1 - number].prefix(10)))
             let answered = [copy.address("From"), rig.addresses[number]] + to.split { " ,<>()".contains($0) }.map(String.init).filter { $0.contains("=") }
             #expect(answered.count == 3)
-            let reply = World.message(from: "user\(number)@home.example", to: answered.joined(separator: ", "), id: "r\(number)@home.example")
+            let reply = RelayFixtures.message(from: "user\(number)@home.example", to: answered.joined(separator: ", "), id: "r\(number)@home.example")
             let result = try rig.relay.send(from: "user\(number)@home.example", to: answered, reply)
             #expect(result.recipients.allSatisfy { $0.code == 250 } && result.data?.code == 250, "\(result)")
         }
@@ -238,7 +238,7 @@ import Testing
     @Test func aKillUnderFanOutLosesNobodyAndDoublesOneCopyAtMost() throws {
         let kills = ProcessInfo.processInfo.environment["POSTERN_KILLS"].flatMap { Int($0) } ?? 2
         let users = 60
-        let rig = try Rig(users: users)
+        let rig = try Fixture(users: users)
         defer { rig.stop() }
         // How long one copy takes, so that kills are spread evenly over its time, from its beginning to the next one's.
         let start = Date()
@@ -275,7 +275,7 @@ import Testing
     }
 
     @Test func withoutTheSMTPServerForCopiesTheSecondUserGets452() throws {
-        let rig = try Rig(users: 2)
+        let rig = try Fixture(users: 2)
         defer { rig.stop() }
         rig.proxy.stop()
         let result = try rig.send()

@@ -6,17 +6,17 @@ import RelayHarness
 import Testing
 
 @Suite(needsPostfix) struct RelayHostileTests {
-    private func expectAlive(_ rig: RelayRig, _ address: String) throws {
+    private func expectAlive(_ rig: RelayFixture, _ address: String) throws {
         let before = rig.sink.messages.count
-        let result = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        let result = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(result.data?.code == 250)
         _ = try rig.sink.wait(for: before + 1)
     }
 
     @Test func headersBeyondTheLimitsAreRefused() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
-        let ordinary = World.message(to: address)
+        let ordinary = RelayFixtures.message(to: address)
         let hostile = [
             "X-Long: \(String(repeating: "a", count: 1_000_000))\n", String(repeating: "X-Many: a\n", count: 10_000),
             "X-Folded:\(String(repeating: "\n " + String(repeating: "b", count: 70), count: 14_000))\n",
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func tenThousandRecipientsAreAnswered() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         try rig.addUser("bob", inboxes: ["bob@home.example"])
         let other = try rig.address("juice", "bob")
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func nulsAndBareLineEndsAreAnswered() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         let head = "From: news@juice.example\r\nTo: \(address)\r\n"
         for message in [head + "Subject: a\0b\r\n\r\nx\r\n", head + "\r\nbody \0 nul\r\n"] {
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func twentyFiveMegabytesPassBothWaysInBoundedMemory() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         let line = String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\n"
         let attachment = String(repeating: line, count: 25_000_000 / (line.utf8.count + 1))

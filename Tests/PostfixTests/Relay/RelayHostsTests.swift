@@ -8,20 +8,20 @@ import Testing
 
 /// Two hosts of one installation, with team juice and user anna.
 private struct Hosts {
-    let first: RelayRig
-    let second: RelayRig
+    let first: RelayFixture
+    let second: RelayFixture
     let address: String
-    var all: [RelayRig] { [first, second] }
+    var all: [RelayFixture] { [first, second] }
 
     init(_ url: String, settings: [String: String] = [:]) throws {
-        var options = World.options { options in
+        var options = RelayFixtures.options { options in
             options.database = url
             options.settings = settings.merging(["hostname": "mx1.relay.example"]) { $1 }
         }
-        (first, address) = try World.anna(options)
+        (first, address) = try RelayFixtures.anna(options)
         options.joins = first
         options.settings["hostname"] = "mx2.relay.example"
-        second = try RelayRig(options)
+        second = try RelayFixture(options)
     }
 
     func stop() { all.forEach { $0.stop() } }
@@ -48,7 +48,7 @@ private struct Hosts {
 
 /// Waits for a condition; the bound is for one that never comes about.
 private func wait(_ what: String, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () throws -> Bool) throws {
-    let end = Date(timeIntervalSinceNow: 2 * patience)
+    let end = Date(timeIntervalSinceNow: 2 * standardTimeout)
     while try !condition() {
         guard Date() < end else { throw HarnessError("\(what): it did not come about") }
         usleep(50_000)
@@ -69,8 +69,8 @@ struct RelayHostsTests {
             server.url(schema: schema), settings: ["limits.messages_per_day": "6", "http.public_url": "https://relay.example"])
         defer { hosts.stop() }
         let (first, second, address) = (hosts.first, hosts.second, hosts.address)
-        func send(_ rig: RelayRig, _ id: String) throws -> SMTPTransactionResult {
-            try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address, id: "\(id)@juice.example"))
+        func send(_ rig: RelayFixture, _ id: String) throws -> SMTPTransactionResult {
+            try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(id)@juice.example"))
         }
         // What was made on one host is good on the other: here an address to answer to.
         #expect(try send(first, "1").data?.code == 250)
@@ -156,7 +156,7 @@ struct RelayHostsTests {
         let traffic = Traffic(hosts)
         for round in 1...max(1, rounds) {
             try load(hosts, traffic, server, round: round, count: count, lanes: lanes)
-            for rig in hosts.all { try rig.postfix.waitUntilDone(seconds: 10 * patience) }
+            for rig in hosts.all { try rig.postfix.waitUntilDone(seconds: 10 * standardTimeout) }
             traffic.check(expected: round * count)
             print("round \(round): \(traffic.summary)")
         }
@@ -177,7 +177,7 @@ struct RelayHostsTests {
                 for number in stride(from: lane, to: count, by: lanes) { traffic.send("m\(number).\(round)@juice.example", first: number) }
             }
         }
-        func reach(_ part: Int) { _ = traffic.taken.wait(seconds: 2 * patience) { $0 >= before + count * part / 10 ? true : nil } }
+        func reach(_ part: Int) { _ = traffic.taken.wait(seconds: 2 * standardTimeout) { $0 >= before + count * part / 10 ? true : nil } }
         func meanwhile(_ trouble: () throws -> Void, _ end: () throws -> Void) throws {
             traffic.isWell.with { $0 = false }
             let before = traffic.deferred.with { $0 }
@@ -200,7 +200,7 @@ struct RelayHostsTests {
         reach(5)
         traffic.lost.with { _ = $0.insert(other.folder) }
         try meanwhile { try other.kill() } _: { try other.revive() }
-        #expect(group.wait(timeout: .now() + 10 * patience) == .success)
+        #expect(group.wait(timeout: .now() + 10 * standardTimeout) == .success)
         #expect(traffic.deferred.with { $0 } > 0)
     }
 
@@ -245,9 +245,9 @@ struct RelayHostsTests {
             try flow()
         }
         isOver.with { $0 = true }
-        #expect(group.wait(timeout: .now() + 10 * patience) == .success)
+        #expect(group.wait(timeout: .now() + 10 * standardTimeout) == .success)
         try result.get()
-        for rig in hosts.all { try rig.postfix.waitUntilDone(seconds: 10 * patience) }
+        for rig in hosts.all { try rig.postfix.waitUntilDone(seconds: 10 * standardTimeout) }
         traffic.check(expected: traffic.taken.with { $0 })
         print("\(max(1, rotations)) rotations: \(traffic.summary)")
 
@@ -316,7 +316,7 @@ private final class Traffic: Sendable {
 
     /// Returns when one of the hosts has taken the message: the next attempt goes to the other one, as with two MX records.
     func send(_ id: String, first: Int) {
-        let text = World.message(to: hosts.address, id: id).replacingOccurrences(of: "\n", with: "\r\n")
+        let text = RelayFixtures.message(to: hosts.address, id: id).replacingOccurrences(of: "\n", with: "\r\n")
         for attempt in 0..<6000 {
             if self.attempt(hosts.all[(first + attempt) % 2], id, Array(text.utf8)) { return taken.with { $0 += 1 } }
             deferred.with { $0 += 1 }
@@ -325,7 +325,7 @@ private final class Traffic: Sendable {
         Issue.record("message \(id) was never taken")
     }
 
-    private func attempt(_ rig: RelayRig, _ id: String, _ text: [UInt8]) -> Bool {
+    private func attempt(_ rig: RelayFixture, _ id: String, _ text: [UInt8]) -> Bool {
         guard let client = try? rig.postfix.connect() else { return false }
         defer { client.close() }
         func positive(_ reply: SMTPServerReply) -> Bool {

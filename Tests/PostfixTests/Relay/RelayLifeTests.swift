@@ -7,9 +7,9 @@ import Testing
 
 @Suite(needsPostfix) struct RelayLifeTests {
     @Test func anIdleServiceEndsAtOnceOnSIGTERM() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
-        try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let idle = try rig.postfix.connect()
         try idle.expect(250, "EHLO client.test")
         let process = try rig.process
@@ -20,7 +20,7 @@ import Testing
 
     /// The announcement came before signals were handled: SIGTERM just after it killed the process, socket and counters left behind.
     @Test func aSignalJustAfterTheAnnouncementIsGraceful() throws {
-        let (rig, _) = try World.anna()
+        let (rig, _) = try RelayFixtures.anna()
         defer { rig.stop() }
         for _ in 0..<5 {
             #expect(try rig.end(SIGTERM) == 0)
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func anOpenTransactionIsFinishedBeforeTheEnd() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         let client = try rig.postfix.connect()
         try client.expect(250, "EHLO client.test")
@@ -42,24 +42,24 @@ import Testing
         let other = try rig.postfix.connect()
         _ = try other.command("EHLO client.test")
         #expect(try other.command("MAIL FROM:<bounce@juice.example>").code / 100 == 4)
-        let text = World.message(to: address).replacingOccurrences(of: "\n", with: "\r\n")
+        let text = RelayFixtures.message(to: address).replacingOccurrences(of: "\n", with: "\r\n")
         #expect(try client.data(Array(text.utf8)).code == 250)
         #expect(try process.waitForExit() == 0)
         #expect(try rig.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
     }
 
     @Test func mailWaitsAtTheSenderWhileTheServiceIsAway() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         try rig.end()
-        let result = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        let result = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect((result.data ?? result.recipients.first).map { $0.code / 100 } == 4 || result.mail.code / 100 == 4, "\(result)")
         try rig.serve()
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
     }
 
     @Test func sighupReadsTheConfigurationAgain() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         let text = try String(contentsOfFile: rig.configuration, encoding: .utf8)
         let limited = text.replacingOccurrences(of: "  # messages_per_day: 100", with: "  messages_per_day: 1")
@@ -68,8 +68,8 @@ import Testing
         let process = try rig.process
         process.signal(SIGHUP)
         try process.waitForLine(containing: "configuration reloaded")
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
-        let second = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+        let second = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(second.data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true, "\(second)")
 
         try (text + "\nlimitz: 1\n").write(toFile: rig.configuration, atomically: true, encoding: .utf8)
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test func aSecondServiceOnTheSameSocketIsRefused() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         let second = try ManagedProcess.run(
             rig.program,
@@ -87,11 +87,11 @@ import Testing
         #expect(second.status == 69, "\(second)")
         #expect(second.output.contains("another process is already listening on unix:"))
         #expect(second.output.split(separator: "\n").filter { $0.hasPrefix("postern:") }.count == 1)
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
     }
 
     @Test func killedInTheMiddleOfTwoHundredTransactionsNothingIsLostDoubledOrUnrewritten() throws {
-        let (rig, address) = try World.anna(World.options { $0.settings["limits.messages_per_day"] = "100000" })
+        let (rig, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
         defer { rig.stop() }
         let open = Watched(Set(1...200))
         let deferrals = Watched(0)
@@ -107,7 +107,7 @@ import Testing
                     var isAccepted = false
                     // A sender that keeps its mail comes again; the bound is for a relay that never comes back.
                     for _ in 0..<600 where !isAccepted {
-                        let text = World.message(to: address, id: "m\(number)@juice.example")
+                        let text = RelayFixtures.message(to: address, id: "m\(number)@juice.example")
                         let result = try? rig.send(from: "bounce@juice.example", to: [address], text)
                         underway.with { $0 += 1 }
                         isAccepted = result?.data?.code == 250
@@ -123,10 +123,10 @@ import Testing
                 }
             }
         }
-        _ = underway.wait(seconds: patience) { $0 >= 60 ? true : nil }
+        _ = underway.wait(seconds: standardTimeout) { $0 >= 60 ? true : nil }
         isBack.with { $0 = false }
         #expect(try rig.end(SIGKILL) == 128 + SIGKILL)
-        _ = deferrals.wait(seconds: patience) { $0 >= 20 ? true : nil }
+        _ = deferrals.wait(seconds: standardTimeout) { $0 >= 20 ? true : nil }
         try rig.serve()
         isBack.with { $0 = true }
         #expect(group.wait(timeout: .now() + 120) == .success)

@@ -7,9 +7,9 @@ import Testing
 
 @Suite(needsPostfix) struct RelayMailTests {
     @Test func theClientAndEveryInnerAddressAreAbsentFromWhatTheTeamReceives() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
-        try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let reverse = try rig.arrival(for: "anna@home.example").address("From")
         let client = try rig.postfix.connect()
         try client.xclient([("ADDR", "127.0.0.77"), ("NAME", "annas-laptop.home.example")])
@@ -17,7 +17,7 @@ import Testing
         let result = try client.transaction(
             from: "<anna@home.example>", to: ["<\(reverse)>"],
             message: Array(
-                World.message(from: "Anna <anna@home.example>", to: reverse, id: "x@annas-laptop.home.example", body: "Hi, anna@home.example\n")
+                RelayFixtures.message(from: "Anna <anna@home.example>", to: reverse, id: "x@annas-laptop.home.example", body: "Hi, anna@home.example\n")
                     .replacingOccurrences(of: "\n", with: "\r\n").utf8))
         #expect(result.data?.code == 250, "\(result) \(rig.postfix.log)")
         let arrived = try rig.arrival(for: "news@juice.example")
@@ -26,33 +26,33 @@ import Testing
         }
         #expect(arrived.fields.contains { $0.hasPrefix("Received: by mx.relay.example (Postfix)") })
         #expect(arrived.value("From") == address)
-        #expect(try LeakCheck.findings(of: "anna@home.example", in: arrived) == "")
+        #expect(try LeakOracle.findings(of: "anna@home.example", in: arrived) == "")
     }
 
     @Test func aBounceOfPostfixItselfArrivesWithoutTheInbox() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<anna@home.example>": "550 5.1.1 <anna@home.example>: user anna unknown at home.example"]
         rig.sink.set(behaviour)
-        try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let report = try rig.arrival(for: "bounce@juice.example")
         #expect(report.mailFrom == "<>")
         #expect(report.text.contains("Final-Recipient: rfc822; \(address)"))
         #expect(report.text.contains("Status: 5.1.1"))
-        #expect(try LeakCheck.findings(of: "anna@home.example", in: report) == "")
+        #expect(try LeakOracle.findings(of: "anna@home.example", in: report) == "")
         #expect(!report.text.contains("home.example"))
     }
 
     @Test func aReplyThatCannotBeDeliveredIsToldToTheUserAlone() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
-        try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let reverse = try rig.arrival(for: "anna@home.example").address("From")
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<news@juice.example>": "550 5.2.2 <news@juice.example>: mailbox full"]
         rig.sink.set(behaviour)
-        try rig.send(from: "anna@home.example", to: [reverse], World.message(from: "anna@home.example", to: reverse, id: "r@home.example"))
+        try rig.send(from: "anna@home.example", to: [reverse], RelayFixtures.message(from: "anna@home.example", to: reverse, id: "r@home.example"))
         let report = try rig.arrival(for: "anna@home.example", number: 2)
         #expect(report.mailFrom == "<>")
         #expect(report.text.contains("5.2.2"))
@@ -60,9 +60,9 @@ import Testing
     }
 
     @Test func mailForOtherDomainsPassesUntouched() throws {
-        let (rig, _) = try World.anna(World.options { $0.trustsLoopback = true })
+        let (rig, _) = try RelayFixtures.anna(RelayFixtures.options { $0.trustsLoopback = true })
         defer { rig.stop() }
-        let text = "Date: Sat, 21 Nov 2026 08:00:00 +0000\n" + World.message(from: "someone@elsewhere.example", to: "other@third.example")
+        let text = "Date: Sat, 21 Nov 2026 08:00:00 +0000\n" + RelayFixtures.message(from: "someone@elsewhere.example", to: "other@third.example")
         try rig.send(from: "someone@elsewhere.example", to: ["other@third.example"], text)
         let arrived = try rig.arrival(for: "other@third.example")
         #expect(arrived.mailFrom == "<someone@elsewhere.example>")
@@ -71,20 +71,20 @@ import Testing
     }
 
     @Test func mailToPostmasterReachesTheOperator() throws {
-        let (rig, _) = try World.anna()
+        let (rig, _) = try RelayFixtures.anna()
         defer { rig.stop() }
-        try rig.send(from: "dmarc@big.example", to: ["postmaster@relay.example"], World.message(from: "dmarc@big.example", to: "postmaster@relay.example"))
+        try rig.send(from: "dmarc@big.example", to: ["postmaster@relay.example"], RelayFixtures.message(from: "dmarc@big.example", to: "postmaster@relay.example"))
         #expect(try rig.arrival(for: "ops@operator.example").mailFrom == "<>")
     }
 
     @Test func aReverseAddressIsWorthNothingToAnotherUserOfTheTeam() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         try rig.addUser("bob", inboxes: ["bob@home.example"])
         _ = try rig.address("juice", "bob")
-        try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let reverse = try rig.arrival(for: "anna@home.example").address("From")
-        let result = try rig.send(from: "bob@home.example", to: [reverse], World.message(from: "bob@home.example", to: reverse))
+        let result = try rig.send(from: "bob@home.example", to: [reverse], RelayFixtures.message(from: "bob@home.example", to: reverse))
         #expect(result.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true)
         #expect(rig.sink.messages.count == 1)
     }

@@ -8,16 +8,16 @@ import RelayHarness
 import Testing
 
 /// A relay whose Postfix takes Postern's own mail, and a user's.
-private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws -> (rig: RelayRig, url: String) {
+private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) throws -> (rig: RelayFixture, url: String) {
     let url = "http://127.0.0.1:\(try FreePort.next())"
-    let options = World.options { options in
+    let options = RelayFixtures.options { options in
         options.trustsLoopback = true
         options.settings["http.listen"] = String(url.dropFirst("http://".count))
         options.settings["http.public_url"] = url
         change(&options)
     }
-    let rig = try RelayRig(options)
-    try rig.addTeam("juice", name: "The Juice Company", source: World.team)
+    let rig = try RelayFixture(options)
+    try rig.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
     return (rig, url)
 }
 
@@ -33,7 +33,7 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         try rig.run(["user", "add", "anna", "--inbox", "anna@home.example"])
         // The command warns that no inbox is verified.
         let address = String(try #require(try rig.address("juice", "anna").split(whereSeparator: \.isNewline).first { $0.contains("@relay.example") }))
-        let early = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        let early = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(early.data.map { "\($0)" }?.hasPrefix("451 4.2.1") == true, "\(early)")
 
         try rig.run(["inbox", "verify", "anna", "1"] + rig.settings)
@@ -54,7 +54,7 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         let reply = "From: Anna <anna@home.example>\nTo: \(answerTo)\nSubject: Re: your code\n\nyes, it is me\n"
         #expect(try rig.send(from: "anna@home.example", to: [answerTo], reply).data?.code == 250)
         #expect(try !rig.run(["inbox", "list", "anna"]).contains("unverified"))
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
         #expect(try rig.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
         // The answer went no further, and no log holds the inbox.
         try rig.postfix.waitUntilDone()
@@ -124,12 +124,12 @@ private func home(_ change: (inout RelayRig.Options) -> Void = { _ in }) throws 
         try browser.click(".address-foot button")
         #expect(try browser.shows(".state", "Forwarding off"))
         #expect(try browser.shows("[role=status]", "Forwarding is off"))
-        let refused = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        let refused = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(refused.data.map { "\($0)" }?.hasPrefix("550 5.2.1") == true, "\(refused)")
 
         try browser.click(".address-foot button")
         #expect(try browser.shows(".state", "Forwarding on"))
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address)).data?.code == 250)
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
         #expect(try rig.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
         #expect(try browser.shows(".address-foot .quiet", "1 message to you", at: url + "/me"))
 

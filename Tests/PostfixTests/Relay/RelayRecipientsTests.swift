@@ -7,7 +7,7 @@ import Testing
 
 @Suite(needsPostfix) struct RelayRecipientsTests {
     /// A Postfix as a team runs it: no filter, everything for the relay goes to the relay.
-    private func teamServer(_ rig: RelayRig) throws -> PrivatePostfix {
+    private func teamServer(_ rig: RelayFixture) throws -> PrivatePostfix {
         var options = PrivatePostfix.Options()
         options.hostName = "mail.juice.example"
         options.routes = ["*": rig.postfix.port]
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test func aMessageToThreeUsersOfTwoTeamsReachesAllThree() throws {
-        let (rig, anna) = try World.anna()
+        let (rig, anna) = try RelayFixtures.anna()
         defer { rig.stop() }
         try rig.addTeam("shop", name: "The Shop", source: "shop.example")
         try rig.run(["source", "add", "shop", "juice.example"])
@@ -26,7 +26,7 @@ import Testing
         let addresses = [anna, try rig.address("juice", "bob"), try rig.address("shop", "carol")]
         let server = try teamServer(rig)
         defer { server.stop() }
-        let text = World.message(to: addresses.joined(separator: ", ")).replacingOccurrences(of: "\n", with: "\r\n")
+        let text = RelayFixtures.message(to: addresses.joined(separator: ", ")).replacingOccurrences(of: "\n", with: "\r\n")
         #expect(try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code == 250)
         let arrived = try ["anna", "bob", "carol"].map { name in
             try retrying(server) { try rig.sink.wait(for: 1, seconds: 2) { $0.recipients == ["<\(name)@home.example>"] } }[0]
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test func aMessageToAHundredUsersLosesNobodyAndDoublesNothing() throws {
-        let (rig, anna) = try World.anna()
+        let (rig, anna) = try RelayFixtures.anna()
         defer { rig.stop() }
         var addresses = [anna]
         for number in 1..<100 {
@@ -45,7 +45,7 @@ import Testing
         }
         let server = try teamServer(rig)
         defer { server.stop() }
-        let text = World.message(to: "undisclosed-recipients:;").replacingOccurrences(of: "\n", with: "\r\n")
+        let text = RelayFixtures.message(to: "undisclosed-recipients:;").replacingOccurrences(of: "\n", with: "\r\n")
         #expect(try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code == 250)
         try retrying(server, attempts: 1200) { try rig.sink.wait(for: 100, seconds: 1) }
         try server.waitUntilDone()

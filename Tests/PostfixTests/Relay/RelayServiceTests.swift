@@ -7,11 +7,11 @@ import Testing
 
 @Suite(needsPostfix) struct RelayServiceTests {
     @Test func aRefusedMessageIsToldToItsTeamUnderTheIDThatTheSenderGot() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         try rig.addTeam("shop", name: "The Shop", source: "shop.example")
         try rig.run(["address", "off", address])
-        let refused = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        let refused = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let answer = "\(try #require(refused.data))"
         #expect(answer.hasPrefix("550 5.2.1"), "\(answer)")
         let reference = try #require(answer.firstMatch(of: /\[([a-z2-7]{8})\]/)).output.1
@@ -32,8 +32,8 @@ import Testing
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let certificate = try TestCertificate(in: folder, name: "mx", commonName: "mx.relay.example")
-        let rig = try RelayRig(
-            World.options {
+        let rig = try RelayFixture(
+            RelayFixtures.options {
                 $0.trustsLoopback = true
                 $0.postfix = [
                     "smtpd_tls_chain_files": "\(certificate.key), \(certificate.certificate)", "smtpd_tls_security_level": "encrypt",
@@ -58,13 +58,13 @@ import Testing
     }
 }
 
-extension RelayRig {
+extension RelayFixture {
     /// Asks the HTTP API until an answer is as wanted; its body.
     func ask(_ path: String, key: String, until isIt: (String) -> Bool) throws -> String {
         let line = try process.waitForLine(containing: "listening for HTTP")
         let port = try #require(line.firstMatch(of: /address=[^ ]*:([0-9]+)/).flatMap { UInt16($0.output.1) })
         var body = ""
-        for _ in 0..<Int(patience * 20) {
+        for _ in 0..<Int(standardTimeout * 20) {
             body = try HTTPClient.get(port: port, path: path, bearer: key)
             if isIt(body) { return body }
             usleep(50_000)

@@ -12,9 +12,9 @@ import Testing
 
     /// A zip of 4,300 headers held the service for hours, and SIGTERM with it: the message was cut off, or the service was killed.
     @Test func aSignalWhileTheDearestMessageIsRewrittenEndsWithAnAnswer() throws {
-        let (rig, address) = try World.anna()
+        let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
-        try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let reverse = try rig.arrival(for: "anna@home.example").address("From")
         let bomb = try #require(Hostile.dearest)
         let fields = bomb.header.reduce("From: anna@home.example\r\nTo: \(reverse)\r\n") { $0 + "\($1.name): \($1.unfoldedValue)\r\n" }
@@ -45,10 +45,10 @@ import Testing
         #expect(isRewriting, "the message was answered before it was rewritten")
         let start = Date()
         process.signal(SIGTERM)
-        let status = try process.waitForExit(seconds: 2 * patience)
+        let status = try process.waitForExit(seconds: 2 * standardTimeout)
         let seconds = -start.timeIntervalSinceNow
         #expect(status == 0, "\(process.output)")
-        let reply = try #require(answer.wait(seconds: patience) { $0 }).get()
+        let reply = try #require(answer.wait(seconds: standardTimeout) { $0 }).get()
         print("SIGTERM while the dearest message of \(message.count / 1_000_000) MB was rewritten: ended after \(seconds) s with \(reply)")
         // Postern's own answer, and not the one that Postfix gives where a message was cut off.
         #expect(reply.code == 550 && reply.enhancedStatus == "5.7.7", "\(reply)")

@@ -13,7 +13,7 @@ import Testing
     @Test(
         .enabled(if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM"))
     func twoHundredForwardsVerifyWithDkimpyAndMailDKIM() throws {
-        let (rig, address) = try World.anna(World.options { $0.settings["limits.messages_per_day"] = "100000" })
+        let (rig, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
         defer { rig.stop() }
         try rig.run(["source", "add", "juice", "app.example"])
         try rig.run(["dkim", "generate", "--domain", "relay.example", "--algorithm", "ed25519", "--selector", "e1"])
@@ -47,7 +47,7 @@ import Testing
     }
 
     /// Names and texts of the published keys, as the verifiers' tools read them.
-    private func records(_ rig: RelayRig) throws -> String {
+    private func records(_ rig: RelayFixture) throws -> String {
         struct Record: Decodable {
             let name: String
             let text: String

@@ -23,12 +23,12 @@ enum RelayEngine: String, CaseIterable, Sendable, CustomTestStringConvertible {
 }
 
 /// The DNS of a small world in which everyone sends from loopback.
-enum World {
+enum RelayFixtures {
     static let team = "juice.example"
     static let home = "home.example"
 
-    static func options(_ change: (inout RelayRig.Options) -> Void = { _ in }) -> RelayRig.Options {
-        var options = RelayRig.Options()
+    static func options(_ change: (inout RelayFixture.Options) -> Void = { _ in }) -> RelayFixture.Options {
+        var options = RelayFixture.Options()
         options.zone = """
             {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]},
              "shop.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "app.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}}
@@ -38,8 +38,8 @@ enum World {
     }
 
     /// A relay with team juice and user anna; and her relay address.
-    static func anna(_ options: RelayRig.Options = options()) throws -> (rig: RelayRig, address: String) {
-        let rig = try RelayRig(options)
+    static func anna(_ options: RelayFixture.Options = options()) throws -> (rig: RelayFixture, address: String) {
+        let rig = try RelayFixture(options)
         try rig.addTeam("juice", name: "The Juice Company", source: team)
         try rig.addUser("anna", inboxes: ["anna@home.example"])
         return (rig, try rig.address("juice", "anna"))
@@ -67,7 +67,7 @@ extension SinkMessage {
 }
 
 /// `../shared/tools/leakcheck.py`, where it is.
-enum LeakCheck {
+enum LeakOracle {
     static let path: String? = {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

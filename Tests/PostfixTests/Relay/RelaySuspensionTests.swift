@@ -7,18 +7,18 @@ import Testing
 
 @Suite(needsPostfix) struct RelaySuspensionTests {
     @Test func bouncesSuspendForwardingAndAConfirmationEndsIt() throws {
-        let (rig, address) = try World.anna(World.options { $0.settings["suspension.failures"] = "2" })
+        let (rig, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["suspension.failures"] = "2" })
         defer { rig.stop() }
         #expect(try !rig.run(["inbox", "list", "anna"]).contains("suspended"))
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<anna@home.example>": "550 5.1.1 no such user"]
         rig.sink.set(behaviour)
         for number in 1...2 {
-            #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address, id: "\(number)@juice.example")).data?.code == 250)
+            #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example")).data?.code == 250)
             // The report has gone back once it is here: the failure is recorded by then.
             _ = try rig.arrival(for: "bounce@juice.example", number: number)
         }
-        let refused = try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address))
+        let refused = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(refused.recipients.map(\.code) == [250], "nothing is told before the proof")
         #expect(refused.data.map { "\($0)" }?.hasPrefix("451 4.2.1") == true, "\(refused)")
 
@@ -32,7 +32,7 @@ import Testing
 
         rig.sink.set(SinkBehaviour())
         _ = try rig.run(["inbox", "confirm", "anna", "1"])
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], World.message(to: address, id: "9@juice.example")).data?.code == 250)
+        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "9@juice.example")).data?.code == 250)
         #expect(try rig.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
         #expect(try !rig.run(["inbox", "show", "anna", "1"]).contains("suspended"))
     }

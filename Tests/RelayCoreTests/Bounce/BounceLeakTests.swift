@@ -18,7 +18,7 @@ import Testing
         let cases = try JSONDecoder().decode(
             [Case].self, from: Data(contentsOf: Corpus.root.appendingPathComponent("bounces/leak-cases.json")))
         #expect(!cases.isEmpty)
-        var items: [LeakCheck.Item] = []
+        var items: [LeakOracle.Item] = []
         for item in cases {
             guard let data = try? Data(contentsOf: Corpus.root.appendingPathComponent(item.file)) else { continue }
             let message = Message.parse(Corpus.crlf([UInt8](data)))
@@ -41,10 +41,10 @@ import Testing
             guard case .relay = decision.outcome else { continue }
             // Local parts that are ordinary words of any report are not a trace of the address.
             for address in item.hidden_addresses where !["recipient", "userunknown"].contains(address.prefix { $0 != "@" }) {
-                items.append(LeakCheck.Item(id: "\(item.file) \(address)", address: address, message: output))
+                items.append(LeakOracle.Item(id: "\(item.file) \(address)", address: address, message: output))
             }
         }
-        for (id, hits) in try LeakCheck.run(items).sorted(by: { $0.key < $1.key }) { Issue.record("\(id): \(hits)") }
+        for (id, hits) in try LeakOracle.run(items).sorted(by: { $0.key < $1.key }) { Issue.record("\(id): \(hits)") }
         print("rebuilt reports: \(items.count) addresses looked for")
     }
 }

@@ -10,7 +10,7 @@ import Testing
     private static let letter = "From: news@app.example\r\nTo: annarelay2@relay.example\r\n\r\nHello\r\n"
 
     /// A report of Postfix about a message with this nonce.
-    private static func report(_ fixture: Fixture, nonce: UInt64, status: String = "5.1.1", day: UInt64 = today + 14) -> Fixture.Answer {
+    private static func report(_ fixture: Fixture, nonce: UInt64, status: String = "5.1.1", day: UInt64 = today + 14) -> Fixture.Response {
         let token = fixture.engine.tokens.forwardReturnPath(
             account: Fixture.anna.number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: nonce, expiryDay: day)
         return fixture.play(

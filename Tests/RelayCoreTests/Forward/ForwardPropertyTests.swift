@@ -24,7 +24,7 @@ import Testing
         return (HeaderSection([HeaderField("From", "Billing <billing@app.example>")] + fields), Array(message.body))
     }
 
-    private static func modification(_ modification: RelayCore.Modification) -> MilterTesting.Modification {
+    private static func modification(_ modification: Modification) -> RecordedModification {
         switch modification {
         case .changeHeader(let name, let index, let value): .changeHeader(name: name, index: index, value: value)
         case .insertHeader(let position, let field):

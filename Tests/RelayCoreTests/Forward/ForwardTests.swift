@@ -31,7 +31,7 @@ import Testing
     }
 
     private func account(
-        isForwardingOn: Bool = true, isActive: Bool = true, sources: [OutboundSource]? = nil, isVerified: Bool = true
+        isForwardingOn: Bool = true, isActive: Bool = true, sources: [RegisteredSource]? = nil, isVerified: Bool = true
     ) -> RelayAccount {
         let anna = Fixture.anna
         return RelayAccount(
@@ -85,14 +85,14 @@ import Testing
     }
 
     @Test func pairedEnvelopeDomainProvesBySPFAlone() {
-        let paired = account(sources: [OutboundSource(scope: .domain("app.example"), pairedEnvelopeDomain: "bounce.esp.example")])
+        let paired = account(sources: [RegisteredSource(scope: .domain("app.example"), pairedEnvelopeDomain: "bounce.esp.example")])
         #expect(code(play(AuthenticationEvidence(spf: [spf("bounce.esp.example", .pass)]), accounts: [paired])) == "relay")
         #expect(code(play(AuthenticationEvidence(spf: [spf("other.esp.example", .pass)]), accounts: [paired])) == "550 5.7.26")
         #expect(code(play(Fixture.signed("bounce.esp.example"), accounts: [paired])) == "550 5.7.26")
     }
 
     @Test func singleAddressSourceTakesItsDomainAloneAsProof() {
-        let single = account(sources: [OutboundSource(scope: .address(AddrSpec(localPart: "billing", domain: "app.example")))])
+        let single = account(sources: [RegisteredSource(scope: .address(AddrSpec(localPart: "billing", domain: "app.example")))])
         #expect(code(play(Fixture.signed("app.example"), accounts: [single])) == "relay")
         #expect(code(play(Fixture.signed("mail.app.example"), accounts: [single])) == "550 5.7.26")
         let other = Self.message.replacingOccurrence(of: "billing@", with: "sales@")

@@ -210,12 +210,12 @@ import Testing
     }
 
     /// Wrong readings of a short run of base64 looked like binary data, in which no references are resolved.
-    @Test func theLastLookTakesEachReadingOfBase64ByItself() {
+    @Test func theLeakCheckTakesEachReadingOfBase64ByItself() {
         let names = ReplyNames(
             engine: Self.engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
         let body = Base64.encode(Array("<svg><text>anna&#x40;inbox.example</text></svg>".utf8))
-        #expect(LastLook(names: names).finds(header: HeaderSection(), body: [body[...]]) == "message body")
+        #expect(LeakCheck(names: names).firstLeak(header: HeaderSection(), body: [body[...]]) == "message body")
     }
 
     /// The second window of a long text was read without its end: what lay across it was refused as an incident.

@@ -45,31 +45,31 @@ import Testing
         "YW5uYUBpbmJveC5leGFtcGxl",
         "a\u{0}n\u{0}n\u{0}a\u{0}@\u{0}i\u{0}n\u{0}b\u{0}o\u{0}x\u{0}.\u{0}e\u{0}x\u{0}a\u{0}m\u{0}p\u{0}l\u{0}e\u{0}",
     ])
-    func theLastLookSees(form: String) {
+    func theLeakCheckSees(form: String) {
         let engine = Fixture(evidence: .init()).engine
         let names = ReplyNames(
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         let body = Array("Hello \(form) there".utf8)
-        #expect(LastLook(names: names).finds(header: HeaderSection(), body: [body[...]]) == "message body")
+        #expect(LeakCheck(names: names).firstLeak(header: HeaderSection(), body: [body[...]]) == "message body")
         #expect(
-            LastLook(names: names).finds(header: HeaderSection([HeaderField("Subject", form)]), body: [])
+            LeakCheck(names: names).firstLeak(header: HeaderSection([HeaderField("Subject", form)]), body: [])
                 == "header field Subject")
         // In any number of pieces.
         let pieces = body.indices.map { body[$0...$0] }
-        #expect(LastLook(names: names).finds(header: HeaderSection(), body: pieces) == "message body")
+        #expect(LeakCheck(names: names).firstLeak(header: HeaderSection(), body: pieces) == "message body")
     }
 
     @Test(arguments: [
         "joanna@inbox.example", "jo.anna@inbox.example", "anna@inbox.example.org", "anna@notinbox.example", "Hanna at work",
     ])
-    func theLastLookLeavesOthersAlone(form: String) {
+    func theLeakCheckLeavesOthersAlone(form: String) {
         let engine = Fixture(evidence: .init()).engine
         let names = ReplyNames(
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         #expect(
-            LastLook(names: names).finds(header: HeaderSection([HeaderField("Subject", form)]), body: [Array(form.utf8)[...]])
+            LeakCheck(names: names).firstLeak(header: HeaderSection([HeaderField("Subject", form)]), body: [Array(form.utf8)[...]])
                 == nil)
     }
 }

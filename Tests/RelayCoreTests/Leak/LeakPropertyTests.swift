@@ -149,7 +149,7 @@ import Testing
             "../shared/conformance or leakcheck.py is not there; POSTERN_CONFORMANCE and POSTERN_LEAKCHECK name them"))
     func nothingLeaksFromPublicMessages() throws {
         let engine = Fixture(evidence: .init()).engine
-        var items: [LeakCheck.Item] = []
+        var items: [LeakOracle.Item] = []
         var refused: [String] = []
         for folder in ["mail", "bounces", "replies", "calendar"] {
             let entries = Corpus.entries(folder)
@@ -164,7 +164,7 @@ import Testing
                     #expect(!Self.contains(Array(refusal.reply.text.utf8), planted.inbox.localPart))
                 case .success(let message):
                     let bytes = message.header.serialized + [0x0D, 0x0A] + message.body
-                    items.append(LeakCheck.Item(id: planted.name, address: planted.inbox.wireForm, message: bytes))
+                    items.append(LeakOracle.Item(id: planted.name, address: planted.inbox.wireForm, message: bytes))
                     for trace in [planted.host, planted.helo, planted.address, planted.reverse.localPart] {
                         #expect(!Self.contains(bytes, trace), "\(planted.name): \(trace)")
                     }
@@ -173,7 +173,7 @@ import Testing
             print("leak \(folder): \(entries.count) messages, \(refusals) refused")
         }
         for line in refused { print("  refused \(line)") }
-        for (id, hits) in try LeakCheck.run(items).sorted(by: { $0.key < $1.key }) { Issue.record("\(id): \(hits)") }
+        for (id, hits) in try LeakOracle.run(items).sorted(by: { $0.key < $1.key }) { Issue.record("\(id): \(hits)") }
         print("leakcheck.py: \(items.count) messages")
     }
 

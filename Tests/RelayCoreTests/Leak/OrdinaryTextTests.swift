@@ -146,7 +146,7 @@ import Testing
         #expect(addresses.count >= 300 && messages.count == Self.messageCount)
         var compared = 0
         var changed: [String] = []
-        var items: [LeakCheck.Item] = []
+        var items: [LeakOracle.Item] = []
         for (number, address) in addresses.enumerated() {
             for step in 0..<Self.messagesForEach {
                 let message = messages[(number * 7 + step * (Self.messageCount / Self.messagesForEach)) % messages.count]
@@ -154,7 +154,7 @@ import Testing
                 if relayed == message.relayed {
                     compared += 1
                 } else if Self.holds(address, message) {
-                    if let relayed { items.append(LeakCheck.Item(id: "\(address.localPart) \(message.name)", address: address.wireForm, message: relayed)) }
+                    if let relayed { items.append(LeakOracle.Item(id: "\(address.localPart) \(message.name)", address: address.wireForm, message: relayed)) }
                 } else {
                     compared += 1
                     changed.append("\(address.localPart) \(message.name)\(relayed == nil ? " refused" : "")")
@@ -164,13 +164,13 @@ import Testing
         print("local parts: \(compared) messages without the address, \(changed.count) changed; \(items.count) with it")
         for line in changed { print("  changed \(line)") }
         #expect(changed.count * 1_000 <= compared, "\(changed)")
-        if Corpus.hasLeakcheck { #expect(try LeakCheck.run(items).isEmpty) }
+        if Corpus.hasLeakcheck { #expect(try LeakOracle.run(items).isEmpty) }
     }
 
     /// What leakcheck.py counts for an address is what the rewriting hides.
     @Test(.enabled(if: Corpus.hasLeakcheck, "leakcheck.py is not there; POSTERN_LEAKCHECK names it"))
     func leakcheckAgreesOnWhatALeakIs() throws {
-        var items: [LeakCheck.Item] = []
+        var items: [LeakOracle.Item] = []
         for address in try Self.localParts() {
             let (local, domain) = (address.localPart, address.domain)
             let text = """
@@ -180,9 +180,9 @@ import Testing
                 """
             let header = HeaderSection([HeaderField("Content-Type", "text/plain; charset=utf-8"), HeaderField("Subject", "Re: \(local)@\(domain)")])
             let relayed = try #require(Self.relayed(header, Array(text.utf8), inbox: address), "\(address.localPart) is refused")
-            items.append(LeakCheck.Item(id: address.localPart, address: address.wireForm, message: relayed))
+            items.append(LeakOracle.Item(id: address.localPart, address: address.wireForm, message: relayed))
         }
         #expect(items.count >= 300)
-        #expect(try LeakCheck.run(items) == [:])
+        #expect(try LeakOracle.run(items) == [:])
     }
 }

@@ -28,7 +28,7 @@ import Testing
     }
 
     private static func finds(_ pieces: [ArraySlice<UInt8>], passingOver searched: [SearchedStretch] = [], of body: [UInt8] = []) -> Bool {
-        LastLook(names: names()).finds(header: HeaderSection(), body: pieces, searched: searched, of: body) != nil
+        LeakCheck(names: names()).firstLeak(header: HeaderSection(), body: pieces, searched: searched, of: body) != nil
     }
 
     /// base64 that is base64 again at every level cost twice what it may, and was refused: a regression of the budget's first day.
@@ -136,7 +136,7 @@ import Testing
     /// Names at the ends of stretches and within them, as they are and encoded, between text and base64: with stretches passed over the
     /// last look says what it says without.
     @Test(arguments: 1...40)
-    func theLastLookSaysTheSame(seed: Int) {
+    func theLeakCheckSaysTheSame(seed: Int) {
         var random = Generator(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15)
         let levels = Int.random(in: 0...3, using: &random)
         var text = Self.filler + Self.filler

@@ -19,25 +19,25 @@ import Testing
         engine.tokens.reverse(account: account.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
     }
 
-    private static func lastLookFinds(_ text: String) -> Bool {
-        LastLook(names: names()).finds(header: HeaderSection(), body: [Array(text.utf8)[...]]) != nil
+    private static func leakCheckFinds(_ text: String) -> Bool {
+        LeakCheck(names: names()).firstLeak(header: HeaderSection(), body: [Array(text.utf8)[...]]) != nil
     }
 
-    @Test func theLastLookSeesATokenWithoutItsDomain() {
+    @Test func theLeakCheckSeesATokenWithoutItsDomain() {
         let token = Self.reverse(Fixture.anna)
         for text in [token, token.uppercased(), "xx\(token)yy", token.replacing("=", with: "%3D"), token.replacing("=", with: "=3D")] {
-            #expect(Self.lastLookFinds("Hello \(text) there"), "\(text)")
+            #expect(Self.leakCheckFinds("Hello \(text) there"), "\(text)")
         }
-        #expect(Self.lastLookFinds(Self.engine.tokens.replyReturnPath(account: Fixture.anna.number, recipients: [], nonce: 3, expiryDay: 20_000).localPart))
+        #expect(Self.leakCheckFinds(Self.engine.tokens.replyReturnPath(account: Fixture.anna.number, recipients: [], nonce: 3, expiryDay: 20_000).localPart))
     }
 
     @Test func tokensOfOthersAndForgedOnesAreNoneOfOurs() {
-        #expect(!Self.lastLookFinds("Hello \(Self.reverse(Fixture.bob)) there"))
-        #expect(!Self.lastLookFinds("Hello \(Self.reverse(Fixture.anna).replacing("billing", with: "willing")) there"))
+        #expect(!Self.leakCheckFinds("Hello \(Self.reverse(Fixture.bob)) there"))
+        #expect(!Self.leakCheckFinds("Hello \(Self.reverse(Fixture.anna).replacing("billing", with: "willing")) there"))
     }
 
     @Test func zerosInBase64AreNoStoredToken() {
-        #expect(!Self.lastLookFinds("%%xx aGAAAAAAB" + String(repeating: "A", count: 60) + " text"))
+        #expect(!Self.leakCheckFinds("%%xx aGAAAAAAB" + String(repeating: "A", count: 60) + " text"))
     }
 
     /// Tokens of anna's account that an engine made before its key was retired, by name.
@@ -81,15 +81,15 @@ import Testing
         for text in ["to \(token)@relay.example.", "to \(token), as said", "to <\(token.uppercased())>", "to \(token)%40relay.example"] {
             let said = try #require(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)), "\(name): \(text) stays")
             #expect(OctetSearch.find(String(token.suffix(20)), in: said.map(\.asciiLowercased)) == nil, "\(name): \(text)")
-            #expect(!Self.lastLookFinds(String(decoding: said, as: UTF8.self)))
+            #expect(!Self.leakCheckFinds(String(decoding: said, as: UTF8.self)))
         }
-        #expect(Self.lastLookFinds("to \(token), as said"), "\(name)")
+        #expect(Self.leakCheckFinds("to \(token), as said"), "\(name)")
     }
 
     @Test func relayAddressesOfOthersAreTextLikeAnyOther() {
         let text = "Is bobrelay22@relay.example, or annarelay2@relay.example, the customer you mean?"
         #expect(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)) == nil)
-        #expect(!Self.lastLookFinds(text))
+        #expect(!Self.leakCheckFinds(text))
     }
 
     /// A team that puts a token, or what it took for the inbox, into an id of its own made the reply an incident. A token it cannot know,
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test(arguments: ["E-Mailanna.second@home.example", "3Danna.second@home.example", "u003canna.second@home.example"])
-    func theLastLookSeesAGluedInbox(text: String) { #expect(Self.lastLookFinds(text)) }
+    func theLeakCheckSeesAGluedInbox(text: String) { #expect(Self.leakCheckFinds(text)) }
 
     /// Whatever the lines are: no trap, and never more than the lines can stand for.
     @Test func anyLinesDecodeAsUuencode() {

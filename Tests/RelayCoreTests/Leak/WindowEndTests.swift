@@ -19,7 +19,7 @@ import Testing
     private static func filler(_ count: Int) -> [UInt8] { (0..<count).map { $0 % 10 == 9 ? 0x20 : 0x61 + UInt8($0 % 7) } }
 
     private static func finds(_ text: [UInt8]) -> Bool {
-        LastLook(names: names(inboxes)).finds(header: HeaderSection(), body: [text[...]]) != nil
+        LeakCheck(names: names(inboxes)).firstLeak(header: HeaderSection(), body: [text[...]]) != nil
     }
 
     private static func text(_ words: String, endingAt end: Int, then rest: String) -> [UInt8] {

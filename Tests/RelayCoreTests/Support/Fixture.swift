@@ -24,7 +24,7 @@ struct Fixture {
         return RelayAccount(
             number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"), isForwardingOn: isForwardingOn,
             isActive: isActive, inbox: inboxes.first, inboxes: inboxes, sharedName: sharedName,
-            sources: [OutboundSource(scope: .domain(team))])
+            sources: [RegisteredSource(scope: .domain(team))])
     }
 
     let directory: MemoryDirectory
@@ -56,13 +56,13 @@ struct Fixture {
         ])
     }
 
-    struct Answer {
+    struct Response {
         var refusals: [String: Refusal] = [:]
         var decision: RelayDecision
     }
 
     /// Plays a whole transaction.
-    func play(from sender: String, to recipients: [String], message: String, now: Int64 = Fixture.now, client: String = "192.0.2.1") -> Answer {
+    func play(from sender: String, to recipients: [String], message: String, now: Int64 = Fixture.now, client: String = "192.0.2.1") -> Response {
         let transaction = RelayTransaction(
             engine: engine, client: SMTPClientIdentity(address: client, helo: "client.example", mailFrom: sender), now: now)
         var refusals: [String: Refusal] = [:]
@@ -75,8 +75,8 @@ struct Fixture {
             try transaction.endHeader()
             try transaction.addBody(parsed.body)
         } catch {
-            return Answer(refusals: refusals, decision: .refuse(error))
+            return Response(refusals: refusals, decision: .refuse(error))
         }
-        return Answer(refusals: refusals, decision: transaction.finish())
+        return Response(refusals: refusals, decision: transaction.finish())
     }
 }

@@ -55,7 +55,7 @@ final class MemoryDirectory: RelayDirectory {
         try asked { state -> RelayAccount?? in .some(state.accounts[number]) } ?? nil
     }
 
-    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [OutboundSource] {
+    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         try asked { Array(Set($0.accounts.values.flatMap(\.sources).filter { $0.covers(author) })) }
     }
 
@@ -75,11 +75,11 @@ final class MemoryDirectory: RelayDirectory {
     }
 
     /// Messages counted against the daily limit, of all days.
-    func reserved(_ direction: Direction, _ account: AccountNumber) -> Int {
+    func reserved(_ direction: LimitedDirection, _ account: AccountNumber) -> Int {
         state.withLock { state in state.used.reduce(0) { $0 + ($1.key.hasPrefix("\(direction) \(account.rawValue) ") ? $1.value : 0) } }
     }
 
-    func reserve(_ direction: Direction, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
         try asked { state in
             let key = "\(direction) \(account.rawValue) \(day)"
             guard state.used[key, default: 0] < limit else { return false }
@@ -97,7 +97,7 @@ final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    func release(_ direction: Direction, account: AccountNumber, day: UInt64) {
+    func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
         state.withLock { $0.used["\(direction) \(account.rawValue) \(day)", default: 1] -= 1 }
     }
 

@@ -7,7 +7,7 @@ package struct PolicyTestResult: Sendable {
     /// The decision, compact.
     package let result: PolicyResult
     /// The decision in words.
-    package let answer: PolicyAnswer
+    package let answer: PolicyVerdict
     /// Keys whose value is not the expected one.
     package let differences: [Difference]
 
@@ -73,7 +73,7 @@ extension PolicyTestSuite {
     }
 }
 
-extension PolicyAnswer {
+extension PolicyVerdict {
     /// A field by its name in tests.yaml.
     package func values(of key: String) -> [String] {
         switch key {

@@ -34,7 +34,7 @@ struct TextAddresses {
     ///   - goesOn: the same of its end.
     mutating func look(at text: [UInt8], isMarkup: Bool = false, isBegun: Bool = false, goesOn: Bool = false) {
         text.withUnsafeBufferPointer { text in
-            var window: LensWindow?
+            var window: DecodedWindow?
             var next = 0
             while found.count <= limit, let first = text[next...].firstIndex(where: Self.maySayAt) {
                 var last = first
@@ -44,7 +44,7 @@ struct TextAddresses {
                 { last = more }
                 let read = max(0, first - Self.reach)..<min(text.count, last + 1 + Self.reach)
                 let cut = (before: isBegun && read.lowerBound == 0, behind: goesOn && read.upperBound == text.count)
-                let reading = window ?? LensWindow(foldsUnicode: false, capacity: Self.window)
+                let reading = window ?? DecodedWindow(foldsUnicode: false, capacity: Self.window)
                 window = reading
                 var joined: Set<Int> = []
                 if isMarkup {
@@ -73,11 +73,11 @@ struct TextAddresses {
     ///   - others: indices of `@` that were read in another way.
     /// - Returns: the indices of `@` in addresses in which tags were passed over.
     private mutating func look(
-        at window: LensWindow, _ text: UnsafeBufferPointer<UInt8>, _ own: ClosedRange<Int>, _ cut: (before: Bool, behind: Bool), isAcrossTags: Bool,
+        at window: DecodedWindow, _ text: UnsafeBufferPointer<UInt8>, _ own: ClosedRange<Int>, _ cut: (before: Bool, behind: Bool), isAcrossTags: Bool,
         without others: Set<Int>
     ) -> Set<Int> {
         var joined: Set<Int> = []
-        let units = window.units
+        let units = window.octets
         // Nothing is read twice: an address ends where the next one may begin.
         var first = 0
         for at in units.indices where units[at] == UInt8(ascii: "@") {
@@ -88,7 +88,7 @@ struct TextAddresses {
             /// Whether a unit stands right behind the one before it, as far as is seen.
             func follows(_ unit: Int) -> Bool {
                 let between = window.end(unit - 1)..<max(window.end(unit - 1), window.start(unit))
-                guard window.gaps[unit] & ~LensWindow.unseen == 0, !Self.holdsBlock(text, between) else { return false }
+                guard window.separators[unit] & ~DecodedWindow.unseen == 0, !Self.holdsBlock(text, between) else { return false }
                 if isAcrossTags, text[between].contains(UInt8(ascii: "<")) { tags = true }
                 return true
             }

@@ -39,10 +39,10 @@ struct MentionScanner {
     ///   - range: offsets at which the word that a mention is told by may begin; what is before and behind belongs to other windows,
     ///     and is there to be looked at.
     func scan(
-        _ window: LensWindow, text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, range: Range<Int>,
+        _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
         into edits: inout [TextEdit]
     ) {
-        let units = window.units
+        let units = window.octets
         var found: [TextEdit] = []
         var surroundings = Surroundings(window: window, isFileName: syntax == .fileName, hiddenDomains: index.hiddenDomains)
         _ = index.pairs.search(units) { position in
@@ -68,34 +68,34 @@ struct MentionScanner {
 
     /// A window with what is needed to judge and to write in it.
     private struct View {
-        let window: LensWindow
+        let window: DecodedWindow
         let text: UnsafeBufferPointer<UInt8>
-        let lens: TextLens
+        let lens: DecodingPass
         let syntax: TextSyntax
 
         func source(_ range: Range<Int>) -> Range<Int> { window.start(range.lowerBound)..<window.end(range.upperBound - 1) }
 
-        func hasGap(_ unit: Int) -> Bool { window.gaps[unit] != 0 }
+        func hasGap(_ unit: Int) -> Bool { window.separators[unit] != 0 }
 
         /// Whether only line breaks, no plain spaces, are between the units of a range.
         func isUnspaced(_ range: Range<Int>) -> Bool {
-            range.dropFirst().allSatisfy { window.gaps[$0] & ~LensWindow.unseen == 0 || window.gaps[$0] & LensWindow.lineBreak != 0 }
+            range.dropFirst().allSatisfy { window.separators[$0] & ~DecodedWindow.unseen == 0 || window.separators[$0] & DecodedWindow.lineBreak != 0 }
         }
 
         func isAlphanumeric(_ unit: Int) -> Bool {
-            guard unit >= 0, unit < window.units.count else { return false }
-            let octet = window.units[unit]
+            guard unit >= 0, unit < window.octets.count else { return false }
+            let octet = window.octets[unit]
             return (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet)
         }
 
         /// Whether no letter, digit or joining mark follows that would make the domain a longer one.
         func domainEnds(at end: Int) -> Bool {
-            guard end < window.units.count, !hasGap(end) else { return true }
+            guard end < window.octets.count, !hasGap(end) else { return true }
             if isAlphanumeric(end) { return false }
             if syntax == .fileName { return true }
-            if window.units[end] == UInt8(ascii: "_") { return false }
-            let joins = window.units[end] == UInt8(ascii: ".") || window.units[end] == UInt8(ascii: "-")
-            return !(joins && end + 1 < window.units.count && !hasGap(end + 1) && isAlphanumeric(end + 1))
+            if window.octets[end] == UInt8(ascii: "_") { return false }
+            let joins = window.octets[end] == UInt8(ascii: ".") || window.octets[end] == UInt8(ascii: "-")
+            return !(joins && end + 1 < window.octets.count && !hasGap(end + 1) && isAlphanumeric(end + 1))
         }
 
         /// Whether a word can begin at this unit: nothing that belongs to it is right before it.
@@ -104,18 +104,18 @@ struct MentionScanner {
             return isEscapedBreak(unit - 1)
         }
 
-        func wordEnds(at end: Int) -> Bool { end >= window.units.count || hasGap(end) || !isAlphanumeric(end) }
+        func wordEnds(at end: Int) -> Bool { end >= window.octets.count || hasGap(end) || !isAlphanumeric(end) }
 
         /// `\n`, `\r` or `\t` as JSON and iCalendar write line breaks: their letter is none of the word's.
         private func isEscapedBreak(_ unit: Int) -> Bool {
-            guard unit > 0, window.units[unit - 1] == UInt8(ascii: "\\") else { return false }
-            return [UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t")].contains(window.units[unit])
+            guard unit > 0, window.octets[unit - 1] == UInt8(ascii: "\\") else { return false }
+            return [UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t")].contains(window.octets[unit])
         }
 
         /// Whether a local part can begin at this unit, so that `joanna@` and `jo.anna@` are not `anna@`.
         func localBegins(at unit: Int, isVERP: Bool) -> Bool {
             guard wordBegins(at: unit) else { return false }
-            guard unit > 1, !hasGap(unit), !isVERP, syntax != .fileName, "._-+".utf8.contains(window.units[unit - 1]) else {
+            guard unit > 1, !hasGap(unit), !isVERP, syntax != .fileName, "._-+".utf8.contains(window.octets[unit - 1]) else {
                 return true
             }
             return hasGap(unit - 1) || !isAlphanumeric(unit - 2)
@@ -139,7 +139,7 @@ struct MentionScanner {
 
     /// An address of the user, in whichever order its halves stand.
     private func address(_ view: View, _ local: Range<Int>, _ domain: Range<Int>, _ edits: inout [TextEdit]) {
-        let name = Array(view.window.units[local])
+        let name = Array(view.window.octets[local])
         let (local, domain) = (view.source(local), view.source(domain))
         let mention = min(local.lowerBound, domain.lowerBound)..<max(local.upperBound, domain.upperBound)
         edits.append(TextEdit(range: local, replacement: relayLocal, mention: mention, local: name))
@@ -148,7 +148,7 @@ struct MentionScanner {
 
     /// The units of a hidden local part, its tag included, that ends before the separator.
     private func local(_ view: View, before separator: Separator, _ group: NameIndex.Group) -> Range<Int>? {
-        let units = view.window.units
+        let units = view.window.octets
         var end = separator.start
         let isQuoted = end > 0 && units[end - 1] == UInt8(ascii: "\"")
         if isQuoted { end -= 1 }
@@ -170,7 +170,7 @@ struct MentionScanner {
     }
 
     private func local(_ view: View, endingAt end: Int, _ separator: Separator, _ group: NameIndex.Group) -> Range<Int>? {
-        let units = view.window.units
+        let units = view.window.octets
         var node = OctetTrie.root
         var at = end
         var glued: Range<Int>?
@@ -193,7 +193,7 @@ struct MentionScanner {
 
     /// The units of a hidden local part in `domain=local`, as SRS and VERP write it.
     private func reversedLocal(_ view: View, after end: Int, _ group: NameIndex.Group) -> Range<Int>? {
-        let units = view.window.units
+        let units = view.window.octets
         guard end + 1 < units.count, units[end] == UInt8(ascii: "="), !view.hasGap(end) else { return nil }
         var node = OctetTrie.root
         var at = end + 1
@@ -216,7 +216,7 @@ struct MentionScanner {
         if kind == .word, !(view.wordBegins(at: range.lowerBound) && view.wordEnds(at: range.upperBound)) { return }
         guard !surroundings.belongElsewhere(range) else { return }
         edits.append(
-            TextEdit(range: view.source(range), replacement: relayLocal, mention: view.source(range), local: Array(view.window.units[range])))
+            TextEdit(range: view.source(range), replacement: relayLocal, mention: view.source(range), local: Array(view.window.octets[range])))
     }
 
     // MARK: Addresses at a relay domain
@@ -227,13 +227,13 @@ struct MentionScanner {
         }
         for allowsBreaks in [false, true] {
             guard let run = tokenRun(view, endingAt: separator.start, allowsBreaks: allowsBreaks) else { continue }
-            let dot = view.window.units[run].lastIndex(of: UInt8(ascii: "."))
+            let dot = view.window.octets[run].lastIndex(of: UInt8(ascii: "."))
             for start in starts(view, run) {
                 // Most words before a relay domain are not token: told before any text is made of them.
                 let tail = max(start, dot.map { $0 + 1 } ?? start)..<run.upperBound
-                guard TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: view.window.units[tail])) || isRelayLocal(view, start..<run.upperBound)
+                guard TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: view.window.octets[tail])) || isRelayLocal(view, start..<run.upperBound)
                 else { continue }
-                let local = String(decoding: view.window.units[start..<run.upperBound], as: UTF8.self)
+                let local = String(decoding: view.window.octets[start..<run.upperBound], as: UTF8.self)
                 switch reader.read(local, domain: name) {
                 case .other: continue
                 case .relayAddress: return
@@ -252,13 +252,13 @@ struct MentionScanner {
     }
 
     private func isRelayLocal(_ view: View, _ range: Range<Int>) -> Bool {
-        range.count == relayLocal.count && relayLocal.indices.allSatisfy { view.window.units[range.lowerBound + $0] == relayLocal[$0] }
+        range.count == relayLocal.count && relayLocal.indices.allSatisfy { view.window.octets[range.lowerBound + $0] == relayLocal[$0] }
     }
 
     /// A token without its domain. Where the domain follows, the edit of the whole address is the stronger one.
     private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
-        let joins: (Int) -> Bool = { view.window.gaps[$0] & ~LensWindow.unseen == 0 || view.window.gaps[$0] & LensWindow.lineBreak != 0 }
-        guard let found = own.find(around: anchor, in: view.window.units, joins: joins, isApart: { view.hasGap($0) }) else { return }
+        let joins: (Int) -> Bool = { view.window.separators[$0] & ~DecodedWindow.unseen == 0 || view.window.separators[$0] & DecodedWindow.lineBreak != 0 }
+        guard let found = own.find(around: anchor, in: view.window.octets, joins: joins, isApart: { view.hasGap($0) }) else { return }
         let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
         let replacement =
             found.correspondent.map { written($0.localPart, view) + at + Array($0.domain.utf8) } ?? relayLocal + at + relayDomain
@@ -267,13 +267,13 @@ struct MentionScanner {
 
     /// The units that may be a token: octets of a dot-atom right before the separator, at most 64.
     private func tokenRun(_ view: View, endingAt end: Int, allowsBreaks: Bool) -> Range<Int>? {
-        let units = view.window.units
+        let units = view.window.octets
         var at = end
         while at > 0, end - at < 64 {
             let octet = units[at - 1]
             guard view.isAlphanumeric(at - 1) || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet) else { break }
-            let isApart = at < end && view.window.gaps[at] & ~LensWindow.unseen != 0
-            if isApart, !(allowsBreaks && view.window.gaps[at] & LensWindow.lineBreak != 0) { break }
+            let isApart = at < end && view.window.separators[at] & ~DecodedWindow.unseen != 0
+            if isApart, !(allowsBreaks && view.window.separators[at] & DecodedWindow.lineBreak != 0) { break }
             at -= 1
         }
         return at < end ? at..<end : nil
@@ -283,7 +283,7 @@ struct MentionScanner {
     private func starts(_ view: View, _ run: Range<Int>) -> [Int] {
         [run.lowerBound]
             + run.dropFirst().filter {
-                !view.isAlphanumeric($0 - 1) && view.isAlphanumeric($0) && view.window.units[$0 - 1] != UInt8(ascii: ".")
+                !view.isAlphanumeric($0 - 1) && view.isAlphanumeric($0) && view.window.octets[$0 - 1] != UInt8(ascii: ".")
             }
     }
 
@@ -344,8 +344,8 @@ private struct Separator {
     }
 
     /// The separator that ends right before a unit: `@`, `\@`, `=`, `#`, `%`, `(at)`, ` at ` and their like.
-    init?(before unit: Int, in window: LensWindow) {
-        let units = window.units
+    init?(before unit: Int, in window: DecodedWindow) {
+        let units = window.octets
         guard unit > 1 else { return nil }
         let last = unit - 1
         switch units[last] {
@@ -365,7 +365,7 @@ private struct Separator {
             guard let start = Self.comment(endingBefore: unit, in: units), start > 1, units[start - 1] == UInt8(ascii: "@") else { return nil }
             self.init(start - 1)
         case UInt8(ascii: "t"):
-            guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.gaps[unit] != 0, window.gaps[last - 1] != 0 else {
+            guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.separators[unit] != 0, window.separators[last - 1] != 0 else {
                 return nil
             }
             self.init(last - 1)

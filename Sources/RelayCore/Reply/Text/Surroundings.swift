@@ -22,9 +22,9 @@ struct Surroundings {
     /// Octets on each side that may belong to one address; a longer one is delivered nowhere.
     private static let maximumAddress = 256
 
-    init(window: LensWindow, isFileName: Bool, hiddenDomains: Set<[UInt8]>) {
-        units = window.units
-        gaps = window.gaps
+    init(window: DecodedWindow, isFileName: Bool, hiddenDomains: Set<[UInt8]>) {
+        units = window.octets
+        gaps = window.separators
         self.isFileName = isFileName
         self.hiddenDomains = hiddenDomains
     }
@@ -34,7 +34,7 @@ struct Surroundings {
         isInAddress(range) || (!isFileName && (continuesAsHost(range.upperBound) || isInURLOfAnother(range)))
     }
 
-    private func isBreak(_ unit: Int) -> Bool { gaps[unit] & ~LensWindow.unseen != 0 }
+    private func isBreak(_ unit: Int) -> Bool { gaps[unit] & ~DecodedWindow.unseen != 0 }
 
     private func isLetter(_ octet: UInt8) -> Bool { (0x61...0x7A).contains(octet) || octet >= 0x80 }
 

@@ -114,16 +114,16 @@ package struct TextRewriter {
     /// Memory that is used again from text to text: a message may have a hundred thousand of them.
     private final class Scratch {
         private(set) lazy var base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
-        private var lastWindow: LensWindow?
+        private var lastWindow: DecodedWindow?
 
         func letGo() {
             lastWindow = nil
             base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
         }
 
-        func window(foldsUnicode: Bool, capacity: Int) -> LensWindow {
+        func window(foldsUnicode: Bool, capacity: Int) -> DecodedWindow {
             if let lastWindow, lastWindow.textCapacity >= capacity { return lastWindow }
-            let made = LensWindow(foldsUnicode: foldsUnicode, capacity: max(capacity, 1_024))
+            let made = DecodedWindow(foldsUnicode: foldsUnicode, capacity: max(capacity, 1_024))
             lastWindow = made
             return made
         }
@@ -157,8 +157,8 @@ package struct TextRewriter {
     }
 
     /// The readings that make a difference to this text.
-    private static func lenses(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> [TextLens] {
-        var lenses: [TextLens] = [[]]
+    private static func lenses(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> [DecodingPass] {
+        var lenses: [DecodingPass] = [[]]
         if text.contains(UInt8(ascii: "%")) { lenses.append(.percent) }
         if text.contains(UInt8(ascii: "=")) { lenses.append(.equals) }
         if text.contains(UInt8(ascii: "+")) { lenses.append(.plus) }
@@ -166,16 +166,16 @@ package struct TextRewriter {
         return lenses
     }
 
-    private func scan(_ text: UnsafeBufferPointer<UInt8>, lens: TextLens, syntax: TextSyntax, into edits: inout [TextEdit]) {
+    private func scan(_ text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, into edits: inout [TextEdit]) {
         guard !lens.isEmpty else { return scan(text, 0..<text.count, lens: lens, syntax: syntax, into: &edits) }
         // Only around what this lens decodes does it read anything new.
-        var next = LensWindow.nextDecoded(lens, text, from: 0)
+        var next = DecodedWindow.nextDecoded(lens, text, from: 0)
         while let first = next {
             var last = first
-            next = LensWindow.nextDecoded(lens, text, from: first + 1)
+            next = DecodedWindow.nextDecoded(lens, text, from: first + 1)
             while let following = next, following - last < Self.reach * 4 {
                 last = following
-                next = LensWindow.nextDecoded(lens, text, from: following + 1)
+                next = DecodedWindow.nextDecoded(lens, text, from: following + 1)
             }
             let span = max(0, first - Self.reach)..<min(text.count, last + Self.reach)
             scan(text, span, lens: lens, syntax: syntax, into: &edits)
@@ -184,7 +184,7 @@ package struct TextRewriter {
 
     /// Looks for mentions whose words begin in a range of a text.
     private func scan(
-        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: TextLens, syntax: TextSyntax, into edits: inout [TextEdit]
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: DecodingPass, syntax: TextSyntax, into edits: inout [TextEdit]
     ) {
         let window = scratch.window(
             foldsUnicode: needsUnicodeFolding, capacity: min(text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))

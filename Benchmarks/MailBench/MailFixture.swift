@@ -1,0 +1,217 @@
+// The installation that is measured: team, user, keys, a Postfix with a port for each filter, and messages signed once.
+
+import DNSClient
+import Foundation
+import InternetMessage
+import MailAuth
+import MailCrypto
+import PostfixHarness
+import RelayHarness
+
+/// A kind of filter, and how mail gets to it.
+enum FilterUnderTest: String, CaseIterable {
+    case bare, noop, fixed, forward, reply, opendkim
+
+    /// What the table says of it.
+    var explanation: String {
+        switch self {
+        case .bare: "Postfix without a filter"
+        case .noop: "a libmilter filter that does nothing"
+        case .fixed: "the same edits as Postern's with fixed strings, and one RSA-2048 signature"
+        case .forward: "Postern forwarding: SPF, DKIM verification, rewriting, RSA-2048 signature"
+        case .reply: "Postern relaying a reply: the same, and the body rewritten"
+        case .opendkim: "OpenDKIM verifying, then OpenDKIM signing"
+        }
+    }
+}
+
+/// Everything that runs.
+final class MailFixture {
+    static let inbox = "anna@home.example"
+    static let author = "billing@app.example"
+
+    let rig: RelayFixture
+    let relayAddress: String
+    let reverseAddress: String
+    /// Lines ended by CRLF.
+    let teamMessage: [UInt8]
+    let userMessage: [UInt8]
+    /// Proved by SPF alone, so that its body may change.
+    let unsignedMessage: [UInt8]
+    private let sinkPort: UInt16
+    private var sink: ManagedProcess?
+    private var filters: [FilterUnderTest: [ManagedProcess]] = [:]
+    private let services: [FilterUnderTest]
+    /// Where filters listen: unix sockets, as Postern does.
+    private let sockets: String
+
+    /// - Parameters:
+    ///   - size: octets of a message.
+    ///   - settings: more configuration keys of Postern.
+    ///   - fansOut: whether a message to several users is fanned out.
+    init(_ contestants: [FilterUnderTest], size: Int, sessions: Int, settings: [String: String] = [:], fansOut: Bool = false) throws {
+        let keys = (team: try RSAPrivateKey.generate(), user: try RSAPrivateKey.generate(), other: try RSAPrivateKey.generate())
+        let records = try [("app.example", keys.team), ("home.example", keys.user)].map { domain, key in
+            try DKIMKeyPublication(domain: domain, selector: "s1", key: .rsa(key))
+        }
+        services = contestants.filter { ![.forward, .reply].contains($0) }
+        let sockets = NSTemporaryDirectory() + "postern-bench-" + UUID().uuidString.prefix(8).lowercased()
+        try FileManager.default.createDirectory(atPath: sockets, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        self.sockets = sockets
+        sinkPort = try FreePort.next()
+
+        var options = RelayFixture.Options()
+        let spf = #""TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]"#
+        let names = records.map { #""\#($0.name)": {"TXT": ["\#($0.text)"]}"# } + ["app", "home"].map { #""\#($0).example": {\#(spf)}"# }
+        options.zone = "{\(names.joined(separator: ", "))}"
+        options.settings = ["limits.messages_per_day": "1000000"].merging(settings) { $1 }
+        options.trustsLoopback = true
+        options.fansOut = fansOut
+        options.postfix = [
+            "transport_maps": "inline:{ { * = smtp:[127.0.0.1]:\(sinkPort) } }", "default_process_limit": "\(sessions + 200)",
+            "smtpd_client_connection_count_limit": "0",
+        ]
+        options.services = services.map { contestant in
+            let milters = Self.milters(contestant, sockets).joined(separator: ",")
+            return "127.0.0.1:{port} inet n - n - - smtpd -o smtpd_milters=\(milters)"
+        }
+        rig = try RelayFixture(options)
+        try rig.addTeam("app", name: "App", source: "app.example")
+        try rig.addUser("anna", inboxes: [Self.inbox])
+        relayAddress = try rig.address("app", "anna")
+        reverseAddress = try rig.reverseAddress(of: Self.author, for: relayAddress)
+        teamMessage = try Self.signed(
+            Self.fields(from: "Billing <\(Self.author)>", to: relayAddress), size: size, domain: "app.example", key: keys.team)
+        unsignedMessage = HeaderSection(Self.fields(from: "Billing <\(Self.author)>", to: relayAddress).map { HeaderField($0.0, $0.1) }).serialized + [0x0D, 0x0A]
+        userMessage = try Self.signed(
+            Self.fields(from: "Anna Berg <\(Self.inbox)>", to: reverseAddress), size: size, domain: "home.example", key: keys.user)
+
+        try Data(keys.other.pem().utf8).write(to: URL(fileURLWithPath: rig.folder + "/other.pem"))
+        try Data(keys.team.pem().utf8).write(to: URL(fileURLWithPath: rig.folder + "/team.pem"))
+        try Data(records.map { "\($0.name) \($0.text)\n" }.joined().utf8).write(to: URL(fileURLWithPath: rig.folder + "/keys.txt"))
+        sink = try ManagedProcess("/usr/sbin/smtp-sink", ["-u", "postfix", "127.0.0.1:\(sinkPort)", "1024"])
+        for contestant in services { try start(contestant) }
+    }
+
+    deinit { stop() }
+
+    func stop() {
+        for process in filters.values.joined() { process.end() }
+        filters = [:]
+        rig.stop()
+        sink?.end()
+        sink = nil
+        try? FileManager.default.removeItem(atPath: sockets)
+    }
+
+    private static func milters(_ contestant: FilterUnderTest, _ sockets: String) -> [String] {
+        switch contestant {
+        case .noop, .fixed: ["unix:\(sockets)/\(contestant.rawValue)"]
+        case .opendkim: ["unix:\(sockets)/verify", "unix:\(sockets)/sign"]
+        default: []
+        }
+    }
+
+    private func start(_ contestant: FilterUnderTest) throws {
+        switch contestant {
+        case .noop, .fixed:
+            var arguments = ["unix:\(sockets)/\(contestant.rawValue)"]
+            if contestant == .fixed {
+                let edits = rig.folder + "/edits"
+                try Data(FixedEdits.make(self)).write(to: URL(fileURLWithPath: edits))
+                arguments += [edits, rig.folder + "/other.pem"]
+            }
+            let process = try ManagedProcess(try ManagedProcess.builtProduct("bench-filter"), arguments)
+            try process.waitForLine(containing: "serving")
+            filters[contestant] = [process]
+        case .opendkim:
+            // One process either verifies a message or signs it: two of them, one after the other. The keys come from a file: no DNS.
+            let common = "Syslog no\nUMask 000\nTestPublicKeys \(rig.folder)/keys.txt\nCanonicalization relaxed/relaxed\n"
+            let configurations = [
+                "verify": "Mode v\nInternalHosts 192.0.2.1\nExternalIgnoreList 127.0.0.1\n",
+                "sign": "Mode s\nInternalHosts 127.0.0.1\nDomain app.example\nSelector s1\nKeyFile \(rig.folder)/team.pem\nRequireSafeKeys no\n",
+            ]
+            filters[contestant] = try configurations.map { name, text in
+                let path = rig.folder + "/opendkim-\(name).conf"
+                try Data((common + text + "Socket local:\(sockets)/\(name)\n").utf8).write(to: URL(fileURLWithPath: path))
+                return try ManagedProcess("/usr/sbin/opendkim", ["-f", "-x", path])
+            }
+            for name in configurations.keys {
+                for _ in 0..<600 where !FileManager.default.fileExists(atPath: "\(sockets)/\(name)") { usleep(100_000) }
+            }
+        default: break
+        }
+    }
+
+    /// The processes of a filter.
+    func processes(_ contestant: FilterUnderTest) throws -> [ManagedProcess] {
+        switch contestant {
+        case .forward, .reply: [try rig.process]
+        default: filters[contestant] ?? []
+        }
+    }
+
+    /// Where mail for a filter goes in.
+    func port(_ contestant: FilterUnderTest) -> UInt16 {
+        services.firstIndex(of: contestant).map { rig.postfix.ports[$0] } ?? rig.postfix.port
+    }
+
+    func recipient(_ contestant: FilterUnderTest) -> String {
+        switch contestant {
+        case .forward, .fixed: relayAddress
+        case .reply: reverseAddress
+        default: Self.inbox
+        }
+    }
+
+    func sender(_ contestant: FilterUnderTest) -> String { contestant == .reply ? Self.inbox : "bounce@app.example" }
+
+    func message(_ contestant: FilterUnderTest) -> [UInt8] { contestant == .reply ? userMessage : teamMessage }
+
+    /// Further users of the team, at most 676, and the relay addresses that they get.
+    func addUsers(_ count: Int) throws -> [String] {
+        let letters = Array("abcdefghijklmnopqrstuvwxyz")
+        let addresses = (0..<count).map { "fanout\(letters[$0 / 26])\(letters[$0 % 26])xx@relay.example" }
+        let rows = addresses.enumerated().map { "user\($0.offset),user\($0.offset)@home.example,true,app,\($0.element)\n" }
+        let file = rig.folder + "/users.csv"
+        try Data(("user,inbox,verified,team,address\n" + rows.joined()).utf8).write(to: URL(fileURLWithPath: file))
+        try rig.run(["import", file, "--trust-verified"])
+        return addresses
+    }
+
+    /// Waits until Postfix has delivered everything.
+    func waitUntilDelivered() throws {
+        let queue = rig.postfix.directory + "/queue/"
+        let deadline = Clock.wall() + 600
+        while Clock.wall() < deadline {
+            if try ["incoming", "active", "maildrop"].allSatisfy({ try FileManager.default.contentsOfDirectory(atPath: queue + $0).isEmpty }) {
+                return
+            }
+            usleep(20_000)
+        }
+        throw HarnessError("messages stay in the queue:\n\(rig.postfix.logTail)")
+    }
+
+    // MARK: Messages
+
+    private static func fields(from author: String, to recipient: String) -> [(String, String)] {
+        [
+            ("From", author), ("To", recipient), ("Subject", "Your receipt of this month"), ("Date", "Sat, 21 Nov 2026 12:00:00 +0000"),
+            ("Message-ID", "<20261121120000.4711@app.example>"), ("MIME-Version", "1.0"), ("Content-Type", "text/plain; charset=utf-8"),
+            ("Content-Transfer-Encoding", "7bit"), ("List-Unsubscribe", "<https://app.example/u/4711>"), ("X-Mailer", "Bench 1.0"),
+        ]
+    }
+
+    private static func signed(_ fields: [(String, String)], size: Int, domain: String, key: RSAPrivateKey) throws -> [UInt8] {
+        var header = HeaderSection(fields.map { HeaderField($0.0, $0.1) })
+        let line = Array("Thank you for your order; the parcel left our house today and is on its way.\r\n".utf8)
+        var body: [UInt8] = []
+        let room = max(0, size - header.serialized.count - 800)
+        while body.count < room { body += line }
+        let hasher = DKIMBodyHasher()
+        hasher.update(body: body)
+        let signer = try DKIMSigner(domain: domain, selector: "s1", key: .rsa(key))
+        header.fields.insert(try signer.sign(header: header, bodyHash: hasher.finish(), now: Int64(Date().timeIntervalSince1970)), at: 0)
+        return header.serialized + [0x0D, 0x0A] + body
+    }
+}

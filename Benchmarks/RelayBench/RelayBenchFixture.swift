@@ -1,0 +1,106 @@
+// One installation in memory: the bench measures the relay, not a disk.
+
+import InternetMessage
+import MailAuth
+import RelayCore
+
+/// A directory of one account. Nothing is remembered.
+struct BenchDirectory: RelayDirectory {
+    let account: RelayAccount
+
+    func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? { account }
+    func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? { account }
+    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] { account.sources }
+    func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool { true }
+    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
+    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
+    func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {}
+    func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {}
+    func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
+    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {}
+    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
+    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {}
+    func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> { [] }
+    func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
+    func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord {
+        .recorded
+    }
+    func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
+}
+
+/// Every author is proved: what is measured comes behind the proof.
+struct BenchAuthenticator: SenderAuthenticator {
+    func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession { Session() }
+
+    private final class Session: AuthenticationSession {
+        func update(body: UnsafeRawBufferPointer) {}
+        func finish() -> AuthenticationEvidence {
+            AuthenticationEvidence(
+                dkim: ["home.example", "gmail.com", "app.example"].map {
+                    DKIMFinding(
+                        result: .pass, domain: $0, selector: "s", algorithm: "rsa-sha256", coversWholeBody: true, reason: "")
+                })
+        }
+    }
+}
+
+/// anna, with an inbox at a domain of her own and one at Gmail, whose dots do not count: the dearer of the two to look for.
+struct RelayBenchFixture: Sendable {
+    static let now: Int64 = 1_790_000_000
+    static let inbox = "anna.bergstroem@home.example"
+
+    let engine: RelayEngine
+    let reverse: String
+    let bounce: String
+
+    /// - Parameter replyMemory: octets that replies may take together.
+    init?(replyMemory: Int = 1 << 30) {
+        guard let number = AccountNumber(1), let inbox = AddrSpec(envelope: Self.inbox),
+            let second = AddrSpec(envelope: "annabergstroem81@gmail.com"),
+            let keys = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))
+        else { return nil }
+        let inboxes = [inbox, second].map { UserInbox(address: InboxAddress($0), isVerified: true) }
+        let account = RelayAccount(
+            number: number, relayAddress: AddrSpec(localPart: "annarelay2", domain: "relay.example"), isForwardingOn: true, isActive: true,
+            inbox: inboxes[0], inboxes: inboxes, sharedName: nil, sources: [RegisteredSource(scope: .domain("app.example"))])
+        guard
+            let engine = RelayEngine(
+                settings: RelaySettings(relayDomains: ["relay.example"], authservID: "relay.example"), keys: keys,
+                directory: BenchDirectory(account: account), authenticator: BenchAuthenticator(), replyMemory: ReplyMemory(limit: replyMemory),
+                randomness: { Array(repeating: 5, count: $0) })
+        else { return nil }
+        self.engine = engine
+        reverse = engine.tokens.reverse(account: number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+            + "@relay.example"
+        bounce = engine.tokens.forwardReturnPath(
+            account: number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: 1,
+            expiryDay: UInt64(Self.now / 86_400) + 1
+        ).localPart + "@relay.example"
+    }
+
+    /// Plays a transaction as the milter does, body in chunks of 65,535 octets. Gives the outcome as one word.
+    func play(from sender: String, to recipient: String, header: HeaderSection, body: [UInt8]) -> String {
+        let transaction = RelayTransaction(
+            engine: engine, client: SMTPClientIdentity(address: "192.0.2.9", helo: "annas-laptop.home.example", mailFrom: sender), now: Self.now)
+        do {
+            try transaction.addRecipient("<\(recipient)>")
+            for field in header.fields { transaction.addHeader(field) }
+            try transaction.endHeader()
+            var at = 0
+            while at < body.count {
+                let end = min(body.count, at + 65_535)
+                try transaction.addBody(body[at..<end])
+                at = end
+            }
+        } catch {
+            return error.reason.code
+        }
+        switch transaction.finish().outcome {
+        case .refuse(let refusal): return refusal.reason.code
+        case .discard: return "discard"
+        default: return "relay"
+        }
+    }
+}

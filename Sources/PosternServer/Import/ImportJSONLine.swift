@@ -1,0 +1,39 @@
+// A JSON object a line.
+
+import Identity
+import JSON
+import PosternStore
+
+/// Reads lines of JSON objects with the columns as keys; values are strings, numbers, truth values or null.
+enum ImportJSONLine {
+    /// Octets of one line.
+    static let maximum = 65_536
+
+    /// Throws `StoreRefusal` that says what is wrong without repeating the line. A key that is given twice is refused: another reader could
+    /// take the other value.
+    static func fields(_ octets: [UInt8]) throws(StoreRefusal) -> ImportFields {
+        guard octets.count <= maximum else { throw StoreRefusal(.invalid, "the line is longer than \(maximum) octets") }
+        let value: JSONValue
+        do {
+            value = try StrictJSON.parse(octets, limit: maximum)
+        } catch {
+            throw StoreRefusal(.invalid, "the line is not JSON: \(error.message)")
+        }
+        guard case .object(let object) = value else { throw StoreRefusal(.invalid, "the line is not a JSON object") }
+        var fields = ImportFields()
+        for member in object.members {
+            // A key that is none may be an inbox that slipped: it is not repeated.
+            guard let column = ImportColumn(rawValue: member.name) else {
+                throw StoreRefusal(.invalid, "a key is not one of: \(ImportColumn.names)")
+            }
+            switch member.value {
+            case .null: continue
+            case .bool(let flag): fields[column] = flag ? "true" : "false"
+            case .number(let number) where number.integer != nil: fields[column] = number.integer.map { "\($0)" }
+            case .string(let text): fields[column] = text
+            default: throw StoreRefusal(.invalid, "\(column.rawValue) is neither text, a whole number, true nor false")
+            }
+        }
+        return fields
+    }
+}

@@ -1,0 +1,159 @@
+// `postern verify`: what mail authentication finds out about a message, and what that proves.
+
+import InternetMessage
+import MailAuth
+import PosternStore
+import RelayCore
+
+/// A message with the client that brought it.
+package struct MessageToVerify: Sendable {
+    package var client: SMTPClientIdentity
+    /// Line ends as CRLF or LF; empty for SPF alone.
+    package var message: [UInt8]
+    /// Seconds since 1970.
+    package var now: Int64
+
+    /// - Parameter mailFrom: with or without angle brackets; empty or `<>` for the null sender.
+    package init(mailFrom: String, address: String?, helo: String, message: [UInt8], now: Int64) {
+        let bare = mailFrom.hasPrefix("<") && mailFrom.hasSuffix(">") ? String(mailFrom.dropFirst().dropLast()) : mailFrom
+        client = SMTPClientIdentity(address: address, helo: helo, mailFrom: bare)
+        self.message = message
+        self.now = now
+    }
+}
+
+/// What was found out.
+package struct AuthenticationReport: Sendable {
+    /// For MAIL FROM; for the null sender for HELO (RFC 7208 section 2.4).
+    package let spf: SPFFinding
+    /// Nil where there was no message.
+    package let content: Content?
+
+    package struct Content: Sendable {
+        package let dkim: [DKIMFinding]
+        /// Nil where From has not exactly one address.
+        package let dmarc: DMARCFinding?
+        package let author: Result<AddrSpec, AuthorDefect>
+        package let proof: Proof
+    }
+}
+
+/// Whether the message proves to come from its author, by the rule for replies (docs/DESIGN.md): aligned DKIM or aligned SPF, a
+/// DMARC record not being needed.
+package struct Proof: Sendable {
+    /// How one registered source fares, by the rule for forwards.
+    package struct Source: Sendable {
+        /// The domain or address that is registered.
+        package let source: String
+        package let isProved: Bool
+        /// What proves it, as `dkim:app.example`, or why nothing does.
+        package let reason: String
+    }
+
+    /// The domain of the one address in From, A-labels; nil where there is not exactly one.
+    package let authorDomain: String?
+    /// `d=` of the signatures that prove the author.
+    package let alignedDKIM: [String]
+    /// The domain whose SPF proves the author.
+    package let alignedSPF: String?
+    package let isProved: Bool
+    /// Whether a temporary error is between the message and a proof: the relay would answer 451.
+    package let isTemporary: Bool
+    /// What proves it, as `dkim:app.example`, or why nothing does.
+    package let reason: String
+    /// The registered sources that the author is in; nil without an installation.
+    package let sources: [Source]?
+}
+
+package enum MessageVerifier {
+    /// Evaluates one message.
+    /// - Parameters:
+    ///   - resolver: answers for this message alone.
+    ///   - directory: the sources of an installation; nil for none.
+    /// - Throws: `DirectoryFailure` where the directory cannot answer.
+    package static func verify(
+        _ question: MessageToVerify, resolver: any DNSResolver, directory: (any RelayDirectory)?
+    ) throws -> AuthenticationReport {
+        guard !question.message.isEmpty else {
+            return AuthenticationReport(spf: SPF.check(client: question.client, resolver: resolver), content: nil)
+        }
+        let message = Message.parse(LineEnds.crlf(question.message))
+        let session = NativeAuthenticator { resolver }.begin(client: question.client, header: message.header, now: question.now)
+        message.body.withUnsafeBytes { session.update(body: $0) }
+        let evidence = session.finish()
+        let author = AuthorAddress.parse(header: message.header)
+        return AuthenticationReport(
+            spf: evidence.spf.first ?? SPF.check(client: question.client, resolver: resolver),
+            content: AuthenticationReport.Content(
+                dkim: evidence.dkim, dmarc: evidence.dmarc, author: author,
+                proof: try proof(author: author, evidence: proving(evidence, question.client), directory: directory)))
+    }
+
+    /// SPF of the HELO name stands for the envelope only where the sender is null (RFC 7208 section 2.4).
+    private static func proving(_ evidence: AuthenticationEvidence, _ client: SMTPClientIdentity) -> AuthenticationEvidence {
+        guard !client.mailFrom.isEmpty else { return evidence }
+        var evidence = evidence
+        evidence.spf.removeAll { $0.identity == .helo }
+        return evidence
+    }
+
+    private static func proof(
+        author: Result<AddrSpec, AuthorDefect>, evidence: AuthenticationEvidence, directory: (any RelayDirectory)?
+    ) throws -> Proof {
+        let address: AddrSpec
+        switch author {
+        case .failure(let defect): return noProof(domain: nil, defect.description)
+        case .success(let written):
+            guard let normal = written.normalized else { return noProof(domain: nil, AuthorDefect.invalidDomain.description) }
+            address = normal
+        }
+        /// The rule itself is asked about each finding alone, so that what is listed is what it goes by.
+        func proves(_ dkim: [DKIMFinding], _ spf: [SPFFinding]) -> Bool {
+            let alone = AuthenticationEvidence(spf: spf, dkim: dkim, dmarc: evidence.dmarc)
+            return (try? ReplyProof.prove(author: address, evidence: alone)) != nil
+        }
+        let outcome = outcome { () throws(Refusal) in try ReplyProof.prove(author: address, evidence: evidence) }
+        var signers: [String] = []
+        for finding in evidence.dkim where proves([finding], []) && !signers.contains(finding.domain) {
+            signers.append(finding.domain)
+        }
+        let sources = try directory.map { directory in
+            try directory.sources(covering: address).map { source in
+                let outcome = self.outcome { () throws(Refusal) in
+                    try ForwardProof.prove(author: address, sources: [source], evidence: evidence)
+                }
+                return Proof.Source(source: source.name, isProved: outcome.isProved, reason: outcome.reason)
+            }
+        }
+        return Proof(
+            authorDomain: address.domain, alignedDKIM: signers, alignedSPF: evidence.spf.first { proves([], [$0]) }?.domain,
+            isProved: outcome.isProved, isTemporary: outcome.isTemporary, reason: outcome.reason, sources: sources)
+    }
+
+    private static func noProof(domain: String?, _ reason: String) -> Proof {
+        Proof(
+            authorDomain: domain, alignedDKIM: [], alignedSPF: nil, isProved: false, isTemporary: false, reason: reason,
+            sources: nil)
+    }
+
+    private static func outcome(
+        _ prove: () throws(Refusal) -> SenderProof
+    ) -> (isProved: Bool, isTemporary: Bool, reason: String) {
+        do throws(Refusal) {
+            let proof = try prove()
+            return (true, false, "\(proof.method):\(proof.domain)")
+        } catch {
+            let reason = error.reason
+            return (false, error.reply.code / 100 == 4, reason.detail.isEmpty ? reason.code : "\(reason.code): \(reason.detail)")
+        }
+    }
+}
+
+extension RegisteredSource {
+    fileprivate var name: String {
+        switch scope {
+        case .domain(let domain): domain
+        case .address(let address): address.wireForm
+        }
+    }
+}

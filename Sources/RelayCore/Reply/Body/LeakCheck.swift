@@ -1,0 +1,34 @@
+// The leak check at a finished reply: an independent search for the inbox in everything that is about to leave.
+
+import InternetMessage
+
+/// Searches a finished message. A hit is an incident: something was overlooked, and the message is refused.
+package struct LeakCheck {
+    private let scanner: LeakScanner
+
+    package init(names: ReplyNames) { scanner = LeakScanner(names: names) }
+
+    /// - Parameters:
+    ///   - searched: stretches of the body that came in, in which nothing was found by the same search.
+    ///   - original: that body.
+    ///   - work: what the search of the body is charged to; where that is spent, nothing was found and nothing is said.
+    /// - Returns: where an address of the user can still be read; nil where nowhere.
+    func firstLeak(
+        header: HeaderSection, body: [ArraySlice<UInt8>], searched: [SearchedStretch] = [], of original: [UInt8] = [], work: WorkBudget? = nil
+    ) -> String? {
+        let feeder = scanner.feeder()
+        for field in header.fields {
+            if search(field.bytes, feeder) || search(Array(EncodedWord.decode(field.unfoldedBytes[...]).utf8), feeder) {
+                return "header field \(field.name)"
+            }
+        }
+        let bodyFeeder = scanner.feeder(work)
+        for piece in body where bodyFeeder.feed(piece, passingOver: searched, of: original) { return "message body" }
+        return bodyFeeder.finish() ? "message body" : nil
+    }
+
+    private func search(_ bytes: [UInt8], _ feeder: LeakFeeder) -> Bool {
+        bytes.withUnsafeBufferPointer { feeder.feed($0) }
+        return feeder.finish()
+    }
+}

@@ -1,0 +1,100 @@
+// A question as a backend asks it, before anything is looked up.
+
+import RiskPolicy
+
+/// "Does this person need an extra check before I go on?"
+package struct DecisionRequest: Sendable {
+    /// The event as the backend calls it; Postern settles what it is.
+    package var event: PolicyEvent
+    /// The app's `client_id`.
+    package var clientID: String
+    /// A JWT of a configured issuer.
+    package var identityToken: String?
+    /// As the app made it, before any hash.
+    package var nonce: String?
+    /// The account, if it is known.
+    package var sub: String?
+    /// The app's own account, for an upgrade that begins without a `sub`.
+    package var appAccount: String?
+    /// What the backend adds, by the name under `context.`.
+    package var context: [(name: String, value: CELValue)]
+
+    package init(
+        event: PolicyEvent, clientID: String, identityToken: String? = nil, nonce: String? = nil, sub: String? = nil,
+        appAccount: String? = nil, context: [(name: String, value: CELValue)] = []
+    ) {
+        self.event = event
+        self.clientID = clientID
+        self.identityToken = identityToken
+        self.nonce = nonce
+        self.sub = sub
+        self.appAccount = appAccount
+        self.context = context
+    }
+
+    /// Longest `sub` and `app_account`, in octets (OpenID Connect Core section 2).
+    package static let maximumNameLength = 255
+
+    /// Whether it names someone, and no one twice.
+    func check() throws(DecisionError) {
+        guard identityToken != nil || sub != nil || appAccount != nil else {
+            throw .invalid("/identity_token", "name the subject: identity_token, sub, or app_account for an upgrade")
+        }
+        if appAccount != nil {
+            guard event == .upgrade else { throw .invalid("/app_account", "app_account is only for the event upgrade") }
+            guard identityToken == nil, sub == nil else {
+                throw .invalid("/app_account", "app_account is only for an upgrade without sub and identity_token")
+            }
+        }
+        guard nonce == nil || identityToken != nil else {
+            throw .invalid("/nonce", "a nonce needs an identity_token, and there is none")
+        }
+        for (pointer, text) in [("/sub", sub), ("/app_account", appAccount)] {
+            guard let text else { continue }
+            guard (1...Self.maximumNameLength).contains(text.utf8.count) else {
+                throw .invalid(pointer, "must be 1 to \(Self.maximumNameLength) octets")
+            }
+        }
+    }
+}
+
+extension DecisionRequest: CustomStringConvertible, CustomReflectable {
+    /// Never the token, the nonce or whom it is about.
+    package var description: String { "<question \(event.rawValue) for \(clientID)>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// The team that asks.
+package struct Requester: Sendable, Hashable {
+    package let id: String
+    /// The store's own number.
+    package let number: Int64
+
+    package init(id: String, number: Int64) {
+        self.id = id
+        self.number = number
+    }
+}
+
+/// Why a question or a report gets no answer. Texts are for the asker: they hold nothing of other teams, of tokens or of people.
+package enum DecisionError: Error, Sendable, Hashable {
+    /// It cannot be taken unchanged (422). `pointer`: which member, as a JSON pointer.
+    case invalid(String, String)
+    /// The request conflicts with the current state (409).
+    case conflict(String)
+    /// The team has no such decision (404).
+    case notFound
+    /// Not now (503); ask again after so many seconds.
+    case unavailable(String, retryAfter: Int64)
+}
+
+extension DecisionError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .invalid(let pointer, let detail): "\(pointer.dropFirst()): \(detail)"
+        case .conflict(let detail): detail
+        case .notFound: "unknown decision"
+        case .unavailable(let detail, let seconds): "\(detail); try again in \(seconds) s"
+        }
+    }
+}

@@ -1,0 +1,172 @@
+// What is settled before the policy is asked, and which signals it gets: the pure part alone.
+
+import Foundation
+import PosternStore
+import RiskDecisions
+import RiskPolicy
+import Support
+import Testing
+
+@Suite struct GrantViewTests {
+    private static let now = TestClock.start
+    private static let token = TokenFacts(issuedAt: now - 30, realUserStatus: 2, isExternal: true)
+
+    private func view(_ event: PolicyEvent, token: TokenFacts? = nil) -> GrantView {
+        GrantView(claimed: event, history: nil, token: token, now: Self.now)
+    }
+
+    @Test func nobodyKnownWithATokenSignsUp() {
+        for event in PolicyEvent.allCases {
+            let view = view(event, token: Self.token)
+            #expect(view.event == .signUp)
+            #expect(view.state == "new")
+            #expect(view.credentialState == "authorized")
+            #expect(view.realUserStatus == 2)
+            #expect(view.mustSettle)
+        }
+    }
+
+    @Test func nobodyKnownWithoutATokenIsAskedWhatTheEventAsks() {
+        #expect(view(.signIn).event == .signUp)
+        #expect(view(.signUp).event == .signUp)
+        #expect(view(.sensitiveAction).event == .sensitiveAction, "the stricter ones stay what they are")
+        #expect(view(.upgrade).event == .upgrade)
+        #expect(view(.signIn).credentialState == "not_found")
+        #expect(view(.signIn).state == nil)
+        #expect(!view(.signIn).mustSettle)
+    }
+
+    @Test func withoutTheStoreTheFirstRememberedStatusCounts() {
+        let view = GrantView(claimed: .signUp, token: Self.token, rememberedStatus: 1)
+        #expect(view.realUserStatus == 1)
+        #expect(view.credentialState == GrantView.unknownCredential)
+    }
+
+    @Test func everySignalOfTheFormatIsSupplied() {
+        #expect(Set(SignalSource.supplied + ["event"]) == Set(StandardSignals.types.keys))
+    }
+
+    @Test func aNewAccountHasAnEmptyHistoryAndAnUnknownOneNone() throws {
+        let policy = try #require(DecisionFixture.policy)
+        let source = SignalSource(policy.policy)
+        let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
+        let time = try #require(CELTimestamp(seconds: Self.now))
+        let known = source.input(
+            SignalSource.Facts(view: view(.signUp, token: Self.token), history: nil, token: Self.token, time: time),
+            marks: DecisionMarks(keys: ring))
+        #expect(
+            known.signals
+                == #"{"event":"sign_up","token.age_s":30,"account.real_user_status":2,"account.rejoins_30d":0,"account.age_hours":0,"#
+                + #""account.state":"new","account.bounces_7d":0,"account.user_replies_30d":0,"account.forwarding_toggles_7d":0,"#
+                + #""checks.failed_24h":0,"checks.passed_90d":0}"#)
+        let unknown = source.input(
+            SignalSource.Facts(view: view(.sensitiveAction), history: nil, token: nil, time: time), marks: DecisionMarks(keys: ring))
+        #expect(unknown.signals == #"{"event":"sensitive_action"}"#)
+        let away = source.input(
+            SignalSource.Facts(
+                view: GrantView(claimed: .signIn, token: Self.token, rememberedStatus: nil), history: nil, token: Self.token,
+                isHistoryAvailable: false, time: time), marks: DecisionMarks(keys: ring))
+        #expect(away.signals == #"{"event":"sign_in","token.age_s":30,"account.real_user_status":2}"#)
+        #expect(away.input.isHistoryUnavailable)
+    }
+
+    @Test(arguments: [
+        (0, "1970-01-01T00:00:00Z"), (951_827_696, "2000-02-29T12:34:56Z"), (1_763_673_243, "2025-11-20T21:14:03Z"),
+        (4_107_542_399, "2100-02-28T23:59:59Z"), (4_107_542_400, "2100-03-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"),
+    ] as [(Int64, String)]) func timesAreWrittenWithoutAFormatter(_ seconds: Int64, _ text: String) {
+        #expect(UTCTime.text(seconds) == text)
+    }
+
+    @Test func timesAgreeWithFoundation() {
+        var seconds: Int64 = -2_000_000_000
+        while seconds < 20_000_000_000 {
+            #expect(UTCTime.text(seconds) == Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601))
+            seconds += 97_777_777
+        }
+    }
+}
+
+@Suite struct ContextTests {
+    /// The default policy with context of its operator's.
+    private static func policy() throws -> LoadedPolicy {
+        let stored = StoredPolicy.builtIn
+        let document = try #require(PolicyDocument(octets: stored.document))
+        let text = try #require(document.files["policy.yaml"])
+            .replacing("rules:\n", with: """
+                  context.amount: {type: "int?", min: 0, max: 1000000}
+                  context.ip_prefix: string?
+                rules:
+                - {id: large, effect: require, events: [sensitive_action], challenge: reauthenticate, reason: LARGE, condition: context.amount > 500}
+                - {id: odd, effect: require, events: [sensitive_action], challenge: email_code, reason: ODD, condition: 'context.ip_prefix == "192.0.2"'}
+
+                """)
+        return LoadedPolicy(policy: try PolicyLoader.load(text), hash: "sha256:test")
+    }
+
+    @Test func contextIsCheckedReadAndLoggedAsHashes() async throws {
+        let bench = try await DecisionFixture(policy: try Self.policy())
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signIn, sub: sub)
+        func ask(_ context: [(String, CELValue)]) async throws -> Response {
+            try await bench.ask(
+                DecisionRequest(
+                    event: .sensitiveAction, clientID: DecisionFixture.app, sub: sub, context: context.map { (name: $0.0, value: $0.1) }))
+        }
+        let answer = try await ask([("amount", .int(900)), ("ip_prefix", .string("192.0.2"))])
+        #expect(answer.reasons.contains("LARGE"))
+        #expect(answer.reasons.contains("ODD"))
+        let record = try bench.logged(answer.id)
+        #expect(record.signals.contains(#""context.ip_prefix":"#))
+        #expect(!record.signals.contains("192.0.2"))
+        #expect(!record.signals.contains("900"))
+        let same = try bench.logged(try await ask([("ip_prefix", .string("192.0.2"))]).id)
+        let other = try bench.logged(try await ask([("ip_prefix", .string("192.0.3"))]).id)
+        func mark(_ record: DecisionRecord) -> Substring? { record.signals.split(separator: "\"context.ip_prefix\":").last }
+        #expect(mark(same)?.prefix(20) == record.signals.split(separator: "\"context.ip_prefix\":").last?.prefix(20), "equal values, equal hashes")
+        #expect(mark(other)?.prefix(20) != mark(same)?.prefix(20))
+        await expectInvalid("/context/amount") { _ = try await ask([("amount", .string("900"))]) }
+        await expectInvalid("/context/amount") { _ = try await ask([("amount", .int(-1))]) }
+        await expectInvalid("/context/other") { _ = try await ask([("other", .int(1))]) }
+        // What hangs on it cannot be made again, and is said.
+        let replay = try Replay(record, policy: try Self.policy().policy)
+        #expect(replay.isIdentical)
+        #expect(!replay.isWhole)
+        #expect(replay.takenAsLogged == ["large", "odd"])
+    }
+}
+
+@Suite struct ReplayTests {
+    @Test func everyDecisionIsReplayedToTheSameAnswer() async throws {
+        let bench = try await DecisionFixture()
+        let policy = try #require(DecisionFixture.policy).policy
+        let sub = try bench.user("u1")
+        var ids: [String] = []
+        for status in [nil, 0, 1, 2, 9] as [Int64?] { ids.append(try await bench.signUp("s\(status ?? -1)", status: status).id) }
+        for event in PolicyEvent.allCases { ids.append(try await bench.ask(event, sub: sub).id) }
+        ids.append(try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: "a")).id)
+        ids.append(try await bench.ask(.upgrade, sub: "nobody").id)
+        bench.clock.pass(200 * 86_400)
+        for event in PolicyEvent.allCases { ids.append(try await bench.ask(event, sub: sub).id) }
+        try bench.storeIsAway(true)
+        for event in PolicyEvent.allCases { ids.append(try await bench.ask(event, sub: sub).id) }
+        try bench.storeIsAway(false)
+        for id in ids {
+            let record = try bench.logged(id)
+            let replay = try Replay(record, policy: policy)
+            #expect(replay.isIdentical, "\(record.event) \(record.signals): \(replay.differences)")
+            #expect(replay.isWhole)
+        }
+    }
+
+    @Test func aDifferenceIsNamed() async throws {
+        let bench = try await DecisionFixture()
+        let policy = try #require(DecisionFixture.policy).policy
+        var record = try bench.logged(try await bench.signUp("jane", status: 1).id)
+        record.signals = record.signals.replacing(#""account.real_user_status":1"#, with: #""account.real_user_status":2"#)
+        let replay = try Replay(record, policy: policy)
+        #expect(replay.differences.map(\.name).contains("decision"))
+        #expect(replay.differences.first { $0.name == "decision" }?.replayed == ["allow"])
+        record.signals = "{"
+        #expect(throws: ReplayError.self) { try Replay(record, policy: policy) }
+    }
+}

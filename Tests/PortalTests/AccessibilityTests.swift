@@ -1,0 +1,154 @@
+// What can be told of a page without looking at it: its language, its headings, its labels, and the contrast of its colours.
+
+import Foundation
+import Testing
+
+@testable import PosternAPI
+
+@Suite struct AccessibilityTests {
+    private func pages(_ rig: PortalFixture) async throws -> [(String, String)] {
+        let anna = Browser(rig)
+        var pages: [(String, String)] = []
+        func take(_ name: String) { pages.append((name, anna.page.text)) }
+        try await anna.get("/me/sign-in")
+        take("sign-in")
+        try await anna.submit("/me/sign-in", ["email": "nothing"])
+        take("sign-in, wrong")
+        try await anna.get("/me/sent")
+        take("sent")
+        try await anna.get("/me/sign-in/" + String(repeating: "a", count: 32))
+        take("link")
+        try await anna.get("/me/sign-in")
+        try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
+        let link = try rig.link("anna@home.example")
+        try await anna.get(link)
+        take("sign-in link")
+        try await anna.submit(link)
+        for path in ["/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/data", "/me/delete", "/me/nothing", "/me/addresses/99"] {
+            try await anna.get(path)
+            if anna.page.header("Content-Type").hasPrefix("text/html") { take(path) }
+        }
+        try await anna.get("/me/addresses/1")
+        try await anna.submit("/me/addresses/1/write", ["correspondent": "x@soda.example"])
+        take("write, wrong")
+        try await anna.submit("/me/addresses/1/write", ["correspondent": "x@juice.example"])
+        take("write")
+        try await anna.get("/me/inboxes")
+        try await anna.submit("/me/inboxes", ["email": "new@home.example"])
+        let confirmation = try rig.link("new@home.example")
+        let number = try #require(try rig.store.inboxes.inboxes(user: "anna").last?.number)
+        try await anna.get("/me/inboxes")
+        take("inboxes, one under way")
+        try await anna.submit("/me/inboxes/\(number)/code", ["code": "1"])
+        take("inboxes, wrong code")
+        try await anna.get(confirmation)
+        take("confirm")
+        try await anna.submit(confirmation, token: false)
+        take("confirmed")
+        try await anna.get("/me/delete")
+        try await anna.submit("/me/delete")
+        take("deletion sent")
+        let deletion = try rig.link("anna@home.example")
+        try await anna.get(deletion)
+        take("delete now")
+        try await anna.submit(deletion)
+        try await anna.get("/me/goodbye")
+        take("goodbye")
+        return pages
+    }
+
+    private func attribute(_ name: String, _ tag: Substring) throws -> String? {
+        try Regex("\\s\(name)=\"([^\"]*)\"").firstMatch(in: tag).map { String($0.output[1].substring ?? "") }
+    }
+
+    @Test func everyPageIsSound() async throws {
+        try await PortalFixture.with { rig in
+            let pages = try await pages(rig)
+            #expect(pages.count >= 20)
+            for (name, text) in pages {
+                func count(_ part: String) -> Int { text.components(separatedBy: part).count - 1 }
+                #expect(text.contains("<html lang=\"en\">") && text.contains("width=device-width"), "\(name)")
+                #expect(count("<h1") == 1 && count("<main") == 1 && count("<header") == 1 && count("<footer") == 1, "\(name)")
+                #expect(text.contains("<a class=\"skip\" href=\"#content\">") && text.contains("id=\"content\""), "\(name)")
+                let title = try #require(text.firstMatch(of: /<title>([^<]+) – Fig &amp; Co<\/title>/))
+                #expect(!title.output.1.isEmpty && !text.contains("{{") && !text.contains("}}"), "\(name)")
+
+                // Headings do not skip a level.
+                var level = 1
+                for match in text.matches(of: /<h([1-6])/) {
+                    let next = try #require(Int(match.output.1))
+                    #expect(next <= level + 1, "\(name): h\(level) is followed by h\(next)")
+                    level = next
+                }
+                // An id stands once, and what refers to one finds it.
+                let ids = text.matches(of: /\sid="([^"]+)"/).map { String($0.output.1) }
+                #expect(Set(ids).count == ids.count, "\(name): \(ids)")
+                for match in text.matches(of: /\s(?:aria-describedby|aria-labelledby|for)="([^"]+)"/) {
+                    for id in match.output.1.split(separator: " ") { #expect(ids.contains(String(id)), "\(name): there is no \(id)") }
+                }
+                // Every field has a label, every wrong one says what is wrong.
+                for match in text.matches(of: /<input[^>]*>/) where try attribute("type", match.output) != "hidden" {
+                    let id = try #require(try attribute("id", match.output))
+                    #expect(text.contains("<label for=\"\(id)\">"), "\(name): \(id) has no label")
+                    if match.output.contains("aria-invalid") { #expect(try attribute("aria-describedby", match.output)?.contains("problem") == true, "\(name)") }
+                }
+                // Buttons and links have words; words are not the same for different things.
+                for match in text.matches(of: /<(?:button|a)\b[^>]*>(.*?)<\/(?:button|a)>/.dotMatchesNewlines()) {
+                    let words = match.output.1.replacing(/<[^>]*>/, with: "").trimmingCharacters(in: .whitespacesAndNewlines)
+                    #expect(!words.isEmpty, "\(name): \(match.output.0)")
+                }
+                // Forms that change something go by POST, and every element that is opened is closed.
+                #expect(count("<form") == count("method=\"post\""), "\(name)")
+                for element in ["div", "form", "ul", "li", "section", "main", "p", "h1", "h2", "table", "tr", "span", "button", "a", "code"] {
+                    let opened = text.matches(of: try Regex("<\(element)[ >]")).count
+                    #expect(opened == count("</\(element)>"), "\(name): \(element)")
+                }
+            }
+        }
+    }
+
+    // MARK: Colours
+
+    /// Text on ground, each by the name of its variable. Below 4.5 : 1 (WCAG 2.2, 1.4.3) a page is hard to read; borders of
+    /// fields and the focus need 3 : 1 (1.4.11).
+    private static let pairs: [(String, String, Double)] = [
+        ("text", "page", 4.5), ("text", "card", 4.5), ("text", "sunken", 4.5), ("quiet", "page", 4.5), ("quiet", "card", 4.5),
+        ("quiet", "sunken", 4.5), ("accent", "page", 4.5), ("accent", "card", 4.5), ("accent", "tile", 4.5), ("accent-hover", "page", 4.5),
+        ("accent-hover", "card", 4.5), ("accent-hover", "sunken", 4.5), ("on-accent", "accent", 4.5), ("on-accent", "accent-hover", 4.5),
+        ("on-danger", "danger", 4.5), ("on-danger", "danger-hover", 4.5), ("on-text", "on-bg", 4.5), ("off-text", "off-bg", 4.5),
+        ("wrong-text", "wrong-bg", 4.5), ("wrong-text", "card", 4.5), ("edge", "card", 3), ("edge", "page", 3), ("focus", "card", 3), ("focus", "page", 3),
+    ]
+
+    private func colours(_ css: Substring) -> [String: (Double, Double, Double)] {
+        var colours: [String: (Double, Double, Double)] = [:]
+        for match in css.matches(of: /--([a-z-]+): #([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2});/) {
+            func part(_ text: Substring) -> Double { Double(Int(text, radix: 16) ?? 0) / 255 }
+            colours[String(match.output.1)] = (part(match.output.2), part(match.output.3), part(match.output.4))
+        }
+        return colours
+    }
+
+    private func luminance(_ colour: (Double, Double, Double)) -> Double {
+        func linear(_ value: Double) -> Double { value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4) }
+        return 0.2126 * linear(colour.0) + 0.7152 * linear(colour.1) + 0.0722 * linear(colour.2)
+    }
+
+    @Test func textStandsOutFromItsGroundInLightAndDark() throws {
+        let css = PortalStyle.css
+        let dark = try #require(css.range(of: "@media (prefers-color-scheme: dark)"))
+        let end = try #require(css[dark.upperBound...].range(of: "*, *::before"))
+        for (name, colours) in [("light", colours(css[..<dark.lowerBound])), ("dark", colours(css[dark.lowerBound..<end.lowerBound]))] {
+            for (text, ground, least) in Self.pairs {
+                let (a, b) = (luminance(try #require(colours[text])), luminance(try #require(colours[ground])))
+                let contrast = (max(a, b) + 0.05) / (min(a, b) + 0.05)
+                #expect(contrast >= least, "\(name): \(text) on \(ground) is \(contrast)")
+            }
+        }
+        // No colour is outside of the two lists.
+        #expect(!css[end.lowerBound...].contains("#"))
+    }
+
+    @Test func everyVariableOfTheStyleIsSet() {
+        for match in PortalStyle.css.matches(of: /var\(--([a-z-]+)\)/) { #expect(PortalStyle.css.contains("--\(match.output.1): ")) }
+    }
+}

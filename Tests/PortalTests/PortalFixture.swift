@@ -1,0 +1,230 @@
+// The page over a store and its own mail server, and a visitor with a cookie jar.
+
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import InternetMessage
+import Logging
+import PosternMail
+import PosternSQLite
+import PosternStore
+import PostfixHarness
+import RelayCore
+import Synchronization
+import Testing
+
+@testable import PosternAPI
+
+/// What a request was answered.
+struct Response: Sendable {
+    let status: Int
+    let headers: HTTPFields
+    let text: String
+
+    var location: String? { headers[.location] }
+    func header(_ name: String) -> String { HTTPField.Name(name).flatMap { headers[$0] } ?? "" }
+    /// What is in the place of the group.
+    func first(_ pattern: Regex<(Substring, Substring)>) -> String? { text.firstMatch(of: pattern).map { String($0.output.1) } }
+}
+
+/// anna, verified, with an address for juice; and bob, in the same way.
+final class PortalFixture: Sendable {
+    static let start: Int64 = 1_790_000_000
+    static let change = Change(actor: "uid:0", now: start)
+    static let url = "https://relay.example"
+
+    let folder: URL
+    let store: Store
+    let sink: SMTPSink
+    let queue = MailQueue()
+    let pool = BlockingPool(threads: 2)
+    let log = LogLines()
+    /// Apart from the rig, so that routes that know the time do not keep the rig, its files and its threads alive.
+    private let time = Time()
+    private let made: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
+
+    /// Seconds since 1970; moves only when it is set.
+    var now: Int64 {
+        get { time.now }
+        set { time.stored.withLock { $0 = newValue } }
+    }
+
+    private final class Time: Sendable {
+        let stored = Mutex<Int64>(start)
+        var now: Int64 { stored.withLock { $0 } }
+    }
+
+    var routes: [RouteEntry] { made.withLock { $0?.routes ?? [] } }
+
+    init(url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100)) throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-me-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+        _ = try Migrator().migrate(database, now: Self.start)
+        let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
+        store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
+        sink = try SMTPSink()
+        let keys = try #require(TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a")))
+        let mailer = InboxMailer(
+            settings: MailerSettings(
+                from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co", relayDomain: "relay.example",
+                publicURL: url, limits: limits),
+            store: store, tokens: { TokenMint(keys: keys) }, signer: nil,
+            submission: SMTPSubmission(host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
+            templates: try .standard())
+        _ = try store.teams.add(id: "juice", name: "The <Juice> Company", Self.change)
+        _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
+        try store.sources.add(team: "juice", store.sources.checked("juice.example", envelopeDomain: nil, now: Self.start), Self.change)
+        _ = try store.apps.add(team: "juice", clientID: "com.juice.app", group: nil, Self.change)
+        for user in ["anna", "bob"] {
+            _ = try store.users.add(id: user, name: user, inbox: Self.inbox("\(user)@home.example"), isVerified: true, Self.change)
+            _ = try store.addresses.issue(team: "juice", user: user, app: "com.juice.app", Self.change)
+        }
+        let page = try PortalPage(
+            store: store, mailer: mailer, queue: queue, tokens: { TokenMint(keys: keys) }, pool: pool, now: { [time] in time.now },
+            monotonic: { [time] in Double(time.now - Self.start) }, logger: log.logger)
+        made.withLock {
+            $0 = APIService.router(
+                settings: APISettings(host: "127.0.0.1", port: 0), modules: page.map { [$0] } ?? [], keys: KeyCache(store.apiKeys),
+                clock: APIClock(now: { [time] in time.now }, monotonic: { 0 }), logger: log.logger)
+        }
+    }
+
+    /// Ends everything.
+    func stop() {
+        made.withLock { $0 = nil }
+        queue.stop()
+        Task.detached { [pool] in await pool.stop() }
+        sink.stop()
+        try? store.database.close()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    static func inbox(_ text: String) throws -> InboxAddress { InboxAddress(try AddrSpec.typed(text)) }
+
+    /// Makes a rig, and ends it whatever happens.
+    static func with(
+        url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), _ body: (PortalFixture) async throws -> Void
+    ) async throws {
+        let rig = try PortalFixture(url: url, limits: limits)
+        do { try await body(rig) } catch {
+            rig.stop()
+            throw error
+        }
+        rig.stop()
+    }
+
+    func ask(_ method: HTTPRequest.Method, _ path: String, headers: HTTPFields, body: String?) async throws -> Response {
+        let responder = try #require(made.withLock { $0?.responder })
+        return try await Application(responder: responder, logger: log.logger).test(.router) { client in
+            try await client.execute(uri: path, method: method, headers: headers, body: body.map { ByteBuffer(string: $0) }) { response in
+                Response(status: response.status.code, headers: response.headers, text: String(buffer: response.body))
+            }
+        }
+    }
+
+    /// The newest message to an inbox, once everything that waits was written: its text.
+    func mail(_ inbox: String) throws -> String {
+        queue.drain()
+        let message = try #require(sink.messages(to: "<\(inbox)>").last)
+        let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
+        let body = part.components(separatedBy: "\r\n\r\n").dropFirst(2).joined(separator: "\r\n\r\n")
+        return String(decoding: QuotedPrintable.decode(Array(body.utf8)[...]).bytes, as: UTF8.self)
+    }
+
+    func mailCount(_ inbox: String) -> Int {
+        queue.drain()
+        return sink.messages(to: "<\(inbox)>").count
+    }
+
+    /// The path of the link in the newest message to an inbox.
+    func link(_ inbox: String) throws -> String {
+        String(try #require(try mail(inbox).firstMatch(of: /https?:\/\/[a-z.:0-9]+(\/me\/(?:sign-in|confirm|delete)\/[a-z2-7]{32})/)).output.1)
+    }
+}
+
+/// Keeps every line that is logged.
+final class LogLines: Sendable {
+    private let stored = Mutex<[String]>([])
+    var all: [String] { stored.withLock { $0 } }
+
+    var logger: Logger {
+        var logger = Logger(label: "test") { _ in Handler(lines: self) }
+        logger.logLevel = .trace
+        return logger
+    }
+
+    private struct Handler: LogHandler {
+        let lines: LogLines
+        var metadata: Logger.Metadata = [:]
+        var logLevel: Logger.Level = .trace
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            let fields = metadata.merging(event.metadata ?? [:]) { $1 }.map { " \($0.key)=\($0.value)" }
+            lines.stored.withLock { $0.append("\(event.message)" + fields.joined()) }
+        }
+    }
+}
+
+/// A browser: keeps cookies, and says where its forms come from.
+final class Browser {
+    let rig: PortalFixture
+    private(set) var cookies: [String: String] = [:]
+    /// The page that is open.
+    private(set) var page = Response(status: 0, headers: [:], text: "")
+
+    init(_ rig: PortalFixture) { self.rig = rig }
+
+    @discardableResult
+    func get(_ path: String) async throws -> Response { try await ask(.get, path, nil, [:]) }
+
+    /// Sends a form of the page that is open, with its token.
+    @discardableResult
+    func submit(_ path: String, _ fields: [String: String] = [:], token: Bool = true, headers: [String: String] = ["Origin": PortalFixture.url]) async throws -> Response {
+        var fields = fields
+        if token { fields["csrf"] = page.first(/name="csrf" value="([a-z2-7]+)"/) }
+        let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\(Self.encoded($0.value))" }.joined(separator: "&")
+        return try await ask(.post, path, body, headers)
+    }
+
+    private func ask(_ method: HTTPRequest.Method, _ path: String, _ body: String?, _ more: [String: String]) async throws -> Response {
+        var headers: HTTPFields = [:]
+        if body != nil { headers[.contentType] = "application/x-www-form-urlencoded" }
+        if !cookies.isEmpty { headers[.cookie] = cookies.map { "\($0.key)=\($0.value)" }.joined(separator: "; ") }
+        for (name, value) in more { headers[try #require(HTTPField.Name(name))] = value }
+        page = try await rig.ask(method, path, headers: headers, body: body)
+        for cookie in page.headers[values: .setCookie] {
+            let pair = cookie.split(separator: ";")[0].split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            cookies[String(pair[0])] = cookie.contains("Max-Age=0") ? nil : String(pair[1])
+        }
+        return page
+    }
+
+    /// Takes over a cookie, as someone would who planted or stole it.
+    func take(_ name: String, _ value: String?) { cookies[name] = value }
+
+    /// Asks for a link and uses it.
+    func signIn(_ user: String) async throws {
+        try await get("/me/sign-in")
+        try await submit("/me/sign-in", ["email": "\(user)@home.example"])
+        let link = try rig.link("\(user)@home.example")
+        try await get(link)
+        let answer = try await submit(link)
+        try #require(answer.status == 303 && answer.location == "/me")
+        try await get("/me")
+    }
+
+    private static func encoded(_ text: String) -> String {
+        text.utf8.map { octet in
+            let isPlain = (0x30...0x39).contains(octet) || (0x41...0x5A).contains(octet) || (0x61...0x7A).contains(octet)
+            let digits = Array("0123456789ABCDEF")
+            return isPlain ? String(UnicodeScalar(octet)) : "%\(digits[Int(octet >> 4)])\(digits[Int(octet & 15)])"
+        }.joined()
+    }
+}

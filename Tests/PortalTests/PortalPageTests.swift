@@ -1,0 +1,396 @@
+// What users do on their page, and what becomes of it in the store and in their inboxes.
+
+import Foundation
+import PosternStore
+import Testing
+
+@testable import PosternAPI
+
+@Suite struct PortalPageTests {
+    private func signedIn(_ body: (PortalFixture, Browser) async throws -> Void) async throws {
+        try await PortalFixture.with { rig in
+            let anna = Browser(rig)
+            try await anna.signIn("anna")
+            try await body(rig, anna)
+        }
+    }
+
+    // MARK: Addresses
+
+    @Test func everyAddressShowsItsTeamItsAppsAndWhatCameThrough() async throws {
+        try await signedIn { rig, anna in
+            let address = try #require(try rig.store.addresses.addresses(user: "anna").first)
+            let today = Day.number(rig.now)
+            try rig.store.counters.add([
+                DailyCounter(accountNumber: address.account.number, day: today, kind: .forwarded, count: 3),
+                DailyCounter(accountNumber: address.account.number, day: today - 29, kind: .replied, count: 1),
+                DailyCounter(accountNumber: address.account.number, day: today - 40, kind: .forwarded, count: 5),
+            ])
+            let text = try await anna.get("/me").text
+            for part in [address.address.wireForm, "com.juice.app", "since 21 September 2026", "3 messages to you, 1 message from you", "anna@home.example"] {
+                #expect(text.contains(part), "\(part)")
+            }
+            let detail = try await anna.get("/me/addresses/1").text
+            #expect(detail.contains("September 2026") && detail.contains("August 2026"))
+            #expect(detail.contains("<td class=\"number\">8</td>"))
+        }
+    }
+
+    /// Not where the team was given it: there it may do so.
+    @Test func aTeamThatWroteTheUsersOwnAddressIsTold() async throws {
+        try await signedIn { rig, anna in
+            #expect(try await !anna.get("/me").text.contains("your own address"))
+            let today = Day.number(rig.now)
+            try rig.store.counters.add([1, 5].map { DailyCounter(accountNumber: 1, day: today - $0, kind: .inboxWritten, count: 2) })
+            #expect(try await anna.get("/me").text.contains("They wrote your own address in a message, last on 20 September 2026."))
+            let detail = try await anna.get("/me/addresses/1").text
+            #expect(detail.contains("had an address of yours in its text, last on 20 September 2026") && detail.contains("turn forwarding off"))
+            try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = 1", []) }
+            #expect(try await !anna.get("/me").text.contains("They wrote"))
+            #expect(try await !anna.get("/me/addresses/1").text.contains("They wrote"))
+        }
+    }
+
+    /// It was under "No longer in use … mail is refused".
+    @Test func anAppThatHasTheUsersOwnAddressIsShownWithWhatItKnows() async throws {
+        try await signedIn { rig, anna in
+            let change = PortalFixture.change
+            _ = try rig.store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, change)
+            _ = try rig.store.grants.authorize(
+                AuthorizationRequest(clientID: "com.soda.app", userID: "anna", emailKind: .real, sharesName: true), change)
+            let text = try await anna.get("/me").text
+            #expect(text.contains("Without a relay address") && !text.contains("No longer in use"))
+            #expect(text.contains("They know <strong>your own address (anna@home.example) and your name (anna)</strong>."))
+            let number = try #require(try rig.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first { $0.team.id == "soda" }?.number)
+            let detail = try await anna.get("/me/addresses/\(number)").text
+            #expect(detail.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
+            #expect(detail.contains("No mail from this team comes through here") && !detail.contains("mail is refused"))
+            let group = try #require(try rig.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first { $0.team.id == "soda" }?.consents.first?.group.number)
+            #expect(try await anna.get("/me/addresses/\(number)/apps/\(group)").text.contains("They still know your own address"))
+            try await anna.submit("/me/addresses/\(number)/apps/\(group)")
+            let ended = try await anna.get("/me").text
+            #expect(ended.contains("No longer in use") && !ended.contains("Without a relay address"))
+            // It said nothing of what they know from then on.
+            #expect(ended.contains("They were given <strong>your own address (anna@home.example) and your name (anna)</strong>, and still know it."))
+            let last = try await anna.get("/me/addresses/\(number)").text
+            #expect(last.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
+            #expect(last.contains("You have stopped using their apps, but they still know it") && !last.contains("mail is refused"))
+        }
+    }
+
+    /// The overview named the default for all of them.
+    @Test func anAddressWithAnInboxOfItsOwnNamesIt() async throws {
+        try await signedIn { rig, anna in
+            #expect(try await !anna.get("/me").text.contains("another inbox"))
+            _ = try rig.store.inboxes.add(
+                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+            try rig.store.database.write(.durable) {
+                try $0.run("UPDATE accounts SET inbox_id = (SELECT MAX(id) FROM inboxes WHERE user_id = accounts.user_id) WHERE id = 1", [])
+            }
+            let text = try await anna.get("/me").text
+            #expect(text.contains("<strong>anna@home.example</strong>, unless an address below names another inbox."))
+            #expect(text.contains("Sent on to <strong>work@home.example</strong>"))
+        }
+    }
+
+    /// The mail said "no longer to this one".
+    @Test func theOldInboxHearsThatSomeMailStays() async throws {
+        try await signedIn { rig, anna in
+            let second = try rig.store.inboxes.add(
+                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+            try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET inbox_id = 1 WHERE id = 1", []) }
+            try await anna.get("/me/inboxes")
+            try await anna.submit("/me/inboxes/\(second.number)/use")
+            let said = try rig.mail("anna@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            #expect(said.contains("no longer to this one, except for those addresses that you chose this inbox for."))
+            try await anna.get("/me/inboxes")
+            try await anna.submit("/me/inboxes/1/use")
+            let other = try rig.mail("work@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            #expect(other.contains("no longer to this one. If"))
+        }
+    }
+
+    /// It stood as "You have stopped using every app of this team".
+    @Test func anAddressWhoseAppWentToAnotherTeamSaysSo() async throws {
+        try await signedIn { rig, anna in
+            _ = try rig.store.transfers.start(team: "juice", app: "com.juice.app", to: "soda", PortalFixture.change)
+            _ = try rig.store.transfers.finish(app: "com.juice.app", PortalFixture.change)
+            let text = try await anna.get("/me").text
+            #expect(text.contains("Moved to another company") && !text.contains("No longer in use"))
+            #expect(text.contains("com.juice.app moved to") && text.contains("accepts their mail until 20 November 2026"))
+            let detail = try await anna.get("/me/addresses/1").text
+            #expect(detail.contains("com.juice.app moved to") && detail.contains(">Soda</a> on 21 September 2026") && !detail.contains("You have stopped using"))
+            // From its end on it says no more that the old address takes mail.
+            rig.now += 61 * 86_400
+            try await anna.signIn("anna")
+            let later = try await anna.get("/me").text
+            #expect(later.contains("No longer in use") && !later.contains("accepts their mail"))
+        }
+    }
+
+    /// `/me?told=off` claimed a success that had not happened.
+    @Test func onlyWhatWasDoneIsTold() async throws {
+        try await signedIn { rig, anna in
+            #expect(try await !anna.get("/me?told=off").text.contains("Forwarding is off"))
+            try await anna.submit("/me/addresses/1/forwarding", ["state": "off"])
+            #expect(try await anna.get("/me").text.contains("Forwarding is off: mail to this address is refused"))
+            #expect(try await !anna.get("/me").text.contains("Forwarding is off: mail"))
+            anna.take("__Host-postern-told", "<b>x</b>")
+            #expect(try await !anna.get("/me").text.contains("<b>x"))
+        }
+    }
+
+    /// It ended the session at the first button.
+    @Test func theInboxThatOneSignedInWithIsRemovedAfterAQuestion() async throws {
+        try await signedIn { rig, anna in
+            let second = try rig.store.inboxes.add(
+                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+            try rig.store.inboxes.makeDefault(user: "anna", .number(second.number), PortalFixture.change)
+            try await anna.get("/me/inboxes")
+            let asked = try await anna.submit("/me/inboxes/1/remove")
+            #expect(asked.status == 200 && asked.text.contains("Remove anna@home.example?") && asked.text.contains("you are signed out"))
+            #expect(try rig.store.inboxes.inboxes(user: "anna").count == 2)
+            #expect(try await anna.submit("/me/inboxes/1/remove", ["sure": "yes"]).location == "/me/inboxes")
+            #expect(try rig.store.inboxes.inboxes(user: "anna").count == 1)
+        }
+    }
+
+    @Test func anInboxStandsInItsOwnScript() async throws {
+        try await signedIn { rig, anna in
+            _ = try rig.store.inboxes.add(
+                user: "anna", PortalFixture.inbox("anna@müller.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+            let text = try await anna.get("/me/inboxes").text
+            #expect(text.contains("anna@müller.example") && !text.contains("xn--"))
+        }
+    }
+
+    @Test func forwardingIsSwitchedOffAndOn() async throws {
+        try await signedIn { rig, anna in
+            #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "off"]).location == "/me")
+            #expect(try rig.store.addresses.addresses(user: "anna").first?.isForwardingOn == false)
+            #expect(try await anna.get("/me").text.contains("Forwarding is off: mail to this address is refused"))
+            #expect(try rig.store.audit.entries().first.map { "\($0.actor) \($0.action)" } == "user:anna address.off")
+            try await anna.get("/me/addresses/1")
+            #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "on", "back": "account"]).location == "/me/addresses/1")
+            #expect(try rig.store.addresses.addresses(user: "anna").first?.isForwardingOn == true)
+            #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "maybe"]).status == 403)
+        }
+    }
+
+    @Test func stoppingAnAppAsksFirstAndEndsTheConsent() async throws {
+        try await signedIn { rig, anna in
+            let text = try await anna.get("/me/addresses/1/apps/1").text
+            #expect(text.contains("Stop using com.juice.app?") && text.contains("It is the last app"))
+            #expect(try rig.store.addresses.addresses(user: "anna").first?.hasLiveGrant == true)
+            #expect(try await anna.submit("/me/addresses/1/apps/1").location == "/me/addresses/1")
+            #expect(try rig.store.addresses.addresses(user: "anna").first?.hasLiveGrant == false)
+            #expect(try await anna.get("/me").text.contains("No longer in use"))
+            #expect(try await anna.get("/me/addresses/1/apps/1").status == 404)
+        }
+    }
+
+    @Test func anAddressToWriteToFirstIsMadeForWhatTheTeamRegisteredAlone() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/addresses/1")
+            let text = try await anna.submit("/me/addresses/1/write", ["correspondent": " billing@mail.juice.example "]).text
+            #expect(text.contains("billing=mail.juice.example.") && text.contains("@relay.example</code>"))
+            for other in ["billing@soda.example", "juice.example", "billing@notjuice.example"] {
+                let answer = try await anna.submit("/me/addresses/1/write", ["correspondent": other])
+                #expect(answer.status == 422 && !answer.text.contains("=soda"), "\(other)")
+            }
+            // What does not fit into an address is stored for the account.
+            let long = String(repeating: "x", count: 40) + "@mail.juice.example"
+            #expect(try await anna.submit("/me/addresses/1/write", ["correspondent": long]).text.contains("@relay.example</code>"))
+            #expect(try rig.store.persons.records(user: "anna", now: rig.now).first { $0.name == "stored_correspondents" }?.rows.count == 1)
+        }
+    }
+
+    // MARK: Inboxes
+
+    private func code(_ rig: PortalFixture, _ inbox: String) throws -> String {
+        String(try #require(try rig.mail(inbox).firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
+    }
+
+    @Test func anInboxIsChangedByItsCodeAndTheOldOneIsTold() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes", ["email": "new@home.example"]).location == "/me/inboxes")
+            let code = try code(rig, "new@home.example")
+            let text = try await anna.get("/me/inboxes").text
+            let number = try #require(try rig.store.inboxes.inboxes(user: "anna").last?.number)
+            #expect(text.contains("Not confirmed") && !text.contains("Send mail here"))
+            #expect(try await anna.submit("/me/inboxes/\(number)/use").status == 409)
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes/\(number)/code", ["code": code]).location == "/me/inboxes")
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes/\(number)/use").location == "/me/inboxes")
+            #expect(try rig.mail("anna@home.example").contains("goes to another inbox"))
+            #expect(try await anna.get("/me").text.contains("new@home.example"))
+            try await anna.get("/me/inboxes")
+            // The one that mail goes to stays; the other one goes, and with it the session that came by it.
+            #expect(try await anna.submit("/me/inboxes/\(number)/remove").status == 409)
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes/1/remove", ["sure": "yes"]).location == "/me/inboxes")
+            #expect(try await anna.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    @Test func triesAreLimitedAndCounted() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/inboxes")
+            try await anna.submit("/me/inboxes", ["email": "new@home.example"])
+            let code = try code(rig, "new@home.example")
+            let wrong = code == "000 000" ? "000001" : "000000"
+            let number = try #require(try rig.store.inboxes.inboxes(user: "anna").last?.number)
+            for left in ["4 tries are left", "3 tries are left", "2 tries are left", "1 try is left", "that was the last try"] {
+                try await anna.get("/me/inboxes")
+                let answer = try await anna.submit("/me/inboxes/\(number)/code", ["code": wrong])
+                #expect(answer.status == 422 && answer.text.contains(left), "\(left)")
+            }
+            try await anna.get("/me/inboxes")
+            #expect(!anna.page.text.contains("name=\"code\""))
+            #expect(try await anna.submit("/me/inboxes/\(number)/code", ["code": code]).status == 422)
+            try await anna.get("/me/inboxes")
+            try await anna.submit("/me/inboxes/\(number)/send")
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes/\(number)/code", ["code": try self.code(rig, "new@home.example")]).status == 303)
+        }
+    }
+
+    /// Whether an address is someone else's is not told to anyone who asks, only to anyone who has it.
+    @Test func anInboxOfSomebodyElseLooksLikeAnyOther() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes", ["email": "bob@home.example"]).location == "/me/inboxes")
+            let code = try code(rig, "bob@home.example")
+            try await anna.get("/me/inboxes")
+            let answer = try await anna.submit("/me/inboxes/2/code", ["code": code])
+            #expect(answer.status == 404 || answer.status == 422)
+            #expect(try rig.store.inboxes.userID(verified: PortalFixture.inbox("bob@home.example")) == "bob")
+        }
+    }
+
+    @Test func messagesToNewInboxesAreLimited() async throws {
+        try await PortalFixture.with(limits: NoticeLimits(perInbox: 5, perUser: 3)) { rig in
+            let anna = Browser(rig)
+            try await anna.signIn("anna")
+            for (number, expected) in [(1, 303), (2, 303), (3, 409)] {
+                try await anna.get("/me/inboxes")
+                #expect(try await anna.submit("/me/inboxes", ["email": "n\(number)@home.example"]).status == expected)
+            }
+            rig.queue.drain()
+            #expect(rig.sink.messages.filter { $0.recipients.first?.hasPrefix("<n") == true }.count == 2)
+        }
+    }
+
+    @Test func theLinkOfAVerificationConfirmsByItsButtonAndNotByALook() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/inboxes")
+            try await anna.submit("/me/inboxes", ["email": "new@home.example"])
+            let link = try rig.link("new@home.example")
+            let phone = Browser(rig)
+            #expect(try await phone.get(link).text.contains("Is this your inbox?"))
+            #expect(try rig.store.inboxes.inboxes(user: "anna").last?.isVerified == false)
+            #expect(try await phone.submit(link, token: false).text.contains("Your inbox is confirmed"))
+            #expect(try rig.store.inboxes.inboxes(user: "anna").last?.isVerified == true)
+            #expect(try await phone.get(link).text.contains("Your inbox is confirmed"))
+            rig.now += 86_400
+            #expect(try await phone.get(link).status == 410)
+            #expect(try await phone.submit(link, token: false).status == 409)
+        }
+    }
+
+    // MARK: Data
+
+    @Test func theDownloadHoldsEverythingThatIsStored() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/addresses/1")
+            try await anna.submit("/me/addresses/1/forwarding", ["state": "off"])
+            let answer = try await anna.get("/me/data.json")
+            #expect(answer.header("Content-Disposition") == "attachment; filename=\"my-data.json\"")
+            let object = try #require(try JSONSerialization.jsonObject(with: Data(answer.text.utf8)) as? [String: Any])
+            func rows(_ name: String) -> [[String: Any]] { object[name] as? [[String: Any]] ?? [] }
+            #expect(rows("user").first?["id"] as? String == "anna" && rows("user").first?["name"] as? String == "anna")
+            #expect(rows("inboxes").first?["address"] as? String == "anna@home.example")
+            #expect(rows("relay_addresses").first?["forwarding_is_on"] as? Bool == false)
+            #expect(rows("consents").first?["app"] as? String == "com.juice.app")
+            #expect(rows("counts_by_day").contains { $0["what"] as? String == "forwarding_switched" })
+            #expect(rows("messages_from_us").first?["kind"] as? String == "sign-in")
+            #expect(rows("sessions").count == 1)
+            #expect(rows("changes").contains { $0["what"] as? String == "address.off" && $0["by"] as? String == "user:anna" })
+            #expect(!answer.text.contains("bob"))
+        }
+    }
+
+    /// Whatever a migration adds about users has to join the download, or are here with the reason why it does not.
+    @Test func everyTableIsInTheDownloadOrItIsSaidWhyNot() throws {
+        let without: [String: String] = [
+            "teams": "of teams", "outbound_sources": "of teams", "app_groups": "of teams", "apps": "of teams", "settings": "of the installation",
+            "schema_migrations": "of the installation", "dkim_keys": "of the installation", "page_links": "in links_under_way",
+            "notices": "in messages_from_us", "page_sessions": "in sessions", "audit": "in changes", "users": "in user",
+            "daily_counters": "in counts_by_day", "stored_tokens": "in stored_correspondents", "once_marks": "in marks_of_what_happened_once",
+            "grants": "in consents", "external_identities": "in identities_elsewhere", "outbox": "in events_to_teams",
+            "account_transfers": "in moves_to_other_teams", "refresh_tokens": "in sign_ins", "authorization_codes": "in sign_ins_under_way",
+            "tombstones": "in earlier_accounts",
+        ]
+        let rig = try PortalFixture()
+        defer { rig.stop() }
+        let tables = try rig.store.database.read { try $0.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'", []) }
+        let sections = Set(try rig.store.persons.records(user: "anna", now: rig.now).map(\.name))
+        for table in try tables.map({ try $0.text(0) }) where without[table] == nil && UserExportTables.notPersonal[table] == nil {
+            #expect(sections.contains(table), "\(table)")
+        }
+    }
+
+    // MARK: Deletion
+
+    @Test func deletionIsAskedForTwiceAndEndsEverything() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/delete")
+            #expect(try await anna.submit("/me/delete").text.contains("Check your inbox"))
+            #expect(try rig.store.users.user("anna").id == "anna")
+            let link = try rig.link("anna@home.example")
+            let other = Browser(rig)
+            #expect(try await other.get(link).location == "/me/sign-in")
+            try await other.signIn("bob")
+            #expect(try await other.get(link).status == 403)
+            #expect(try await anna.get(link).text.contains("Delete everything now?"))
+            let relay = try #require(try rig.store.addresses.addresses(user: "anna").first?.address)
+            #expect(try await anna.submit(link).location == "/me/goodbye")
+            #expect(throws: StoreRefusal.self) { try rig.store.users.user("anna") }
+            #expect(try rig.store.relay.relayAddress(localPart: relay.localPart, domain: relay.domain) == nil)
+            #expect(anna.cookies.isEmpty)
+            #expect(try await anna.get("/me/goodbye").text.contains("Everything is deleted"))
+            #expect(try await anna.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    @Test func aLinkOfDeletionExpiresAndIsNoSignIn() async throws {
+        try await signedIn { rig, anna in
+            try await anna.get("/me/delete")
+            try await anna.submit("/me/delete")
+            let link = try rig.link("anna@home.example")
+            #expect(try await anna.get(link.replacing("/delete/", with: "/sign-in/")).status == 410)
+            try await anna.get(link)
+            rig.now += PageLifetime.link
+            #expect(try await anna.submit(link).status == 410)
+            #expect(try rig.store.users.user("anna").id == "anna")
+        }
+    }
+}
+
+/// Tables that hold nothing of a user's, or nothing that anyone could tell to be theirs.
+enum UserExportTables {
+    static let notPersonal: [String: String] = [
+        "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation", "service_minutes": "of the installation",
+        "policies": "of the installation", "policy_names": "of the installation", "policy_team_bindings": "of teams",
+        "policy_app_bindings": "of teams", "policy_changes": "of the installation", "policy_hosts": "of the installation",
+        "consumed_nonces": "keyed hashes without a user", "upgraded_accounts": "keyed hashes of a team's own accounts",
+        "idempotency_keys": "keyed hashes of requests of teams", "verified_signups": "keyed hashes, gone after two days",
+        "app_signups": "counts of apps", "issuers": "of the installation", "issuer_keys": "of the installation",
+        "identity_keys": "of the installation", "event_endpoints": "of teams", "endpoint_health": "of teams", "leases": "of the installation",
+        "received_events": "hashes of events", "retired_names": "keyed hashes without a user", "app_transfers": "of teams",
+        "transfer_subs": "random; of a transfer between teams", "app_redirects": "of teams", "client_keys": "of teams",
+        "access_tokens": "hashes; gone after an hour", "team_mentions": "counts of teams",
+    ]
+}

@@ -1,0 +1,200 @@
+// The door: one answer for everyone, links that work once and in one browser, sessions that no one can plant.
+
+import Foundation
+import PosternStore
+import Testing
+
+@testable import PosternAPI
+
+@Suite struct SignInTests {
+    @Test func aLinkFromTheInboxSignsIn() async throws {
+        try await PortalFixture.with { rig in
+            let anna = Browser(rig)
+            #expect(try await anna.get("/me").location == "/me/sign-in")
+            try await anna.signIn("anna")
+            #expect(anna.page.status == 200 && anna.page.text.contains("Your addresses"))
+            try await anna.submit("/me/sign-out")
+            #expect(try await anna.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    /// Whether someone is known here shows neither in the answer nor in what is done before it.
+    @Test func knownAndUnknownInboxesGetTheSameAnswer() async throws {
+        try await PortalFixture.with { rig in
+            var answers: [Response] = []
+            for inbox in ["anna@home.example", "nobody@home.example", "someone@relay.example"] {
+                let visitor = Browser(rig)
+                try await visitor.get("/me/sign-in")
+                answers.append(try await visitor.submit("/me/sign-in", ["email": inbox]))
+            }
+            #expect(Set(answers.map(\.status)) == [303] && Set(answers.map(\.location)) == ["/me/sent"])
+            #expect(Set(answers.map(\.text)).count == 1)
+            #expect(rig.mailCount("anna@home.example") == 1 && rig.mailCount("nobody@home.example") == 0)
+        }
+    }
+
+    /// The limit of an inbox would show that it is known, if it were told.
+    @Test func beyondTheLimitTheAnswerIsStillTheSame() async throws {
+        try await PortalFixture.with(limits: NoticeLimits(perInbox: 2)) { rig in
+            for _ in 0..<4 {
+                let visitor = Browser(rig)
+                try await visitor.get("/me/sign-in")
+                #expect(try await visitor.submit("/me/sign-in", ["email": "anna@home.example"]).location == "/me/sent")
+            }
+            #expect(rig.mailCount("anna@home.example") == 2)
+            #expect(!rig.log.all.contains { $0.contains("anna@") || $0.contains("home.example") })
+        }
+    }
+
+    @Test func aLinkWorksOnceAndForAWhile() async throws {
+        try await PortalFixture.with { rig in
+            let anna = Browser(rig)
+            try await anna.get("/me/sign-in")
+            try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
+            let link = try rig.link("anna@home.example")
+            // Looking at it, as mail programs do, uses nothing up.
+            for _ in 0..<3 { #expect(try await anna.get(link).status == 200) }
+            let browser = anna.cookies["__Host-postern-browser"]
+            #expect(try await anna.submit(link).location == "/me")
+            anna.take("__Host-postern-browser", browser)
+            #expect(try await anna.get(link).status == 410)
+
+            let late = Browser(rig)
+            try await late.get("/me/sign-in")
+            try await late.submit("/me/sign-in", ["email": "anna@home.example"])
+            let second = try rig.link("anna@home.example")
+            try await late.get(second)
+            rig.now += PageLifetime.link
+            #expect(try await late.submit(second).status == 410)
+            #expect(try await late.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    @Test func aLinkIsWorthNothingInAnotherBrowser() async throws {
+        try await PortalFixture.with { rig in
+            let anna = Browser(rig)
+            try await anna.get("/me/sign-in")
+            try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
+            let link = try rig.link("anna@home.example")
+            let thief = Browser(rig)
+            #expect(try await thief.get(link).status == 403)
+            #expect(thief.page.text.contains("another browser") && !thief.page.text.contains("anna"))
+            #expect(try await thief.submit(link, token: false).status == 403)
+            try await thief.get("/me/sign-in")
+            #expect(try await thief.submit(link).status == 410)
+            try await thief.get("/me")
+            #expect(thief.page.location == "/me/sign-in")
+            // Nothing of that used it up.
+            try await anna.get(link)
+            #expect(try await anna.submit(link).location == "/me")
+        }
+    }
+
+    /// A session cookie that someone planted before signing in is not the one that is signed in.
+    @Test func aPlantedSessionCookieNeverSignsAnybodyIn() async throws {
+        try await PortalFixture.with { rig in
+            let planted = String(repeating: "a", count: 32)
+            let anna = Browser(rig)
+            anna.take("__Host-postern-session", planted)
+            try await anna.signIn("anna")
+            #expect(anna.cookies["__Host-postern-session"] != planted)
+            let thief = Browser(rig)
+            thief.take("__Host-postern-session", planted)
+            #expect(try await thief.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    /// Signing in again ends the session that the browser had, and changes the cookie that links are bound to.
+    @Test func everySignInMakesNewCookies() async throws {
+        try await PortalFixture.with { rig in
+            let anna = Browser(rig)
+            try await anna.signIn("anna")
+            let first = anna.cookies
+            try await anna.signIn("anna")
+            for (name, value) in anna.cookies { #expect(first[name] != value) }
+            let old = Browser(rig)
+            old.take("__Host-postern-session", first["__Host-postern-session"])
+            #expect(try await old.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    @Test func aSessionEndsWhenNobodyUsesIt() async throws {
+        try await PortalFixture.with { rig in
+            let anna = Browser(rig)
+            try await anna.signIn("anna")
+            rig.now += PageLifetime.idle - 1
+            #expect(try await anna.get("/me").status == 200)
+            rig.now += PageLifetime.idle
+            #expect(try await anna.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    @Test func signingOutEverywhereEndsOtherBrowsersToo() async throws {
+        try await PortalFixture.with { rig in
+            let (anna, phone) = (Browser(rig), Browser(rig))
+            try await anna.signIn("anna")
+            try await phone.signIn("anna")
+            try await anna.get("/me/data")
+            try await anna.submit("/me/sign-out", ["everywhere": "yes"])
+            #expect(try await phone.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    @Test func cookiesAreForTheServerAlone() async throws {
+        try await PortalFixture.with { rig in
+            let anna = Browser(rig)
+            try await anna.get("/me/sign-in")
+            try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
+            let link = try rig.link("anna@home.example")
+            try await anna.get(link)
+            let cookies = try await anna.submit(link).headers[values: .setCookie]
+            #expect(cookies.count == 2)
+            for cookie in cookies {
+                for part in ["__Host-", "Path=/", "HttpOnly", "Secure", "SameSite=Lax"] { #expect(cookie.contains(part), "\(cookie)") }
+                #expect(!cookie.contains("Domain"))
+            }
+        }
+        try await PortalFixture.with(url: "http://127.0.0.1:8890") { rig in
+            let cookie = try await Browser(rig).get("/me/sign-in").headers[.setCookie] ?? ""
+            #expect(cookie.hasPrefix("postern-browser=") && !cookie.contains("Secure"))
+        }
+    }
+
+    @Test(arguments: ["", "anna", "anna@", "a b@home.example", "anna@home.example,bob@home.example", "anna@home.example\r\nBcc: x@y.example"])
+    func whatIsNoAddressIsSaidToBeNone(_ text: String) async throws {
+        try await PortalFixture.with { rig in
+            let visitor = Browser(rig)
+            try await visitor.get("/me/sign-in")
+            let answer = try await visitor.submit("/me/sign-in", ["email": text])
+            #expect(answer.status == 422 && answer.text.contains("not a valid email address"))
+            #expect(rig.mailCount("anna@home.example") == 0)
+        }
+    }
+
+    /// One network asks ten times at once and then every half minute, for whomever it asks; others are not held up by it.
+    @Test func whoAsksForLinksAgainAndAgainHasToWait() async throws {
+        func answers(_ email: String) async throws -> [Int] {
+            var statuses: [Int] = []
+            try await PortalFixture.with { rig in
+                for _ in 0..<12 {
+                    let visitor = Browser(rig)
+                    try await visitor.get("/me/sign-in")
+                    let answer = try await visitor.submit("/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "203.0.113.9, 192.0.2.1"])
+                    statuses.append(answer.status)
+                    if answer.status == 429 {
+                        #expect(answer.header("Retry-After") == "30")
+                        #expect(answer.text.contains("Too many links"))
+                    }
+                }
+                let neighbour = Browser(rig)
+                try await neighbour.get("/me/sign-in")
+                // Only the last entry is the proxy's own.
+                #expect(try await neighbour.submit("/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "192.0.2.1, 203.0.113.9"]).status != 429)
+            }
+            return statuses
+        }
+        let known = try await answers("anna@home.example")
+        #expect(known.filter { $0 == 429 }.count == 2)
+        #expect(try await answers("nobody@home.example") == known, "who has an account is not told")
+    }
+}

@@ -1,0 +1,31 @@
+// Where `postern doctor` takes its own mail from Postfix.
+
+import Foundation
+import PostfixHarness
+import Testing
+
+@testable import PosternServer
+
+@Suite struct CaptureServerTests {
+    /// Whoever waited for the message ended everything before its sender had the answer: the message stayed in Postfix's queue, and came
+    /// again when no one listened any more.
+    @Test func whoHasSentAMessageHasTheAnswerBeforeTheDoctorMayEnd() throws {
+        for number in 0..<50 {
+            let port = try FreePort.next()
+            let place = try CaptureServer(port: port) { _ in .take }
+            let client = try SMTPClient(port: port)
+            try client.expect(250, "EHLO mx.relay.example")
+            try client.expect(250, "MAIL FROM:<a@app.example>")
+            try client.expect(250, "RCPT TO:<b@relay.example>")
+            try client.expect(354, "DATA")
+            let ender = Thread {
+                _ = place.wait(seconds: 60) { $0.first }
+                place.stop()
+            }
+            ender.start()
+            try client.send(Array("Subject: \(number)\r\n\r\n.\r\n".utf8))
+            #expect(try client.reply().code == 250)
+            place.stop()
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// The page of one's own: links that work once, in one browser, for a while; sessions that end.
+
+import InternetMessage
+import PosternStore
+import Testing
+
+@Suite struct PortalRepositoryTests {
+    private static let now = TestStore.now
+    private static let limits = NoticeLimits(perInbox: 20, perUser: 20)
+
+    private func link(_ test: TestStore, _ inbox: String = "anna@home.example", browser: String = "b1", at now: Int64 = now) throws -> PageLink? {
+        try test.store.page.signInLink(for: TestStore.inbox(inbox), browser: browser, limits: Self.limits, now: now)
+    }
+
+    private func session(_ test: TestStore, at now: Int64 = now) throws -> String {
+        let link = try #require(try link(test, at: now))
+        return try #require(try test.store.page.signIn(link: link.token, browser: "b1", replacing: nil, now: now))
+    }
+
+    private func anna(_ engine: Engine) throws -> TestStore {
+        let test = try TestStore(engine)
+        try test.user("anna")
+        return test
+    }
+
+    @Test(arguments: Engine.all) func aLinkSignsInOnceInTheBrowserThatAskedForIt(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let link = try #require(try link(test))
+        #expect(try test.store.page.state(of: link.token, .signIn, browser: "b1", now: Self.now) == .good)
+        #expect(try test.store.page.state(of: link.token, .signIn, browser: "b2", now: Self.now) == .otherBrowser)
+        #expect(try test.store.page.state(of: link.token, .signIn, browser: nil, now: Self.now) == .otherBrowser)
+        #expect(try test.store.page.state(of: link.token, .deletion, browser: "b1", now: Self.now) == .gone)
+        #expect(try test.store.page.signIn(link: link.token, browser: "b2", replacing: nil, now: Self.now) == nil)
+        let token = try #require(try test.store.page.signIn(link: link.token, browser: "b1", replacing: nil, now: Self.now))
+        #expect(try test.store.page.session(token, now: Self.now)?.userID == "anna")
+        #expect(try test.store.page.signIn(link: link.token, browser: "b1", replacing: nil, now: Self.now) == nil)
+        #expect(try test.store.page.state(of: link.token, .signIn, browser: "b1", now: Self.now) == .gone)
+    }
+
+    @Test(arguments: Engine.all) func anExpiredLinkIsGone(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let link = try #require(try link(test))
+        let late = Self.now + PageLifetime.link
+        #expect(try test.store.page.state(of: link.token, .signIn, browser: "b1", now: late) == .gone)
+        #expect(try test.store.page.signIn(link: link.token, browser: "b1", replacing: nil, now: late) == nil)
+    }
+
+    @Test(arguments: Engine.all) func onlyVerifiedInboxesThatMailGoesToGetALink(_ engine: Engine) throws {
+        let test = try anna(engine)
+        for (text, verified, replyOnly) in [("new@home.example", false, false), ("alias@home.example", true, true)] {
+            _ = try test.store.inboxes.add(
+                user: "anna", TestStore.inbox(text), isVerified: verified, isReplyOnly: replyOnly, TestStore.change)
+            #expect(try link(test, text) == nil)
+        }
+        #expect(try link(test, "nobody@home.example") == nil)
+        #expect(try link(test, "Anna+news@Home.Example")?.inbox == TestStore.inbox("anna@home.example"))
+    }
+
+    @Test(arguments: Engine.all) func anOldSessionEndsWhenABrowserSignsInAnew(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let old = try session(test)
+        let link = try #require(try link(test))
+        let new = try #require(try test.store.page.signIn(link: link.token, browser: "b1", replacing: old, now: Self.now))
+        #expect(new != old)
+        #expect(try test.store.page.session(old, now: Self.now) == nil)
+    }
+
+    @Test(arguments: Engine.all) func aSessionEndsIdleAndEndsInAnyCase(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let idle = try session(test)
+        #expect(try test.store.page.session(idle, now: Self.now + PageLifetime.idle) == nil)
+        let busy = try session(test)
+        var time = Self.now
+        while time < Self.now + PageLifetime.session - PageLifetime.idle {
+            time += PageLifetime.idle - 100
+            if time < Self.now + PageLifetime.session { #expect(try test.store.page.session(busy, now: time) != nil) }
+        }
+        #expect(try test.store.page.session(busy, now: Self.now + PageLifetime.session) == nil)
+    }
+
+    @Test(arguments: Engine.all) func withItsInboxAndItsUserASessionEnds(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let first = try session(test)
+        try test.store.inboxes.remove(user: "anna", .number(1), TestStore.change)
+        #expect(try test.store.page.session(first, now: Self.now) == nil)
+        try test.user("bob")
+        let link = try #require(try link(test, "bob@home.example"))
+        let second = try #require(try test.store.page.signIn(link: link.token, browser: "b1", replacing: nil, now: Self.now))
+        try test.store.users.remove("bob", TestStore.change)
+        #expect(try test.store.page.session(second, now: Self.now) == nil)
+    }
+
+    @Test(arguments: Engine.all) func signingOutEverywhereEndsEverySessionAndLink(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let (first, second) = (try session(test), try session(test))
+        let open = try #require(try link(test))
+        let one = try #require(try test.store.page.session(first, now: Self.now))
+        try test.store.page.signOut(one, everywhere: true)
+        for token in [first, second] { #expect(try test.store.page.session(token, now: Self.now) == nil) }
+        #expect(try test.store.page.signIn(link: open.token, browser: "b1", replacing: nil, now: Self.now) == nil)
+    }
+
+    @Test(arguments: Engine.all) func aLinkOfDeletionServesItsUserAloneAndNoSignIn(_ engine: Engine) throws {
+        let test = try anna(engine)
+        try test.user("bob")
+        let anna = try #require(try test.store.page.session(session(test), now: Self.now))
+        let bobs = try #require(try link(test, "bob@home.example"))
+        let bobToken = try #require(try test.store.page.signIn(link: bobs.token, browser: "b1", replacing: nil, now: Self.now))
+        let bob = try #require(try test.store.page.session(bobToken, now: Self.now))
+        let link = try test.store.page.deletionLink(for: anna, browser: "b1", limits: Self.limits, now: Self.now)
+        #expect(try test.store.page.signIn(link: link.token, browser: "b1", replacing: nil, now: Self.now) == nil)
+        #expect(try !test.store.page.useDeletionLink(link.token, session: bob, browser: "b1", now: Self.now))
+        #expect(try !test.store.page.useDeletionLink(link.token, session: anna, browser: "b2", now: Self.now))
+        #expect(try test.store.page.useDeletionLink(link.token, session: anna, browser: "b1", now: Self.now))
+        #expect(try !test.store.page.useDeletionLink(link.token, session: anna, browser: "b1", now: Self.now))
+    }
+
+    @Test(arguments: Engine.all) func linksToOneInboxAreLimited(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let limits = NoticeLimits(perInbox: 2)
+        for _ in 0..<2 {
+            _ = try test.store.page.signInLink(for: TestStore.inbox("anna@home.example"), browser: "b", limits: limits, now: Self.now)
+        }
+        expectRefusal(.limit) {
+            _ = try test.store.page.signInLink(for: TestStore.inbox("anna@home.example"), browser: "b", limits: limits, now: Self.now)
+        }
+    }
+}

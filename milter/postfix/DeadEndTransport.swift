@@ -1,0 +1,76 @@
+// Where a running Postfix would send mail for an address at a relay domain that no one rewrote.
+
+import Foundation
+
+/// The transport of an address, as trivial-rewrite(8) finds it.
+package enum DeadEndTransport {
+    /// The port on 127.0.0.1 that mail for this address is sent to; nil where it goes anywhere else.
+    /// - Parameter address: at a relay domain.
+    package static func port(of address: String, in configuration: PostfixConfiguration) throws -> UInt16? {
+        let transport = try lookUp(address, in: configuration) ?? configuration.expanded["virtual_transport"] ?? ""
+        let prefix = "smtp:[127.0.0.1]:"
+        guard transport.hasPrefix(prefix) else { return nil }
+        return UInt16(transport.dropFirst(prefix.count))
+    }
+
+    /// In transport_maps, key by key in each table (transport(5)).
+    private static func lookUp(_ address: String, in configuration: PostfixConfiguration) throws -> String? {
+        let domain = address.drop { $0 != "@" }.dropFirst()
+        var keys = [address, String(domain)]
+        var parent = domain
+        while let dot = parent.firstIndex(of: ".") {
+            keys.append(String(parent[dot...]))
+            parent = parent[parent.index(after: dot)...]
+        }
+        let maps = PostfixList.items(configuration.expanded["transport_maps"] ?? "")
+        for key in keys + ["*"] {
+            for map in maps {
+                // postmap fails where it finds nothing, as where it cannot read the table: the next one may answer.
+                let found = (try? PostfixTool.run("postmap", ["-c", configuration.directory, "-q", key, map])) ?? ""
+                let text = found.trimmingCharacters(in: .whitespacesAndNewlines)
+                if !text.isEmpty { return text }
+            }
+        }
+        return nil
+    }
+}
+
+/// Postfix's queue.
+package enum PostfixQueue {
+    private struct Entry: Decodable {
+        struct Recipient: Decodable { let address: String }
+        let queue_id: String
+        /// Empty for the null sender, in some versions MAILER-DAEMON.
+        let sender: String?
+        let recipients: [Recipient]
+    }
+
+    /// How many messages have a recipient at one of these domains (lower case): nothing there is delivered, so that they lie until they are
+    /// returned. Those of `postern doctor`, which takes them out itself, do not count.
+    package static func parked(at domains: [String], directory: String) throws -> Int {
+        let ends = domains.map { "@\($0)" }
+        func isParked(_ address: String) -> Bool {
+            let address = address.lowercased()
+            return ends.contains(where: address.hasSuffix) && !address.hasPrefix("postern-doctor-")
+        }
+        // The queue of a busy host is long: only what may count is read as JSON.
+        return try PostfixTool.run("postqueue", ["-c", directory, "-j"]).split(separator: "\n").reduce(0) { count, line in
+            guard ends.contains(where: line.lowercased().contains), let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8))
+            else { return count }
+            return count + (entry.recipients.contains { isParked($0.address) } ? 1 : 0)
+        }
+    }
+
+    /// Deletes the messages all of whose recipients are among these; how many. One that has none left waits for its bounce to be written: there
+    /// the sender tells.
+    /// - Parameter isOurs: asked with addresses in lower case.
+    package static func delete(where isOurs: (String) -> Bool, directory: String) throws -> Int {
+        let list = try PostfixTool.run("postqueue", ["-c", directory, "-j"])
+        let entries = list.split(separator: "\n").compactMap { try? JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
+        let found = entries.filter { entry in
+            entry.recipients.isEmpty ? isOurs(entry.sender?.lowercased() ?? "") : entry.recipients.allSatisfy { isOurs($0.address.lowercased()) }
+        }
+        for entry in found { try PostfixTool.run("postsuper", ["-c", directory, "-d", entry.queue_id]) }
+        return found.count
+    }
+}

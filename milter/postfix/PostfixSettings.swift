@@ -1,0 +1,156 @@
+// Every setting that the relay needs of Postfix, with its reason. The one place: fragments, `--apply` and `doctor` read it.
+
+/// The settings of main.cf and master.cf.
+package enum PostfixSettings {
+    /// Where mail for a relay domain would go were a recipient ever not rewritten: a port where no one listens, so that it waits.
+    package static let deadEndTransport = "smtp:[127.0.0.1]:9"
+
+    /// Errors a session may collect: with 10,000 recipients of other accounts, each is to get its 452.
+    package static let errorLimit = 20_000
+
+    /// Settings of main.cf for a Postfix without its own virtual mailbox domains.
+    package static func main(_ inputs: PostfixInputs) -> [PostfixSetting] {
+        [
+            PostfixSetting(
+                "virtual_mailbox_domains", .containing(inputs.relayDomains),
+                "mail for the relay domains is accepted here, with any local part: Postern decides at RCPT"),
+            PostfixSetting("virtual_mailbox_maps", .exactly(""), "no list of addresses: Postern knows them"),
+            PostfixSetting(
+                "virtual_transport", .exactly(deadEndTransport),
+                "if a recipient were not rewritten, its mail would wait in the queue, neither leaked nor lost"),
+            PostfixSetting("smtpd_milters", .containing([inputs.socket]), "mail from SMTP clients passes Postern")
+        ] + internalMail(inputs) + filter + onward(inputs) + inward
+    }
+
+    /// Settings of master.cf.
+    package static func master(_ inputs: PostfixInputs) -> [MasterSetting] {
+        [
+            MasterSetting(
+                service: "cleanup/unix", name: "milter_macro_daemon_name", value: "internal",
+                reason: "lets Postern distinguish Postfix's own mail (bounces) from mail that came by SMTP")
+        ] + inputs.incoming.flatMap { errorLimits($0, inputs) } + (inputs.fanOut.map { fanOut("\($0)/inet", inputs) } ?? [])
+    }
+
+    /// Parameters that hold an error limit: in main.cf they would be in force for every smtpd, submission included.
+    static let errorLimitNames = ["smtpd_soft_error_limit", "smtpd_hard_error_limit"]
+
+    private static func errorLimits(_ service: String, _ inputs: PostfixInputs) -> [MasterSetting] {
+        let reasons = [
+            "a recipient of another account gets 452, which counts as an error: by default the client is slowed down after 10",
+            "and after 20 it would be disconnected, and no one would get the mail",
+        ]
+        return zip(errorLimitNames, reasons).map {
+            MasterSetting(service: service, name: $0, value: String(max(errorLimit, inputs.recipientLimit + 1)), reason: $1)
+        }
+    }
+
+    /// Services of master.cf that must be there, by `name/type`, with the line that makes them.
+    package static func services(_ inputs: PostfixInputs) -> [(name: String, line: String, reason: String)] {
+        guard let fanOut = inputs.fanOut else { return [] }
+        return [
+            (
+                "\(fanOut)/inet", "\(fanOut) inet n - n - - smtpd",
+                "accepts the copies of a message to several users from Postern, and passes each to Postern's milter"
+            )
+        ]
+    }
+
+    /// The smtpd for copies: no one but Postern reaches it, and the outer smtpd has judged the client already.
+    private static func fanOut(_ service: String, _ inputs: PostfixInputs) -> [MasterSetting] {
+        errorLimits(service, inputs) + [
+            ("milter_macro_daemon_name", "fanout", "tells Postern that a message is a copy, which must not be copied again"),
+            ("smtpd_authorized_xclient_hosts", "127.0.0.0/8", "lets Postern name the client of the original message, so that SPF is evaluated for it"),
+            ("smtpd_relay_restrictions", "reject_unauth_destination", "a copy goes only to relay domains, whatever its client"),
+            ("smtpd_recipient_restrictions", "", "the outer smtpd has already checked or limited this"),
+            ("smtpd_client_restrictions", "", "the outer smtpd has already checked or limited this"),
+            ("smtpd_helo_restrictions", "", "the outer smtpd has already checked or limited this"),
+            ("smtpd_sender_restrictions", "", "the outer smtpd has already checked or limited this"),
+            ("smtpd_data_restrictions", "", "the outer smtpd has already checked or limited this"),
+            ("smtpd_end_of_data_restrictions", "", "the outer smtpd has already checked or limited this"),
+            ("smtpd_helo_required", "no", "the outer smtpd has already checked or limited this"),
+            ("smtpd_tls_security_level", "none", "copies do not leave the machine"),
+            ("smtpd_sasl_auth_enable", "no", "no one signs in here"),
+            ("smtpd_sasl_authenticated_header", "no", "Postern recognizes its own copies by the login, which must not appear in a message"),
+            ("smtpd_client_connection_count_limit", "0", "all copies of a client come at once"),
+            ("smtpd_client_connection_rate_limit", "0", "the outer smtpd has already checked or limited this"),
+            ("smtpd_client_message_rate_limit", "0", "the outer smtpd has already checked or limited this"),
+            ("smtpd_client_recipient_rate_limit", "0", "the outer smtpd has already checked or limited this"),
+        ].map { MasterSetting(service: service, name: $0.0, value: $0.1, reason: $0.2) }
+    }
+
+    private static func internalMail(_ inputs: PostfixInputs) -> [PostfixSetting] {
+        [
+            PostfixSetting(
+                "non_smtpd_milters", .containing([inputs.socket]),
+                "Postfix's own bounces name the real inbox: Postern must rebuild them"),
+            PostfixSetting("internal_mail_filter_classes", .containing(["bounce"]), "without it bounces pass no milter")
+        ]
+    }
+
+    private static let filter = [
+        PostfixSetting(
+            "milter_default_action", .exactly("tempfail"),
+            "while Postern is down the sender keeps its mail; later versions of Postfix have another default"),
+        PostfixSetting("milter_protocol", .exactly("6"), "the protocol version that supports every modification Postern makes"),
+        PostfixSetting("milter_connect_timeout", .atLeastSeconds(30), "time for a restart of Postern"),
+        PostfixSetting("milter_command_timeout", .atLeastSeconds(30), "time for a busy store"),
+        PostfixSetting("milter_content_timeout", .atLeastSeconds(300), "time for DNS queries and large messages"),
+        PostfixSetting("soft_bounce", .exactly("no"), "otherwise refusals are retried for days instead of being reported")
+    ]
+
+    private static func onward(_ inputs: PostfixInputs) -> [PostfixSetting] {
+        [
+            PostfixSetting(
+                "smtpd_discard_ehlo_keywords", .containing(["dsn", "silent-discard"]),
+                "after the rewrite the onward ORCPT would be the real inbox"),
+            PostfixSetting(
+                "disable_mime_output_conversion", .exactly("yes"),
+                "otherwise Postfix re-encodes 8-bit mail after it was signed"),
+            PostfixSetting(
+                "smtp_line_length_limit", .exactly("0"), "otherwise Postfix breaks long lines after the mail was signed"),
+            PostfixSetting(
+                "smtp_header_checks", .beginningWith(["regexp:\(inputs.headerChecksFile)"]),
+                "Postfix's own Received names the user's host, HELO, IP and the address written to; no milter sees it"),
+            PostfixSetting(
+                "smtp_tls_security_level", .unless(weak: ["", "none"], then: "may"),
+                "outbound TLS is off by default; dane is better where the resolver checks DNSSEC")
+        ]
+    }
+
+    private static let inward = [
+        PostfixSetting(
+            "message_size_limit", .atLeast(40_000_000, zeroIsUnlimited: true),
+            "the default of 10,240,000 refuses a message of 25 MB"),
+        PostfixSetting(
+            "message_reject_characters", .characters("\\0"),
+            "a NUL truncates a header field, for Postern and for later filters: such mail is refused"),
+        PostfixSetting(
+            "smtpd_tls_security_level", .unless(weak: ["", "none"], then: "may"),
+            "inbound TLS is off by default; needs a certificate (smtpd_tls_chain_files)"),
+        PostfixSetting(
+            "smtpd_forbid_bare_newline", .unless(weak: ["", "no"], then: "yes"),
+            "a smuggled message would leave with our name and signature"),
+        PostfixSetting(
+            "smtpd_forbid_unauth_pipelining", .exactly("yes"), "likewise, by commands sent too early")
+    ]
+
+    /// The header check that reduces Postfix's own Received to what reveals nothing about the user.
+    package static func headerChecks(hostName: String, mailName: String) -> String {
+        let host = escaped(hostName)
+        return """
+            # Made by `postern setup postfix`. Postfix's own Received names the client's host, HELO, IP address and the recipient;
+            # milters never see it. What remains: by whom, how, under which queue id, when. Applies to all mail sent by smtp(8).
+            /^Received: from .*[[:space:]]by (\(host)) \\(\(escaped(mailName))\\) with ([A-Z0-9]+) id ([A-Za-z0-9]+).*;[[:space:]]*([^;]*)$/
+                REPLACE Received: by $1 (\(mailName)) with $2 id $3; $4
+
+            """
+    }
+
+    /// A POSIX extended regular expression that matches `text` alone.
+    private static func escaped(_ text: String) -> String {
+        text.reduce(into: "") { result, character in
+            if "\\.[]{}()*+?^$|/".contains(character) { result.append("\\") }
+            result.append(character)
+        }
+    }
+}
